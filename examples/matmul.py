@@ -1,0 +1,57 @@
+"""Times a matrix times its transpose, summed, on the CPU or on a GPU: ``matmul.py gpu 2000``.
+
+Moving data to a device and computing there are timed apart, because they scale differently.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+import mirrored as mr
+
+
+def positive(text: str) -> int:
+    """Return ``text`` as an integer above zero, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1. Received: {number}")
+    return number
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the device and the size that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("device", choices=["cpu", "gpu"], help="where to compute")
+    parser.add_argument("size", type=positive, metavar="SIZE", help="rows and columns")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Send a random matrix to the device, compute there, and print both times."""
+    arguments = parse_arguments()
+    if arguments.device == "gpu" and not mr.config.list_physical_devices("GPU"):
+        print("No GPU here: simulating one, whose kernels are the CPU's.")
+        mr.config.experimental.set_simulated_gpus(1)
+
+    size = arguments.size
+    host = np.random.default_rng(0).uniform(size=(size, size)).astype(np.float32)
+    with mr.device(f"{arguments.device}:0"):
+        mr.reduce_sum(mr.ones((1, 1)))  # Starting the device is not what is timed.
+
+        started = time.perf_counter()
+        matrix = mr.constant(host)
+        sent = time.perf_counter()
+        total = mr.reduce_sum(mr.matmul(matrix, mr.transpose(matrix)))
+        value = float(total.numpy())  # Reading the result waits until it is there.
+        done = time.perf_counter()
+
+    print(f"device:   {total.device}")
+    print(f"shape:    {size} x {size}, {host.nbytes / 2**20:.1f} MB")
+    print(f"sum:      {value:.6e}")
+    print(f"transfer: {1e3 * (sent - started):.2f} ms")
+    print(f"compute:  {1e3 * (done - sent):.2f} ms")
+
+
+if __name__ == "__main__":
+    main()

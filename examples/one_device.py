@@ -1,0 +1,34 @@
+"""Trains a small network on one device; many_devices.py is the same script on four.
+
+Compare them with ``diff examples/one_device.py examples/many_devices.py``.
+"""
+
+import numpy as np
+
+import mirrored as mr
+
+
+def build_model() -> mr.Model:
+    """Return a compiled network that tells which of four quadrants a point is in."""
+    inputs = mr.layers.Input(shape=(2,))
+    hidden = mr.layers.Dense(32, activation="tanh")(inputs)
+    outputs = mr.layers.Dense(4, activation="softmax")(hidden)
+    model = mr.Model(inputs, outputs)
+    model.compile(
+        optimizer=mr.optim.SGD(learning_rate=0.2, momentum=0.9),
+        loss="sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+    )
+    return model
+
+
+mr.random.set_seed(1)
+points = np.random.default_rng(1).uniform(-1.0, 1.0, size=(1001, 2)).astype(np.float32)
+quadrants = 2 * (points[:, 0] > 0) + (points[:, 1] > 0)
+
+model = build_model()
+
+model.fit(points, quadrants, batch_size=64, epochs=5, verbose=0)
+loss, accuracy = model.evaluate(points, quadrants, verbose=0)
+weights = np.concatenate([weight.ravel() for weight in model.get_weights()])
+print(f"loss {loss:.5f}, accuracy {accuracy:.3f}, weights' norm {np.linalg.norm(weights):.4f}")

@@ -1,0 +1,39 @@
+"""An activation function as a layer of its own.
+
+For models that name it apart from the layer whose outputs it is applied to.
+"""
+
+from typing import Any, Unpack
+
+from mirrored.layers import activations
+from mirrored.layers.base import Layer, LayerOptions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+
+
+class Activation(Layer):
+    """Applies an activation function.
+
+    Args:
+        activation: A name, a function from a tensor to a tensor, or None for the identity.
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Raises:
+        ValueError: There is no activation of that name.
+
+    Example:
+        >>> Activation("relu")([[-1.0, 2.0]]).numpy().tolist()
+        [[0.0, 2.0]]
+    """
+
+    def __init__(self, activation: Any, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        self.activation = activations.get(activation)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the activation of ``inputs``, of any shape that it accepts."""
+        return self.activation(inputs)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return ``input_shape``: activations keep it."""
+        return input_shape

@@ -1,0 +1,270 @@
+"""What all layers share: a name, weights that are created on first use, and how they are called.
+
+A layer is a forward function plus its variables; a layer that holds others has theirs too.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, ClassVar, TypedDict, overload
+
+from mirrored import ops
+from mirrored.layers.conversion import as_input
+from mirrored.layers.shapes import Shape, as_shape, without_batch
+from mirrored.layers.symbolic import SymbolicTensor
+from mirrored.layers.weights import WeightOwner
+from mirrored.ops import Tensor
+
+# Whether the layer whose `call` is running trains; sublayers that it calls follow it.
+_training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
+
+
+class LayerOptions(TypedDict, total=False):
+    """The options that every layer has; see ``Layer``."""
+
+    name: str | None
+    trainable: bool
+    dtype: Any
+
+
+class Layer(WeightOwner):
+    """A function of one tensor, with the variables that it computes with.
+
+    A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it
+    assigns to attributes, also in lists, tuples and dicts, count as parts of it.
+
+    Args:
+        name: Its name; for None the class's name in snake case, numbered.
+        trainable: Whether training changes its weights.
+        dtype: The dtype of its weights and of what it computes with; the default float for None.
+
+    Raises:
+        ValueError: ``name`` is not a string or contains a slash.
+        TypeError: ``dtype`` is none that tensors have.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Scale(mr.layers.Layer):
+        ...     def build(self, input_shape):
+        ...         shape = input_shape[-1:]
+        ...         self.factor = self.add_weight(shape=shape, initializer="ones", name="factor")
+        ...
+        ...     def call(self, inputs):
+        ...         return inputs * self.factor
+        >>> layer = Scale()
+        >>> layer([[2.0, 3.0]]).numpy().tolist()
+        [[2.0, 3.0]]
+        >>> [weight.name for weight in layer.weights]
+        ['scale/factor:0']
+    """
+
+    _takes_training: ClassVar[bool] = False
+    _training_default: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Look at the signature of ``call`` once, and let ``build`` run once a layer."""
+        super().__init_subclass__(**kwargs)
+        parameter = inspect.signature(cls.call).parameters.get("training")
+        cls._takes_training = parameter is not None
+        cls._training_default = parameter is not None and parameter.default is True
+        if "build" in vars(cls):
+            type.__setattr__(cls, "build", _building(vars(cls)["build"]))
+
+    def __init__(
+        self, *, name: str | None = None, trainable: bool = True, dtype: Any = None
+    ) -> None:
+        super().__init__(name, trainable, dtype)
+        self._input_shape: Shape | None = None
+        self._output_shape: Shape | None = None
+
+    # What a subclass defines.
+
+    def build(self, input_shape: Shape) -> None:
+        """Create the weights. Called once, before the first ``call``; there are none by default.
+
+        Args:
+            input_shape: The shape of the first input; None where it is not known.
+        """
+        self._input_shape = as_shape(input_shape)
+        self.built = True
+
+    def call(self, inputs: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Return the outputs. A parameter ``training``, if there is one, is given the mode.
+
+        Args:
+            inputs: The input, in the layer's dtype.
+            *args: Unused; a subclass need not have it.
+            **kwargs: Unused; a subclass need not have it.
+
+        Raises:
+            NotImplementedError: The subclass has no ``call``.
+        """
+        raise NotImplementedError(
+            f"Layer {type(self).__name__} does not have a `call` method implemented. Define "
+            "`call(self, inputs)`, or `call(self, inputs, training=False)`."
+        )
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError when the layer cannot take ``input_shape``; by default it takes any.
+
+        Args:
+            input_shape: The shape of the input; None where it is not known.
+        """
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return the shape of the output; by default, by running the layer on zeros.
+
+        Args:
+            input_shape: The shape of the input; only the batch axis may be None.
+
+        Raises:
+            ValueError: Another axis is None.
+        """
+        if None in input_shape[1:]:
+            raise ValueError(
+                f'The output shape of layer "{self.name}" for inputs of shape {input_shape} '
+                "cannot be found by running it. Define `compute_output_shape(self, "
+                "input_shape)`, or give `Input` every size."
+            )
+        if not self.built:
+            self.build(input_shape)
+        # Two examples: a batch of one could be broadcast and hide which axis is the batch.
+        sizes = [2 if size is None else size for size in input_shape]
+        output = self._run(ops.zeros(tuple(sizes), dtype=self.dtype), training=False)
+        return without_batch(output.shape) if input_shape[:1] == (None,) else output.shape
+
+    # Calling.
+
+    @overload
+    def __call__(self, inputs: SymbolicTensor, training: bool | None = None) -> SymbolicTensor: ...
+
+    @overload
+    def __call__(self, inputs: Any, training: bool | None = None) -> Tensor: ...
+
+    def __call__(self, inputs: Any, training: bool | None = None) -> Any:
+        """Run the layer, or, called on a placeholder, add it to a functional model.
+
+        Args:
+            inputs: A tensor, an array or nested lists of numbers; or what ``Input`` returned.
+            training: Whether this is a step of training. For None, as the layer in whose
+                ``call`` it is called; outside of one, False.
+
+        Returns:
+            The output tensor; a placeholder for a placeholder.
+
+        Raises:
+            TypeError: The inputs are not numbers.
+            ValueError: Their shape does not suit the layer.
+            RuntimeError: The subclass's ``__init__`` did not call that of ``Layer``.
+        """
+        if "_name" not in vars(self):
+            raise RuntimeError(
+                f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` as "
+                "the first statement in the `__init__()` method. Go add it!"
+            )
+        if isinstance(inputs, SymbolicTensor):
+            return self._connect(inputs, training)
+        tensor = as_input(inputs, self._dtype, self._name)
+        self._prepare(tensor.shape, without_batch(tensor.shape))
+        output = self._run(tensor, training)
+        if self._output_shape is None and isinstance(output, Tensor):
+            self._output_shape = without_batch(output.shape)
+        return output
+
+    def _connect(self, inputs: SymbolicTensor, training: bool | None) -> SymbolicTensor:
+        """Return the placeholder of the output for the placeholder ``inputs``."""
+        if training is not None:
+            raise ValueError(
+                f'Layer "{self._name}" was called on a placeholder with training={training}. '
+                "A functional model passes on the mode that it is called in; leave it out here."
+            )
+        self._prepare(inputs.shape, inputs.shape)
+        output_shape = as_shape(self.compute_output_shape(inputs.shape))
+        self._output_shape = self._output_shape or output_shape
+        return SymbolicTensor(output_shape, self._dtype, self._name, (self, inputs))
+
+    def _prepare(self, shape: Shape, recorded: Shape) -> None:
+        """Check the input's shape; build the layer, and keep the shape, on its first use."""
+        self.check_input_shape(shape)
+        if not self.built:
+            self.build(shape)
+            self._input_shape = recorded
+
+    def _run(self, inputs: Tensor, training: bool | None) -> Tensor:
+        """Run ``call``, its sublayers following the mode it runs in."""
+        if training is None:
+            training = _training.get()
+        if training is None:
+            training = self._training_default
+        token = _training.set(bool(training))
+        try:
+            if self._takes_training:
+                output = self.call(inputs, training=bool(training))
+            else:
+                output = self.call(inputs)
+        except Exception as error:
+            error.add_note(f"Raised in layer {self!r}, called on shape {inputs.shape}.")
+            raise
+        finally:
+            _training.reset(token)
+        if output is None:
+            raise ValueError(
+                f'The `call` method of layer "{self._name}" returned None. Return the outputs.'
+            )
+        return output
+
+    def _require_rank(self, shape: Shape, least: int) -> None:
+        """Raise ValueError when ``shape`` has fewer than ``least`` axes."""
+        if len(shape) < least:
+            raise ValueError(
+                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
+                f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
+            )
+
+    @property
+    def input_shape(self) -> Shape:
+        """The shape of the input that the layer was built for, the batch axis None."""
+        return self._known_shape("input", self._input_shape)
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of the first output, the batch axis None."""
+        return self._known_shape("output", self._output_shape)
+
+    def _known_shape(self, which: str, shape: Shape | None) -> Shape:
+        if shape is None:
+            raise AttributeError(
+                f"The layer {self._name} has never been called and thus has no defined {which} "
+                "shape."
+            )
+        return shape
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self._name}, built={self.built}>"
+
+
+def _building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
+
+    @functools.wraps(build)
+    def run(self: Layer, input_shape: Any) -> None:
+        if self.built:
+            return
+        shape = as_shape(input_shape)
+        self.check_input_shape(shape)
+        # A copy of the attributes and of the two lists that `add_weight` extends: a weight that
+        # did not fit in memory must not leave the ones before it behind.
+        before = dict(vars(self))
+        added, regularized = len(self._added), len(self._regularized)
+        try:
+            build(self, shape)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            del self._added[added:], self._regularized[regularized:]
+            raise
+        self._input_shape = shape
+        self.built = True
+
+    return run

@@ -1,0 +1,67 @@
+"""Turns what a layer is called on into one tensor of the layer's dtype.
+
+Anything that is not numbers is refused here, by the layer's name, before any op sees it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored.layers.symbolic import SymbolicTensor
+from mirrored.ops import Tensor
+
+
+def as_input(inputs: Any, dtype: np.dtype[Any], owner: str) -> Tensor:
+    """Return ``inputs`` as a tensor of ``dtype``.
+
+    Args:
+        inputs: A tensor, a variable, an array, or nested lists of numbers.
+        dtype: The dtype wanted; integers and booleans are converted too.
+        owner: The name of the layer; errors give it.
+
+    Raises:
+        TypeError: The values are not real numbers.
+        ValueError: There are several inputs, or lists of unequal lengths.
+
+    Example:
+        >>> as_input([[1, 2]], ops.float32, "dense").numpy().tolist()
+        [[1.0, 2.0]]
+    """
+    if hasattr(inputs, "_as_tensor"):  # A variable, or what a strategy keeps a replica.
+        inputs = ops.convert_to_tensor(inputs)
+    if isinstance(inputs, Tensor):
+        return inputs if inputs.dtype == dtype else ops.cast(inputs, dtype)
+    _check_single(inputs, owner)
+    return ops.convert_to_tensor(_as_numbers(inputs, owner).astype(dtype, copy=False))
+
+
+def _check_single(inputs: Any, owner: str) -> None:
+    """Refuse a collection of arrays: `np.asarray` would stack them without a word."""
+    parts = inputs.values() if isinstance(inputs, dict) else inputs
+    if isinstance(inputs, dict) or (
+        isinstance(inputs, list | tuple)
+        and any(isinstance(part, Tensor | SymbolicTensor | np.ndarray) for part in parts)
+    ):
+        raise ValueError(
+            f'Layer "{owner}" expects 1 input, but it received {len(parts)} in a '
+            f"{type(inputs).__name__}. Join them into one array first, as `np.stack` does."
+        )
+
+
+def _as_numbers(inputs: Any, owner: str) -> np.ndarray[Any, Any]:
+    """Return ``inputs`` as an array of real numbers."""
+    try:
+        array = np.asarray(inputs)
+    except ValueError as error:
+        raise ValueError(
+            f'Layer "{owner}" cannot make an array of its input: {error} Make all rows of one '
+            "length."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f'Layer "{owner}" computes with real numbers only. Received: an input of dtype '
+            f"{array.dtype} and shape {array.shape}. Convert it to numbers first, as "
+            "`array.astype('float32')` does."
+        )
+    return array

@@ -1,0 +1,115 @@
+"""The fully connected layer: every output is a weighted sum of all inputs.
+
+Its maths is one matrix product; further leading axes are folded into the batch and back.
+"""
+
+import math
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored.layers import activations, initializers, regularizers
+from mirrored.layers.base import Layer, LayerOptions
+from mirrored.layers.checks import as_positive
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+from mirrored.variables import Variable
+
+
+class Dense(Layer):
+    """Computes activation(inputs @ kernel + bias) over the last axis.
+
+    Args:
+        units: The size of the output's last axis.
+        activation: A name, a function from a tensor to a tensor, or None for none.
+        use_bias: Whether there is a bias.
+        kernel_initializer: What the kernel, of shape (inputs, units), starts as.
+        bias_initializer: What the bias, of shape (units,), starts as.
+        kernel_regularizer: The penalty on the kernel, if any.
+        bias_regularizer: The penalty on the bias, if any.
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Raises:
+        ValueError: ``units`` is not a positive integer, or a name is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> layer = Dense(10, activation="softmax")
+        >>> layer(np.ones((32, 64))).shape
+        (32, 10)
+        >>> [weight.shape for weight in layer.weights]
+        [(64, 10), (10,)]
+    """
+
+    kernel: Variable
+    bias: Variable | None
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.units = as_positive("units", units)
+        self.activation = activations.get(activation)
+        self.use_bias = use_bias
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+
+    def build(self, input_shape: Shape) -> None:
+        """Create the kernel, and the bias where there is one."""
+        self.kernel = self.add_weight(
+            shape=(input_shape[-1], self.units),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            name="kernel",
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.units,),
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                name="bias",
+            )
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless the input has two axes or more, the last as the kernel's."""
+        self._require_rank(input_shape, 2)
+        if self.built and input_shape[-1] != self.kernel.shape[0]:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected axis '
+                f"-1 of input shape to have value {self.kernel.shape[0]}, but received input "
+                f"with shape {input_shape}"
+            )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the activations.
+
+        Args:
+            inputs: Shape (batch, ..., inputs).
+
+        Returns:
+            Shape (batch, ..., units).
+        """
+        *leading, features = inputs.shape
+        folded = inputs
+        if len(leading) > 1:
+            folded = ops.reshape(inputs, (math.prod(leading), features))
+        outputs = ops.matmul(folded, self.kernel)
+        if self.bias is not None:
+            outputs = ops.bias_add(outputs, self.bias)
+        if len(leading) > 1:
+            outputs = ops.reshape(outputs, (*leading, self.units))
+        return self.activation(outputs)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return ``input_shape`` with the last axis of size ``units``."""
+        return (*input_shape[:-1], self.units)

@@ -1,0 +1,69 @@
+"""Sets inputs to zero at random while training, so that no unit leans on another.
+
+The random numbers belong to the examples of the global batch, so that any number of replicas
+drops what one device drops.
+"""
+
+from typing import Unpack
+
+from mirrored import ops
+from mirrored.layers.base import Layer, LayerOptions
+from mirrored.layers.checks import as_real
+from mirrored.layers.shapes import Shape
+from mirrored.ops import SeedGenerator, Tensor
+
+
+class Dropout(Layer):
+    """Drops each input with probability ``rate``, and divides the others by 1 - ``rate``.
+
+    It does so only in training; otherwise the inputs pass unchanged.
+
+    Srivastava et al., Dropout, 2014: https://jmlr.org/papers/v15/srivastava14a.html
+
+    Args:
+        rate: The fraction to drop, from 0 to 1.
+        seed: An integer for the same masks in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Raises:
+        ValueError: ``rate`` is not a number from 0 to 1.
+
+    Example:
+        >>> import numpy as np
+        >>> layer = Dropout(0.5, seed=0)
+        >>> layer(np.ones((1, 2))).numpy().tolist()
+        [[1.0, 1.0]]
+        >>> sorted(set(layer(np.ones((8, 8)), training=True).numpy().ravel().tolist()))
+        [0.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        *,
+        seed: int | SeedGenerator | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        fraction = as_real(rate)
+        if fraction is None or not 0 <= fraction <= 1:
+            raise ValueError(
+                "Invalid value received for argument `rate`. Expected a float value between 0 "
+                f"and 1. Received: rate={rate}"
+            )
+        self.rate = fraction
+        self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""
+        if not training or self.rate == 0:
+            return inputs
+        drawn = self.seed_generator.uniform(inputs.shape, dtype=inputs.dtype, per_example=True)
+        kept = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
+        # At rate 1 nothing is kept, so there is nothing to scale.
+        scale = 1.0 / (1.0 - self.rate) if self.rate < 1 else 0.0
+        return ops.multiply(inputs, ops.multiply(kept, scale))
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return ``input_shape``."""
+        return input_shape

@@ -1,0 +1,111 @@
+"""Checks the shapes that users give, in one place and in one wording.
+
+A dimension that is not known yet, such as the batch, is ``None``.
+"""
+
+import operator
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+Shape = tuple[int | None, ...]
+
+
+def as_shape(shape: object) -> Shape:
+    """Return ``shape`` as a tuple of Python integers and ``None``.
+
+    Args:
+        shape: Any iterable of non-negative integers (NumPy's too) and ``None``.
+
+    Raises:
+        ValueError: ``shape`` is not such an iterable.
+
+    Example:
+        >>> as_shape([None, 28, 28])
+        (None, 28, 28)
+    """
+    if not isinstance(shape, Iterable) or isinstance(shape, str | bytes):
+        raise ValueError(
+            f"Cannot convert '{shape}' to a shape. Pass a tuple of integers, as in `(64,)`."
+        )
+    given = tuple(shape)
+    return tuple(_as_dimension(size, given) for size in given)
+
+
+def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
+    """Return one dimension of ``shape`` as an integer, or as None where it is not known."""
+    if size is None:
+        return None
+    if isinstance(size, bool) or not isinstance(size, SupportsIndex):
+        raise ValueError(
+            f"Cannot convert '{shape}' to a shape. Found invalid dimension '{size}' of type "
+            f"'{type(size)}'. Every dimension is an integer or None."
+        )
+    dimension = operator.index(size)
+    if dimension < 0:
+        raise ValueError(
+            f"Cannot convert '{shape}' to a shape. Negative dimensions are not allowed. "
+            "Use None for a size that is not known."
+        )
+    return dimension
+
+
+def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
+    """Return ``shape`` as a tuple of integers, all of them known.
+
+    Args:
+        shape: Any iterable of non-negative integers.
+        owner: The name of the variable that the shape is for; errors give it.
+
+    Raises:
+        ValueError: ``shape`` is not a shape, or a dimension is None.
+
+    Example:
+        >>> as_known_shape([64, 10], "dense/kernel")
+        (64, 10)
+    """
+    dimensions = as_shape(shape)
+    known = tuple(size for size in dimensions if size is not None)
+    if len(known) != len(dimensions):
+        raise ValueError(
+            "Shapes used to initialize variables must be fully-defined (no `None` dimensions). "
+            f"Received: shape={dimensions} for variable path='{owner}'. Give the input's size "
+            "along every axis but the batch."
+        )
+    return known
+
+
+def without_batch(shape: tuple[int, ...]) -> Shape:
+    """Return the shape of one concrete batch with the batch axis left open.
+
+    Args:
+        shape: The shape of a tensor; a scalar's is returned as it is.
+
+    Example:
+        >>> without_batch((32, 28, 28))
+        (None, 28, 28)
+    """
+    return (None, *shape[1:]) if shape else ()
+
+
+def check_matches(owner: str, expected: Shape, received: Shape) -> None:
+    """Raise ValueError unless ``received`` is ``expected`` wherever both are known.
+
+    Args:
+        owner: The name of the layer or model that expects the shape.
+        expected: The shape expected; None matches any size.
+        received: The shape of the input.
+
+    Raises:
+        ValueError: They differ; the text gives both.
+
+    Example:
+        >>> check_matches("flatten", expected=(None, 8, 8), received=(32, 8, 8))
+    """
+    if len(expected) == len(received) and all(
+        None in (want, have) or want == have for want, have in zip(expected, received, strict=True)
+    ):
+        return
+    raise ValueError(
+        f'Input 0 of layer "{owner}" is incompatible with the layer: expected '
+        f"shape={expected}, found shape={received}"
+    )

@@ -1,0 +1,110 @@
+"""The placeholders that a functional model is drawn with: a shape and a dtype, no values.
+
+Calling a layer on one gives another that remembers the layer, so the model can be read back.
+"""
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from mirrored.layers.shapes import Shape
+
+if TYPE_CHECKING:
+    from mirrored.layers.base import Layer
+
+
+class SymbolicTensor:
+    """What a layer will be given or will return once the model runs.
+
+    Attributes:
+        shape: The size of each axis; None where it is not known yet, as for the batch.
+        dtype: The dtype of the values.
+        name: The name of the layer that makes it.
+        producer: The layer that makes it, and what that layer was called on: None for the
+            layer of an ``Input``.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.layers.Input(shape=(64,), name="pixels")
+        >>> x
+        <SymbolicTensor shape=(None, 64), dtype=float32, name=pixels>
+        >>> mr.layers.Dense(10)(x).shape
+        (None, 10)
+    """
+
+    __slots__ = ("dtype", "name", "producer", "shape")
+    # NumPy arrays on the left leave the operation, and its error, to this class.
+    __array_ufunc__: ClassVar[None] = None
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: np.dtype[Any],
+        name: str,
+        producer: "tuple[Layer, SymbolicTensor | None]",
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.name = name
+        self.producer = producer
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"<SymbolicTensor shape={self.shape}, dtype={self.dtype}, name={self.name}>"
+
+    def _no_values(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise TypeError(
+            f"{self!r} is a placeholder without values: layers can be called on it, and nothing "
+            "else. To use operators or ops in a functional model, put them in the `call` of a "
+            "Layer subclass."
+        )
+
+    __array__ = __bool__ = __float__ = __int__ = __len__ = __iter__ = __getitem__ = _no_values
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_values
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_values
+    __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _no_values
+
+
+def trace(outputs: SymbolicTensor, inputs: SymbolicTensor) -> "list[Layer]":
+    """Return the layers that lead from ``inputs`` to ``outputs``, in the order they are called.
+
+    Args:
+        outputs: Where the model ends.
+        inputs: Where it begins, usually what ``Input`` returned.
+
+    Returns:
+        The layers, the one of ``inputs`` left out; a layer that is called twice is there twice.
+
+    Raises:
+        ValueError: One of the two is no SymbolicTensor, or no layers lead from one to the other.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.layers.Input(shape=(8, 8))
+        >>> y = mr.layers.Dense(10)(mr.layers.Flatten()(x))
+        >>> [type(layer).__name__ for layer in trace(y, x)]
+        ['Flatten', 'Dense']
+    """
+    for argument, value in (("inputs", inputs), ("outputs", outputs)):
+        if not isinstance(value, SymbolicTensor):
+            raise ValueError(
+                f"`{argument}` must be one symbolic tensor: what `Input`, or a layer called on "
+                f"one, returned. Received: {argument}={value!r}"
+            )
+    layers: list[Layer] = []
+    tensor = outputs
+    while tensor is not inputs:
+        layer, source = tensor.producer
+        if source is None:
+            raise ValueError(
+                f"The output of layer '{outputs.name}' is not connected to `inputs`, "
+                f"'{inputs.name}': it is computed from '{tensor.name}'. Pass "
+                f"`inputs={tensor.name}`, or build the outputs from '{inputs.name}'."
+            )
+        layers.append(layer)
+        tensor = source
+    return layers[::-1]

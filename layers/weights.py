@@ -1,0 +1,215 @@
+"""What makes a layer an owner of variables: naming them, finding them, reading and setting them.
+
+It is apart from how layers are called, so that each of the two can be read alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored.layers import initializers, naming, regularizers
+from mirrored.layers.conversion import as_input
+from mirrored.layers.regularizers import Regularizer
+from mirrored.layers.shapes import as_known_shape
+from mirrored.layers.tracking import find
+from mirrored.ops import Tensor
+from mirrored.variables import Variable
+
+
+class WeightOwner:
+    """An object with a name, a dtype and weights: its own, and those of the owners it holds.
+
+    Owners and variables that are assigned to attributes count as held, also in lists, tuples
+    and dicts. ``Layer`` says what the arguments are.
+    """
+
+    def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
+        if name is None:
+            name = naming.unique_name(naming.snake_case(type(self).__name__))
+        self._name = naming.check_name(name)
+        self._dtype = ops.as_dtype(ops.floatx() if dtype is None else dtype)
+        self._trainable = bool(trainable)
+        self._added: list[Variable] = []
+        self._regularized: list[tuple[Variable, Regularizer]] = []
+        self.built = False
+
+    @property
+    def name(self) -> str:
+        """The layer's name."""
+        return self._name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the layer's weights and of what it computes with."""
+        return self._dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training changes the layer's weights; setting it sets it in all sublayers."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        for layer in self._walk():
+            layer._trainable = bool(value)
+
+    def add_weight(
+        self,
+        *,
+        shape: Any,
+        initializer: Any = "glorot_uniform",
+        name: str | None = None,
+        dtype: Any = None,
+        trainable: bool = True,
+        regularizer: Any = None,
+    ) -> Variable:
+        """Create a variable that belongs to the layer; a strategy's scope mirrors it.
+
+        Args:
+            shape: Its shape, every size known.
+            initializer: What it starts as: a name or ``initializer(shape, dtype=None)``.
+            name: Its name within the layer; numbered for None.
+            dtype: Its dtype; the layer's for None.
+            trainable: Whether training changes it.
+            regularizer: The penalty on it: a name, a function of the variable, or None.
+
+        Raises:
+            ValueError: The shape has an unknown size, a name is unknown, or the initializer
+                returns another shape.
+        """
+        path = f"{self._name}/{name or f'variable_{len(self._added)}'}"
+        known = as_known_shape(shape, path)
+        wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
+        make = initializers.get(initializer)
+        penalty = regularizers.get(regularizer)
+
+        def initial_value() -> Tensor:
+            value = as_input(make(known, dtype=wanted), wanted, path)
+            if value.shape != known:
+                raise ValueError(
+                    f"The initializer of {path} must return the shape {known}. Received: a "
+                    f"value of shape {value.shape}"
+                )
+            return value
+
+        variable = Variable(initial_value, trainable=trainable, name=path, dtype=wanted)
+        self._added.append(variable)
+        if penalty is not None:
+            self._regularized.append((variable, penalty))
+        return variable
+
+    @property
+    def _sublayers(self) -> list["WeightOwner"]:
+        """The layers in this layer's attributes, each once, in order of assignment."""
+        return find(vars(self).values(), WeightOwner)
+
+    def _walk(
+        self, *, trainable_only: bool = False, seen: set[int] | None = None
+    ) -> Iterator["WeightOwner"]:
+        """Yield this layer and all inside it, each once, a layer before its sublayers.
+
+        With ``trainable_only``, frozen layers are left out with all that is inside them.
+        """
+        seen = set() if seen is None else seen
+        if id(self) in seen or (trainable_only and not self._trainable):
+            return
+        seen.add(id(self))
+        yield self
+        for layer in self._sublayers:
+            yield from layer._walk(trainable_only=trainable_only, seen=seen)
+
+    def _own_weights(self) -> list[Variable]:
+        """The variables in this layer's own attributes, trainable ones first, as Keras has it."""
+        return sorted(find(vars(self).values(), Variable), key=lambda each: not each.trainable)
+
+    @property
+    def weights(self) -> list[Variable]:
+        """All variables of the layer and its sublayers, each once."""
+        return find([layer._own_weights() for layer in self._walk()], Variable)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The same as ``weights``."""
+        return self.weights
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """Those of ``weights`` that training changes."""
+        layers = self._walk(trainable_only=True)
+        owned = find([layer._own_weights() for layer in layers], Variable)
+        return [each for each in owned if each.trainable]
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """The same as ``trainable_weights``."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """Those of ``weights`` that training leaves alone."""
+        trained = {id(each) for each in self.trainable_weights}
+        return [each for each in self.weights if id(each) not in trained]
+
+    @property
+    def regularized_weights(self) -> list[tuple[Variable, Regularizer]]:
+        """The trainable weights that have a penalty, each with its penalty."""
+        layers = self._walk(trainable_only=True)
+        pairs = [pair for layer in layers for pair in layer._regularized]
+        return [(weight, penalty) for weight, penalty in pairs if weight.trainable]
+
+    @property
+    def losses(self) -> list[Tensor]:
+        """The penalties' present values, one scalar a regularized weight."""
+        return [penalty(weight) for weight, penalty in self.regularized_weights]
+
+    def count_params(self) -> int:
+        """Return the number of scalars in the weights.
+
+        Raises:
+            ValueError: The layer has no weights yet.
+        """
+        if not self.built:
+            raise ValueError(
+                f"You tried to call `count_params` on layer '{self._name}', but the layer isn't "
+                "built. You can build it manually via: `layer.build(input_shape)`."
+            )
+        return sum(weight.size for weight in self.weights)
+
+    def get_weights(self) -> list[np.ndarray[Any, Any]]:
+        """Return the values of ``weights``, as arrays on the host."""
+        return [np.asarray(weight.numpy()) for weight in self.weights]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Assign the values of all weights; nothing is changed unless all of them fit.
+
+        Args:
+            weights: One array a weight, in the order and shapes of ``get_weights``.
+
+        Raises:
+            ValueError: There are more or fewer than weights, or a shape differs.
+            TypeError: A value is not numbers.
+        """
+        own, given = self.weights, list(weights)
+        if len(given) != len(own):
+            raise ValueError(
+                f"You called `set_weights(weights)` on layer '{self._name}' with a weight list "
+                f"of length {len(given)}, but the layer was expecting {len(own)} weights."
+            )
+        arrays = []
+        for weight, value in zip(own, given, strict=True):
+            array = np.asarray(value)
+            if array.dtype.kind not in "biuf":
+                raise TypeError(
+                    f"Layer {self._name} weight {weight.name} takes numbers. Received: a value "
+                    f"of dtype {array.dtype}"
+                )
+            if array.shape != weight.shape:
+                raise ValueError(
+                    f"Layer {self._name} weight shape {weight.shape} is not compatible with "
+                    f"provided weight shape {array.shape}. The weight is {weight.name}."
+                )
+            arrays.append(array.astype(weight.dtype))
+        for weight, array in zip(own, arrays, strict=True):
+            weight.assign(array)

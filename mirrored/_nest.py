@@ -1,0 +1,105 @@
+"""Structures of lists, tuples and dicts: taking their leaves out and putting others in.
+
+Gradients, replicas' arguments and their results all travel in such structures.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def flatten(structure: Any) -> list[Any]:
+    """Return the leaves of nested lists, tuples and dicts, in order; dicts by sorted key."""
+    return list(_leaves(structure))
+
+
+def _leaves(structure: Any) -> Iterator[Any]:
+    if isinstance(structure, dict):
+        for key in _sorted_keys(structure):
+            yield from _leaves(structure[key])
+    elif isinstance(structure, list | tuple):
+        for item in structure:
+            yield from _leaves(item)
+    else:
+        yield structure
+
+
+def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:
+        return list(mapping)  # Keys of several types have no order but that of insertion.
+
+
+def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+    """Apply `function` to corresponding leaves and return a structure of the first one's form.
+
+    Raises:
+        ValueError: the structures differ; the message names the path where.
+    """
+    return _map(function, structures, "")
+
+
+def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str) -> Any:
+    first = structures[0]
+    if isinstance(first, dict):
+        _check_alike(structures, path, lambda item: set(item) if isinstance(item, dict) else None)
+        # In sorted order, so that `flatten` of the result meets the leaves in the same order.
+        mapped = {
+            key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]")
+            for key in _sorted_keys(first)
+        }
+        return {key: mapped[key] for key in first}
+    if isinstance(first, list | tuple):
+        _check_alike(
+            structures, path, lambda item: (type(item), len(item)) if _is_sequence(item) else None
+        )
+        items = [
+            _map(function, tuple(item[i] for item in structures), f"{path}[{i}]")
+            for i in range(len(first))
+        ]
+        return _rebuild(first, items)
+    for i, item in enumerate(structures):
+        if _is_sequence(item) or isinstance(item, dict):
+            raise ValueError(_difference(structures, i, path))
+    return function(*structures)
+
+
+def _check_alike(structures: tuple[Any, ...], path: str, kind: Callable[[Any], Any]) -> None:
+    expected = kind(structures[0])
+    for i, item in enumerate(structures):
+        if kind(item) != expected:
+            raise ValueError(_difference(structures, i, path))
+
+
+def _difference(structures: tuple[Any, ...], index: int, path: str) -> str:
+    where = f"at {path}" if path else "at the top"
+    return (
+        f"The structures differ {where}: number 0 has {_describe(structures[0])}, "
+        f"number {index} has {_describe(structures[index])}. Return or pass the same "
+        "structure of lists, tuples and dicts everywhere."
+    )
+
+
+def _describe(item: Any) -> str:
+    if isinstance(item, dict):
+        return f"a dict with the keys {_sorted_keys(item)}"
+    if _is_sequence(item):
+        return f"a {type(item).__name__} of {len(item)}"
+    return f"a {type(item).__name__}"
+
+
+def _is_sequence(item: Any) -> bool:
+    return isinstance(item, list | tuple)
+
+
+def _rebuild(like: Any, items: list[Any]) -> Any:
+    if isinstance(like, tuple):
+        # A named tuple takes its fields one by one.
+        return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
+    return items
+
+
+def pack_like(structure: Any, leaves: list[Any]) -> Any:
+    """Return a structure of the form of `structure` that holds `leaves` in order."""
+    remaining = iter(leaves)
+    return map_structure(lambda _: next(remaining), structure)

@@ -1,0 +1,270 @@
+"""Reverse-mode differentiation: a tape that follows ops and composes their gradient rules.
+
+Gradients are made of ops too, so they are placed, logged and can themselves be differentiated.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from mirrored import _nest, ops
+from mirrored.devices import device as device_scope
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.listeners import active_listeners, add_listener, only, remove_listener
+from mirrored.ops.registry import Op
+from mirrored.ops.spec import FLOATS
+from mirrored.ops.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """One op that the tape saw; what a gradient rule gets as its call."""
+
+    op: Op
+    inputs: tuple[Tensor, ...]
+    attrs: Mapping[str, Any]
+    output: Tensor
+    needed: tuple[bool, ...]
+
+    def needs(self, position: int) -> bool:
+        """Whether the gradient of input number `position` is wanted."""
+        return self.needed[position]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A variable's value as it was read."""
+
+    variable: Any
+    output: Tensor
+
+
+class GradientTape:
+    """Follows what is computed while it is open, and differentiates it.
+
+    Trainable variables are watched when they are read; tensors are watched on request.
+
+    Args:
+        persistent: whether `gradient` may be called more than once. A tape that is not lets go
+            of what it holds with the first call.
+        watch_accessed_variables: whether trainable variables are watched by being read.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.constant(3.0)
+        >>> with mr.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> float(tape.gradient(y, x))
+        6.0
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        """Make a tape that follows nothing until it is entered."""
+        self._persistent = persistent
+        self._watch_variables = watch_accessed_variables
+        self._nodes: list[_Node | _Read] = []
+        self._tracked: set[int] = set()
+        self._variables: dict[int, Any] = {}
+        self._entered = False
+        self._used = False
+
+    def __enter__(self) -> Self:
+        """Follow what this context computes."""
+        if self._entered:
+            raise ValueError("Tape is already recording. Leave its `with` block first.")
+        self._entered = True
+        add_listener(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop following."""
+        remove_listener(self)
+        self._entered = False
+
+    def watch(self, tensor: Any) -> None:
+        """Follow what is computed from a tensor, a variable, or a structure of them.
+
+        Raises:
+            TypeError: one of them is neither, or has no floating-point dtype.
+        """
+        for each in _nest.flatten(tensor):
+            if not hasattr(each, "_id"):
+                raise TypeError(
+                    f"Only tensors and variables can be watched. Received: {each!r}. Make a "
+                    "tensor of it with mr.constant first."
+                )
+            if each.dtype not in FLOATS:
+                raise TypeError(
+                    "The dtype of the watched tensor must be floating (e.g. mr.float32), got "
+                    f"{each.dtype.name}."
+                )
+        for each in _nest.flatten(tensor):
+            self._tracked.add(each._id)
+            if not isinstance(each, Tensor):
+                self._variables[each._id] = each
+
+    def watched_variables(self) -> tuple[Any, ...]:
+        """Return the variables that the tape follows, in the order in which it met them."""
+        return tuple(self._variables.values())
+
+    def stop_recording(self) -> AbstractContextManager[None]:
+        """Return a context within which this tape follows nothing.
+
+        Example:
+            >>> import mirrored as mr
+            >>> x = mr.constant(3.0)
+            >>> with mr.GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     with tape.stop_recording():
+            ...         y = x * x
+            >>> tape.gradient(y, x) is None
+            True
+        """
+        return only(*(each for each in active_listeners() if each is not self))
+
+    def on_op(
+        self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
+    ) -> None:
+        """Note an op whose inputs are followed. The ops call this."""
+        if op.gradient is None or output.dtype not in FLOATS:
+            return
+        needed = tuple(tensor._id in self._tracked for tensor in inputs)
+        if any(needed):
+            self._tracked.add(output._id)
+            self._nodes.append(_Node(op, inputs, attrs, output, needed))
+
+    def on_read(self, variable: Any, value: Tensor) -> None:
+        """Note that a variable was read. Variables call this."""
+        key = variable._id
+        if key not in self._tracked:
+            if not (self._watch_variables and variable.trainable and value.dtype in FLOATS):
+                return
+            self._tracked.add(key)
+        self._variables.setdefault(key, variable)
+        self._tracked.add(value._id)
+        self._nodes.append(_Read(variable, value))
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+    ) -> Any:
+        """Return the gradients of `target` by each of `sources`.
+
+        Args:
+            target: a tensor, or a structure of them, whose gradients are summed.
+            sources: tensors or variables that were watched, or a structure of them.
+            output_gradients: the gradient that flows into each target; None: ones.
+            unconnected_gradients: "none" gives None for a source that the target does not
+                depend on, "zero" gives zeros.
+
+        Returns:
+            A structure like that of `sources`.
+
+        Raises:
+            RuntimeError: the tape is not persistent and was used before.
+            ValueError: an unknown `unconnected_gradients`, or gradients that do not fit.
+        """
+        if self._used:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients "
+                "(or jacobians). Make it with persistent=True to use it again."
+            )
+        if unconnected_gradients not in ("none", "zero"):
+            raise ValueError(
+                f"unconnected_gradients is 'none' or 'zero'. Received: {unconnected_gradients!r}"
+            )
+        leaves = _nest.flatten(sources)
+        for each in leaves:
+            if not hasattr(each, "_id"):
+                raise TypeError(
+                    f"Sources are tensors and variables. Received: {each!r}. Make a tensor of it "
+                    "and watch it before it is used."
+                )
+        grads = self._seed_gradients(target, output_gradients)
+        nodes = self._nodes
+        if not self._persistent:
+            self._used, self._nodes = True, []
+        # A tape that is still open and used once does not follow its own gradients.
+        with nullcontext() if self._persistent else self.stop_recording():
+            found = _backpropagate(nodes, grads, {each._id for each in leaves})
+            results = [found.get(each._id) for each in leaves]
+            if unconnected_gradients == "zero":
+                results = [
+                    ops.zeros(each.shape, each.dtype) if result is None else result
+                    for each, result in zip(leaves, results, strict=True)
+                ]
+        return _nest.pack_like(sources, results)
+
+    def _seed_gradients(self, target: Any, output_gradients: Any) -> dict[int, list[Tensor]]:
+        targets = [
+            adopt(each, None) if not hasattr(each, "_id") else each
+            for each in _nest.flatten(target)
+        ]
+        upstream = _nest.flatten(output_gradients) if output_gradients is not None else []
+        if upstream and len(upstream) != len(targets):
+            raise ValueError(
+                "Give one output gradient a target. Received: "
+                f"{len(upstream)} for {len(targets)} targets."
+            )
+        grads: dict[int, list[Tensor]] = {}
+        for i, each in enumerate(targets):
+            if each._id not in self._tracked:
+                continue
+            given = upstream[i] if upstream else None
+            with _on_device_of(each):
+                g = ops.ones_like(each) if given is None else adopt(given, each.dtype)
+            if g.shape != each.shape:
+                raise ValueError(
+                    f"An output gradient has the shape of its target. Received: {g.shape} for "
+                    f"a target of shape {each.shape}."
+                )
+            grads.setdefault(each._id, []).append(g)
+        return grads
+
+
+def _backpropagate(
+    nodes: list[_Node | _Read], grads: dict[int, list[Tensor]], wanted: set[int]
+) -> dict[int, Tensor]:
+    """Walk the nodes backwards and return the gradients of the ids that are wanted."""
+    found: dict[int, Tensor] = {}
+    for node in reversed(nodes):
+        key = node.output._id
+        parts = grads.pop(key, None)
+        if parts is None:
+            continue
+        with _on_device_of(node.output):
+            g = _summed(parts)
+            if key in wanted:
+                found[key] = g
+            if isinstance(node, _Read):
+                grads.setdefault(node.variable._id, []).append(g)
+                continue
+            rule = node.op.gradient
+            results = rule(node, g) if rule is not None else ()
+        for tensor, needed, result in zip(node.inputs, node.needed, results, strict=True):
+            if needed and result is not None:
+                grads.setdefault(tensor._id, []).append(result)
+    for key in wanted & grads.keys():
+        with _on_device_of(grads[key][0]):
+            found[key] = _summed(grads[key])
+    return found
+
+
+def _summed(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else ops.add_n(parts)
+
+
+def _on_device_of(value: Any) -> AbstractContextManager[None]:
+    """Return the device scope in which the gradient of `value` is computed: where it lives."""
+    return device_scope(value._device if isinstance(value, Tensor) else value.device)

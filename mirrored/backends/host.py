@@ -1,0 +1,137 @@
+"""NumPy on the host's memory, for the CPU and for simulated GPUs.
+
+Memory is counted, not managed: a limit holds exactly, and freeing needs no lock.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.backends.base import OutOfPoolMemory, Pool, Storage
+
+
+class CountingPool:
+    """A hard limit on the bytes in use, optionally inside a larger pool.
+
+    Args:
+        limit: Limit in bytes, None for no limit.
+        parent: A pool that everything here counts towards as well.
+    """
+
+    __slots__ = ("_current", "_lock", "_peak", "_released", "limit", "parent")
+
+    def __init__(self, limit: int | None = None, parent: Pool | None = None) -> None:
+        self.limit = limit
+        self.parent = parent
+        self._current = 0
+        self._peak = 0
+        # Reentrant: a finalizer that the garbage collector runs in here may allocate.
+        self._lock = threading.RLock()
+        # Releases wait here until somebody counts. Appending to a deque is atomic, so a storage
+        # may die inside the garbage collector, on any thread, while a lock is held.
+        self._released: deque[int] = deque()
+
+    @property
+    def current(self) -> int:
+        """Bytes in use now."""
+        with self._lock:
+            return self._settle()
+
+    @property
+    def peak(self) -> int:
+        """The most bytes in use at once since the start or the last ``reset_peak``."""
+        return self._peak
+
+    def reset_peak(self) -> None:
+        """Start measuring the peak again from what is in use now."""
+        with self._lock:
+            self._peak = self._settle()
+
+    def reserve(self, nbytes: int) -> None:
+        """Count ``nbytes`` as used.
+
+        Raises:
+            OutOfPoolMemory: Past the limit, or past that of a pool around this one; nothing is
+                counted then.
+        """
+        with self._lock:
+            current = self._settle()
+            if self.limit is not None and current + nbytes > self.limit:
+                raise OutOfPoolMemory(nbytes, self)
+            if self.parent is not None:
+                self.parent.reserve(nbytes)
+            self._current += nbytes
+            if self._current > self._peak:
+                self._peak = self._current
+
+    def release(self, nbytes: int) -> None:
+        """Give ``nbytes`` back, here and in the pools around this one, without a lock."""
+        self._released.append(nbytes)
+        if self.parent is not None:
+            self.parent.release(nbytes)
+
+    def _settle(self) -> int:
+        """Subtract what was released since; the caller holds the lock."""
+        released = self._released
+        while released:
+            self._current -= released.popleft()
+        return self._current
+
+
+class HostBackend:
+    """The backend of every device whose arrays are NumPy's."""
+
+    xp: ModuleType = np
+    kernels: Mapping[str, Callable[..., None]] = MappingProxyType({})
+
+    host_readable: bool = True
+
+    def run(self, kernel: Callable[..., None], *args: Any, **attrs: Any) -> None:
+        """Call a kernel; infinities and NaN are its results, never warnings."""
+        with np.errstate(all="ignore"):
+            kernel(*args, **attrs)
+
+    def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
+        """Return a pool that counts; host memory is taken as it is used, growth or not."""
+        return CountingPool(limit, parent)
+
+    def allocate(self, pool: Pool, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
+        """Return an uninitialised array of the shape and dtype, counted by the pool.
+
+        Raises:
+            OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
+        """
+        nbytes = math.prod(shape) * dtype.itemsize
+        pool.reserve(nbytes)
+        try:
+            array = np.empty(shape, dtype)
+        except MemoryError:
+            pool.release(nbytes)
+            raise OutOfPoolMemory(nbytes, None) from None
+        except BaseException:
+            pool.release(nbytes)
+            if nbytes > sys.maxsize:  # NumPy calls a size past the address space a ValueError.
+                raise OutOfPoolMemory(nbytes, None) from None
+            raise
+        return Storage(array, pool, nbytes)
+
+    def copy_from_host(self, storage: Storage, array: NDArray[Any]) -> None:
+        """Copy a NumPy array of the storage's shape and dtype into it."""
+        np.copyto(storage.array, array, casting="equiv")
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """Return a C-contiguous copy, never a view."""
+        return np.array(array, copy=True, order="C")
+
+    def copy_between(self, source: Any, target: Storage) -> None:
+        """Copy an array of another device of this backend into ``target``."""
+        np.copyto(target.array, source, casting="no")

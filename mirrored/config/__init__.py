@@ -1,0 +1,17 @@
+"""The names that TensorFlow keeps under ``tf.config``.
+
+Scripts find them in the same place; what they do is in ``mirrored.devices``.
+"""
+
+from mirrored.config import experimental as experimental
+from mirrored.devices import LogicalDevice as LogicalDevice
+from mirrored.devices import LogicalDeviceConfiguration as LogicalDeviceConfiguration
+from mirrored.devices import PhysicalDevice as PhysicalDevice
+from mirrored.devices import get_logical_device_configuration as get_logical_device_configuration
+from mirrored.devices import get_soft_device_placement as get_soft_device_placement
+from mirrored.devices import get_visible_devices as get_visible_devices
+from mirrored.devices import list_logical_devices as list_logical_devices
+from mirrored.devices import list_physical_devices as list_physical_devices
+from mirrored.devices import set_logical_device_configuration as set_logical_device_configuration
+from mirrored.devices import set_soft_device_placement as set_soft_device_placement
+from mirrored.devices import set_visible_devices as set_visible_devices

@@ -1,0 +1,287 @@
+"""Turns what users have (lists, arrays, tensors) into arrays that training can rely on.
+
+Everything is checked here, on the host and before anything changed; arrays are not copied.
+"""
+
+import math
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """Checked inputs, targets and weights of the same number of examples.
+
+    Attributes:
+        x: Inputs of shape (examples, ...), of a bool, integer or floating-point dtype.
+        y: Targets of shape (examples, ...), or None.
+        sample_weight: Weights of shape (examples,), or None.
+        size: The number of examples, at least 1.
+    """
+
+    x: np.ndarray
+    y: np.ndarray | None
+    sample_weight: np.ndarray | None
+    size: int
+
+    def rows(self, start: int, stop: int) -> "Arrays":
+        """Return the examples from `start` to before `stop`, as views.
+
+        Args:
+            start: The first example.
+            stop: The example after the last; no more than `size`.
+
+        Example:
+            >>> from mirrored.data import adapt
+            >>> adapt([1.0, 2.0, 3.0], [1, 2, 3]).rows(1, 3).y.tolist()
+            [2, 3]
+        """
+        return Arrays(
+            self.x[start:stop],
+            None if self.y is None else self.y[start:stop],
+            None if self.sample_weight is None else self.sample_weight[start:stop],
+            stop - start,
+        )
+
+
+def adapt(
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    class_weight: Mapping[int, float] | None = None,
+    for_what: str = "fit",
+) -> Arrays:
+    """Check what a user passed to `fit`, `evaluate` or `predict` and return it as arrays.
+
+    Args:
+        x: Inputs of shape (examples, ...): an array, a tensor or nested lists of numbers.
+        y: Targets of shape (examples, ...); None where `for_what` is "predict".
+        sample_weight: Finite weights of shape (examples,) or (examples, 1), or None.
+        class_weight: A weight for each integer label; labels that it lacks weigh 1.
+        for_what: The method that asks, named in errors; targets are required but for "predict".
+
+    Returns:
+        The arrays, which share memory with what was passed wherever that was an array.
+
+    Raises:
+        ValueError: An argument is missing, empty, a scalar, several inputs, not numeric, or of
+            another number of examples than the rest.
+
+    Example:
+        >>> from mirrored.data import adapt
+        >>> arrays = adapt([[1.0, 2.0], [3.0, 4.0]], [0, 1], class_weight={1: 5.0})
+        >>> arrays.x.shape, arrays.sample_weight.tolist()
+        ((2, 2), [1.0, 5.0])
+    """
+    if x is None:
+        raise ValueError(f"`{for_what}` needs input data. Received: x=None. Pass an array as `x`.")
+    if y is None and for_what != "predict":
+        raise ValueError(
+            f"`{for_what}` needs targets to compute the loss. Received: y=None. "
+            "Pass an array as `y`."
+        )
+    inputs = _to_array(x, "x")
+    targets = None if y is None else _to_array(y, "y")
+    weights = None if sample_weight is None else _to_array(sample_weight, "sample_weight")
+    _check_cardinality({"x": inputs, "y": targets, "sample_weight": weights})
+    size = len(inputs)
+    if size == 0:
+        raise ValueError(
+            f"`{for_what}` needs at least one example. "
+            f"Received: empty data, x with shape {inputs.shape}."
+        )
+    if weights is not None:
+        weights = _check_weights(weights, size)
+    if class_weight is not None:
+        if weights is not None:
+            raise ValueError(
+                "`class_weight` and `sample_weight` cannot be given at the same time. "
+                "Multiply them yourself and pass the product as `sample_weight`."
+            )
+        weights = _class_weights(targets, class_weight)
+    return Arrays(inputs, targets, weights, size)
+
+
+def check_batch_size(batch_size: Any) -> int:
+    """Return `batch_size` as an int, or say what is wrong with it.
+
+    Args:
+        batch_size: The number of examples in a global batch, a positive integer.
+
+    Raises:
+        ValueError: It is not an integer, or not positive.
+
+    Example:
+        >>> from mirrored.data import check_batch_size
+        >>> check_batch_size(32)
+        32
+    """
+    try:
+        size = None if isinstance(batch_size, bool | np.bool_) else operator.index(batch_size)
+    except TypeError:
+        size = None
+    if size is None or size <= 0:
+        hint = ""
+        if isinstance(batch_size, float | np.floating):
+            hint = " A quotient stays an integer with `//`."
+        raise ValueError(
+            "Received an invalid value for `batch_size`, expected a positive integer. "
+            f"Received: batch_size={batch_size!r}.{hint}"
+        )
+    return size
+
+
+def split_validation(arrays: Arrays, fraction: float) -> tuple[Arrays, Arrays]:
+    """Set the last examples aside for validation, before any shuffling.
+
+    Args:
+        arrays: What to split.
+        fraction: The part to validate on, between 0 and 1, both exclusive.
+
+    Returns:
+        The arrays to train on and those to validate with, both views.
+
+    Raises:
+        ValueError: The fraction is outside (0, 1), or leaves one of the two parts empty.
+
+    Example:
+        >>> from mirrored.data import adapt, split_validation
+        >>> train, validation = split_validation(adapt([1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4]), 0.25)
+        >>> train.size, validation.x.tolist()
+        (3, [4.0])
+    """
+    if isinstance(fraction, bool) or not 0 < fraction < 1:
+        raise ValueError(
+            "`validation_split` must be a number between 0 and 1. "
+            f"Received: validation_split={fraction!r}."
+        )
+    split = math.floor(arrays.size * (1.0 - fraction))
+    if split in (0, arrays.size):
+        raise ValueError(
+            f"Training data contains {arrays.size} samples, which is not sufficient to split it "
+            "into a validation and training set as specified by "
+            f"`validation_split={fraction}`. Either provide more data, or a different value for "
+            "the `validation_split` argument."
+        )
+    return arrays.rows(0, split), arrays.rows(split, arrays.size)
+
+
+def _to_array(value: Any, name: str) -> np.ndarray:
+    value = _single(value, name)
+    if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
+        value = value.numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"`{name}` is not an array: its rows differ in length or depth ({error}). "
+            "Pad the rows to one length."
+        ) from error
+    if array.dtype.kind not in _NUMERIC_KINDS:
+        raise ValueError(
+            f"`{name}` must hold numbers (bool, integer or floating-point). "
+            f"Received: {name} with dtype {array.dtype}. {_dtype_advice(array)}"
+        )
+    if array.ndim == 0:
+        raise ValueError(
+            f"`{name}` must have at least one dimension, the examples. "
+            f"Received: the scalar {name}={array.item()!r}. Wrap a single example in a list."
+        )
+    return array
+
+
+def _single(value: Any, name: str) -> Any:
+    """Refuse several inputs and streams of data; unwrap a list that holds one array."""
+    if isinstance(value, Mapping):
+        raise ValueError(
+            f"`{name}` must be one array; models have one input and one output for now. "
+            f"Received: a dict with keys {list(value)}. Pass one of its arrays."
+        )
+    if isinstance(value, list | tuple) and any(_is_array(item) for item in value):
+        if len(value) == 1:
+            return value[0]
+        raise ValueError(
+            f"`{name}` must be one array; models have one input and one output for now. "
+            f"Received: a {type(value).__name__} of {len(value)} arrays. "
+            "If they are the examples, join them with `numpy.stack`."
+        )
+    if isinstance(value, Iterator):
+        raise ValueError(
+            f"`{name}` must be an array. Received: a {type(value).__name__}. "
+            "Iterators are not supported yet; collect their items with `numpy.stack(list(...))`."
+        )
+    return value
+
+
+def _is_array(item: Any) -> bool:
+    """Whether `item` is an array of rank 1 or more: NumPy's scalars are numbers, not inputs."""
+    return getattr(item, "ndim", 0) > 0
+
+
+def _dtype_advice(array: np.ndarray) -> str:
+    if array.dtype.kind in "SU":
+        return "Map the strings to integers first."
+    if array.dtype.kind == "c":
+        return "Pass the real and imaginary parts as separate features."
+    return "Convert it with `numpy.asarray(..., dtype='float32')`."
+
+
+def _check_cardinality(arrays: Mapping[str, np.ndarray | None]) -> None:
+    sizes = {name: len(array) for name, array in arrays.items() if array is not None}
+    if len(set(sizes.values())) > 1:
+        received = ", ".join(f"'{name}' sizes: {size}" for name, size in sizes.items())
+        raise ValueError(
+            "Data cardinality is ambiguous. Make sure all arrays contain the same number of "
+            f"samples. Received: {received}."
+        )
+
+
+def _check_weights(weights: np.ndarray, size: int) -> np.ndarray:
+    if weights.shape not in ((size,), (size, 1)):
+        raise ValueError(
+            f"`sample_weight` must have one weight an example, shape ({size},) or ({size}, 1). "
+            f"Received: sample_weight with shape {weights.shape}."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError(
+            "`sample_weight` must be finite. Received: "
+            f"{weights[~np.isfinite(weights)][0]} among the weights. "
+            "Replace it, or drop the example."
+        )
+    return weights.reshape(size)
+
+
+def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:
+    """Look up the weight of each label: an integer, or the place of the largest target."""
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "`class_weight` must be a dict from integer label to weight. "
+            f"Received: class_weight={class_weight!r}."
+        )
+    if targets is None:
+        raise ValueError("`class_weight` needs targets. Received: y=None. Pass an array as `y`.")
+    if targets.ndim > 2:
+        raise ValueError(
+            "`class_weight` needs one label an example. "
+            f"Received: y with shape {targets.shape}. Pass `sample_weight` instead."
+        )
+    if targets.ndim == 2 and targets.shape[1] != 1:
+        labels = targets.argmax(axis=1)
+    else:
+        labels = targets.reshape(len(targets))
+    weights = np.ones(len(labels), dtype=np.float64)
+    for label, weight in class_weight.items():
+        if not isinstance(label, int | np.integer) or not math.isfinite(weight):
+            raise ValueError(
+                "`class_weight` must be a dict from integer label to a finite weight. "
+                f"Received: class_weight with the item {label!r}: {weight!r}."
+            )
+        weights[labels == label] = weight
+    return weights

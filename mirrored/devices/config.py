@@ -1,0 +1,320 @@
+"""The functions behind ``mr.config``: what users ask and settle about devices.
+
+Each checks everything before it changes anything, and refuses changes once devices are in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirrored.backends import MEGABYTE
+from mirrored.devices.checks import (
+    checked_bool,
+    checked_count,
+    checked_limit,
+    checked_parts,
+    known_device,
+    refuse_if_initialised,
+)
+from mirrored.devices.configuration import LogicalDeviceConfiguration, Simulation, configuration
+from mirrored.devices.names import LogicalDevice, PhysicalDevice
+from mirrored.errors import InvalidArgumentError
+
+_POLICIES = ("silent", "warn", "explicit", "silent_for_int32")
+_policy = "silent"
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """Return the physical devices, CPU first, without initialising them.
+
+    Args:
+        device_type: 'CPU' or 'GPU' for those only.
+
+    Raises:
+        ValueError: The environment variable MIRRORED_SIMULATED_GPUS is malformed.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(1)
+        >>> mr.config.list_physical_devices("GPU")
+        [PhysicalDevice(name='/physical_device:GPU:0', device_type='GPU')]
+    """
+    return _of_type(list(configuration.hardware()), device_type)
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """Return the logical devices, CPU first; this initialises them and freezes the configuration.
+
+    Args:
+        device_type: 'CPU' or 'GPU' for those only.
+
+    Raises:
+        ValueError: The configuration cannot be used as it is; it may still be changed then.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.list_logical_devices()
+        [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
+    """
+    return [
+        LogicalDevice(device.name, device.type)
+        for device in configuration.devices()
+        if device_type in (None, device.type)
+    ]
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """Return the physical devices that logical ones are made of.
+
+    Args:
+        device_type: 'CPU' or 'GPU' for those only.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.get_visible_devices()
+        [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    return _of_type(list(configuration.visible), device_type)
+
+
+def set_visible_devices(
+    devices: PhysicalDevice | Sequence[PhysicalDevice], device_type: str | None = None
+) -> None:
+    """Choose the physical devices that logical ones are made of.
+
+    Args:
+        devices: One device or a list of them; ``[]`` hides every device of the type.
+        device_type: 'CPU' or 'GPU' to choose among those only; None replaces the whole list.
+
+    Raises:
+        ValueError: A device is not there, is of another type, or is named twice.
+        RuntimeError: The devices are initialised, and this would change them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(4)
+        >>> gpus = mr.config.list_physical_devices("GPU")
+        >>> mr.config.set_visible_devices(gpus[1:], "GPU")
+        >>> len(mr.config.list_logical_devices("GPU"))
+        3
+    """
+    # A physical device is a tuple itself.
+    one = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
+    with configuration.lock:
+        given = [devices] if one else devices
+        chosen = [known_device(device, device_type) for device in given]
+        if len(set(chosen)) < len(chosen):
+            raise InvalidArgumentError(f"No duplicates allowed in `devices` argument: {chosen}")
+        kept = [
+            device
+            for device in configuration.visible
+            if device_type is not None and device.device_type != device_type
+        ]
+        if configuration.visible == kept + chosen:
+            return
+        refuse_if_initialised("Visible devices")
+        configuration.visible = kept + chosen
+
+
+def get_memory_growth(device: PhysicalDevice) -> bool | None:
+    """Return what was set by ``set_memory_growth``, None where nothing was.
+
+    Args:
+        device: A physical device.
+
+    Raises:
+        ValueError: There is no such device.
+
+    Example:
+        >>> import mirrored as mr
+        >>> cpu = mr.config.list_physical_devices("CPU")[0]
+        >>> print(mr.config.experimental.get_memory_growth(cpu))
+        None
+    """
+    return configuration.growth.get(known_device(device))
+
+
+def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
+    """Choose whether a GPU's memory is taken as it is needed or all at the start.
+
+    It must be the same for every visible GPU, which is checked when they are initialised. The
+    environment variable MIRRORED_FORCE_GPU_ALLOW_GROWTH (or TF_FORCE_GPU_ALLOW_GROWTH), ``true``
+    or ``false``, overrides it. A simulated GPU takes host memory as it is needed either way.
+
+    Args:
+        device: A physical GPU.
+        enable: True to start small and extend; memory is never given back to the card.
+
+    Raises:
+        ValueError: There is no such device, it is no GPU, or it was split into logical ones.
+        RuntimeError: The devices are initialised, and this would change them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(1)
+        >>> gpu = mr.config.list_physical_devices("GPU")[0]
+        >>> mr.config.experimental.set_memory_growth(gpu, True)
+        >>> mr.config.experimental.get_memory_growth(gpu)
+        True
+    """
+    with configuration.lock:
+        known = known_device(device)
+        if known in configuration.logical:
+            raise InvalidArgumentError(
+                "Cannot set memory growth on device when virtual devices configured"
+            )
+        if known.device_type != "GPU":
+            raise InvalidArgumentError(
+                "Cannot set memory growth on non-GPU and non-Pluggable devices"
+            )
+        if configuration.growth.get(known) is checked_bool(enable, "enable"):
+            return
+        refuse_if_initialised("Physical devices")
+        configuration.growth[known] = bool(enable)
+
+
+def get_logical_device_configuration(
+    device: PhysicalDevice,
+) -> list[LogicalDeviceConfiguration] | None:
+    """Return what was set by ``set_logical_device_configuration``, None where nothing was.
+
+    Args:
+        device: A physical device.
+
+    Raises:
+        ValueError: There is no such device.
+
+    Example:
+        >>> import mirrored as mr
+        >>> cpu = mr.config.list_physical_devices("CPU")[0]
+        >>> print(mr.config.get_logical_device_configuration(cpu))
+        None
+    """
+    parts = configuration.logical.get(known_device(device))
+    return None if parts is None else list(parts)
+
+
+def set_logical_device_configuration(
+    device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
+) -> None:
+    """Split a physical device into logical ones.
+
+    Args:
+        device: A physical device.
+        logical_devices: One configuration for each logical device. A GPU's need a memory limit;
+            a CPU's may have one.
+
+    Raises:
+        ValueError: There is no such device, it cannot be split, or a configuration is unusable.
+        RuntimeError: The devices are initialised, and this would change them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(1)
+        >>> gpu = mr.config.list_physical_devices("GPU")[0]
+        >>> half = mr.config.LogicalDeviceConfiguration(memory_limit=512)
+        >>> mr.config.set_logical_device_configuration(gpu, [half, half])
+        >>> [device.name for device in mr.config.list_logical_devices("GPU")]
+        ['/device:GPU:0', '/device:GPU:1']
+    """
+    with configuration.lock:
+        known = known_device(device)
+        parts = checked_parts(known, logical_devices)
+        if configuration.logical.get(known) == parts:
+            return
+        refuse_if_initialised("Virtual devices")
+        configuration.logical[known] = parts
+
+
+def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
+    """Stand in for GPUs with host memory and NumPy, in place of any real ones.
+
+    They are physical GPUs numbered from 0, and everything said of GPUs holds for them. What was
+    set for the GPUs before is forgotten. The environment variable MIRRORED_SIMULATED_GPUS=4 does
+    the same for a program as it is; this call overrides it.
+
+    Args:
+        count: How many; 0 for none, which brings real ones back.
+        memory_limit: The memory of each in MB (2**20 bytes), None for no limit.
+
+    Raises:
+        ValueError: The count is not a whole number from 0, or the limit is not above 0.
+        RuntimeError: The devices are initialised, and this would change them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(4, memory_limit=256)
+        >>> len(mr.config.list_logical_devices("GPU"))
+        4
+    """
+    limit = checked_limit(memory_limit)
+    wanted = Simulation(
+        checked_count(count, "count"), None if limit is None else int(limit * MEGABYTE)
+    )
+    with configuration.lock:
+        if configuration.simulation == wanted:
+            return
+        refuse_if_initialised("Physical devices")
+        configuration.simulation = wanted
+
+
+def get_device_details(device: PhysicalDevice) -> dict[str, object]:
+    """Return what is known about a physical device.
+
+    Args:
+        device: A physical device.
+
+    Returns:
+        ``{}`` for a CPU. For a GPU ``device_name``, for a real one ``compute_capability`` as a
+        tuple, for a simulated one ``'simulated': True``.
+
+    Raises:
+        ValueError: There is no such device.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(1)
+        >>> gpu = mr.config.list_physical_devices("GPU")[0]
+        >>> mr.config.experimental.get_device_details(gpu)
+        {'device_name': 'simulated GPU (host memory)', 'simulated': True}
+    """
+    return dict(configuration.hardware()[known_device(device)].details)
+
+
+def set_device_policy(device_policy: str | None) -> None:
+    """Accept TensorFlow's setting for what happens when an input is on another device.
+
+    Here an input is always copied where it is needed, without a word, whatever the policy.
+
+    Args:
+        device_policy: None or 'silent', 'warn', 'explicit', 'silent_for_int32'.
+
+    Raises:
+        ValueError: The policy is none of these.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_device_policy("silent")
+    """
+    global _policy
+    if device_policy is not None and device_policy not in _POLICIES:
+        listed = ", ".join(map(repr, _POLICIES))
+        raise InvalidArgumentError(
+            f"Invalid argument `device_policy`: {device_policy!r}. Use None or one of {listed}."
+        )
+    _policy = device_policy or "silent"
+
+
+def get_device_policy() -> str:
+    """Return what was set by ``set_device_policy``, by default 'silent'.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.get_device_policy()
+        'silent'
+    """
+    return _policy
+
+
+def _of_type(devices: list[PhysicalDevice], device_type: str | None) -> list[PhysicalDevice]:
+    return [device for device in devices if device_type in (None, device.device_type)]

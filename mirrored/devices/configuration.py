@@ -1,0 +1,228 @@
+"""Which devices there are and how they are to be used, settled at the first use of any of them.
+
+Everything may be changed until then; afterwards every tensor depends on it, so it is frozen.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mirrored import backends
+from mirrored._logging import logger
+from mirrored.backends import MEGABYTE, Hardware
+from mirrored.devices.names import PhysicalDevice
+from mirrored.devices.runtime import Device
+from mirrored.errors import InvalidArgumentError
+
+
+class LogicalDeviceConfiguration(NamedTuple):
+    """How one logical device of a physical one is to be made.
+
+    Attributes:
+        memory_limit: Its memory in MB (2**20 bytes); None for no limit, on a CPU only.
+        experimental_priority: The priority of its stream on a GPU, lower is more urgent.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.LogicalDeviceConfiguration(memory_limit=1024)
+        LogicalDeviceConfiguration(memory_limit=1024, experimental_priority=None)
+    """
+
+    memory_limit: float | None = None
+    experimental_priority: int | None = None
+
+
+class Simulation(NamedTuple):
+    """The simulated GPUs asked for: how many, and the memory of each in bytes."""
+
+    gpus: int
+    memory_limit: int | None
+
+
+class Configuration:
+    """The devices of this process. The values it is given were checked by its callers.
+
+    Attributes:
+        lock: Held by whoever checks that it is not initialised and then changes something.
+        growth: What was set by ``set_memory_growth``, by device.
+        logical: What was set by ``set_logical_device_configuration``, by device.
+    """
+
+    def __init__(self) -> None:
+        # Reentrant, because what it guards lists physical devices on the way.
+        self.lock = threading.RLock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget every setting and every device."""
+        with self.lock:
+            self.growth: dict[PhysicalDevice, bool] = {}
+            self.logical: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
+            self._visible: list[PhysicalDevice] | None = None
+            self._simulation: Simulation | None = None
+            self._hardware: dict[PhysicalDevice, Hardware] | None = None
+            self._devices: tuple[Device, ...] = ()  # Empty until initialised: a CPU is a must.
+
+    @property
+    def initialised(self) -> bool:
+        """Whether the logical devices exist, and the configuration is frozen."""
+        return bool(self._devices)
+
+    def hardware(self) -> dict[PhysicalDevice, Hardware]:
+        """Return the physical devices, CPU first, looking for them the first time."""
+        with self.lock:
+            if self._hardware is None:
+                wanted = self._simulation or _simulation_from_environment()
+                self._hardware = _named(backends.probe(wanted.gpus, wanted.memory_limit))
+                self._simulation = wanted
+            return self._hardware
+
+    @property
+    def visible(self) -> list[PhysicalDevice]:
+        """The visible physical devices, all of them unless set otherwise."""
+        with self.lock:
+            return list(self.hardware()) if self._visible is None else self._visible
+
+    @visible.setter
+    def visible(self, devices: list[PhysicalDevice]) -> None:
+        self._visible = devices
+
+    @property
+    def simulation(self) -> Simulation | None:
+        """The simulated GPUs asked for; None before a setting or the first listing."""
+        return self._simulation
+
+    @simulation.setter
+    def simulation(self, wanted: Simulation) -> None:
+        # The GPUs that were there are gone, and with them what was set for them.
+        with self.lock:
+            self._simulation = wanted
+            self._hardware = None
+            self._visible = None
+            self.growth = {}
+            self.logical = {d: c for d, c in self.logical.items() if d.device_type != "GPU"}
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the logical devices, CPU first, making them the first time."""
+        return self._devices or self._initialise()
+
+    def _initialise(self) -> tuple[Device, ...]:
+        with self.lock:
+            if self._devices:  # Another thread was first.
+                return self._devices
+            self._devices = tuple(self._make_devices())
+            hardware = self.hardware()
+        for device in self._devices:
+            _announce(device, hardware[device.physical])
+        return self._devices
+
+    def _make_devices(self) -> list[Device]:
+        visible = [device for device in self.hardware() if device in self.visible]
+        if not any(device.device_type == "CPU" for device in visible):
+            raise InvalidArgumentError(
+                "No CPU devices are available in this process. Make the CPU visible with "
+                "set_visible_devices: data enters and leaves through it."
+            )
+        growth = self._allow_growth(visible)
+        made: list[Device] = []
+        for physical in visible:
+            first = sum(device.type == physical.device_type for device in made)
+            made += self._split(physical, first, growth=growth)
+        return made
+
+    def _split(self, physical: PhysicalDevice, first: int, *, growth: bool) -> list[Device]:
+        """Return the logical devices of one physical one, numbered from ``first``."""
+        hardware = self.hardware()[physical]
+        backend = hardware.open_backend()
+        parts = self.logical.get(physical)
+        if parts is None:
+            limits, shared = [hardware.memory], None
+        else:
+            limits = [_bytes(part.memory_limit) for part in parts]
+            # Nothing to share where the card has no limit: counting twice would cost twice.
+            shared = (
+                None
+                if hardware.memory is None
+                else backend.make_pool(hardware.memory, parent=None, growth=True)
+            )
+        return [
+            Device(
+                physical.device_type,
+                index,
+                physical=physical,
+                backend=backend,
+                pool=backend.make_pool(limit, parent=shared, growth=growth),
+                simulated=hardware.simulated,
+            )
+            for index, limit in enumerate(limits, start=first)
+        ]
+
+    def _allow_growth(self, visible: Iterable[PhysicalDevice]) -> bool:
+        whole_gpus = [d for d in visible if d.device_type == "GPU" and d not in self.logical]
+        settings = {device: self.growth.get(device) for device in whole_gpus}
+        if len(set(settings.values())) > 1:
+            listed = ", ".join(f"{device.name} {value}" for device, value in settings.items())
+            raise InvalidArgumentError(
+                f"Memory growth cannot differ between GPU devices: {listed}. Call "
+                "set_memory_growth with the same value for each visible GPU."
+            )
+        forced = _growth_from_environment()
+        return any(settings.values()) if forced is None else forced
+
+
+def _named(found: Iterable[Hardware]) -> dict[PhysicalDevice, Hardware]:
+    """Number the devices of each type from 0, hidden ones left out, as CUDA does."""
+    named: dict[PhysicalDevice, Hardware] = {}
+    for hardware in found:
+        kind = hardware.device_type
+        number = sum(device.device_type == kind for device in named)
+        named[PhysicalDevice(f"/physical_device:{kind}:{number}", kind)] = hardware
+    return named
+
+
+def _bytes(megabytes: float | None) -> int | None:
+    return None if megabytes is None else int(megabytes * MEGABYTE)
+
+
+def _announce(device: Device, hardware: Hardware) -> None:
+    if device.pool.limit is not None:
+        memory = f"{device.pool.limit / MEGABYTE:.10g} MB memory"
+    else:
+        total = backends.host_memory()
+        host = "" if total is None else f" (the host has {total // MEGABYTE} MB)"
+        memory = f"no memory limit{host}"
+    logger.info(
+        "Created logical device %s with %s -> physical device: %s, name: %s",
+        device.full_name,
+        memory,
+        device.physical.name,
+        hardware.name,
+    )
+
+
+def _simulation_from_environment() -> Simulation:
+    text = os.environ.get("MIRRORED_SIMULATED_GPUS", "").strip()
+    if text and not (text.isascii() and text.isdigit()):
+        raise InvalidArgumentError(
+            "The environment variable MIRRORED_SIMULATED_GPUS must be a number of GPUs, 0 or "
+            f"more. Received: {text!r}. Set it as in MIRRORED_SIMULATED_GPUS=4, or unset it."
+        )
+    return Simulation(int(text or 0), None)
+
+
+def _growth_from_environment() -> bool | None:
+    for name in ("MIRRORED_FORCE_GPU_ALLOW_GROWTH", "TF_FORCE_GPU_ALLOW_GROWTH"):
+        text = os.environ.get(name, "").strip().lower()
+        if text in ("true", "1"):
+            return True
+        if text in ("false", "0"):
+            return False
+        if text:
+            logger.warning("Ignored %s: it must be 'true' or 'false'. Received: %r", name, text)
+    return None
+
+
+configuration = Configuration()

@@ -1,0 +1,286 @@
+"""Which device an op runs on: the scopes that ask for one, and the rules where they cannot be met.
+
+It runs for every eager op, so each answer is worked out once and remembered.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from types import TracebackType
+
+from mirrored.devices.checks import checked_bool
+from mirrored.devices.configuration import configuration
+from mirrored.devices.names import DeviceSpec, LogicalDevice
+from mirrored.devices.runtime import Device
+from mirrored.errors import InvalidArgumentError
+
+# Where several types have a kernel, the first of these that is there.
+_PREFERENCE = {"GPU": 0, "CPU": 1}
+
+
+class _Request:
+    """One device specification, with the answers found for it so far, by the op's device types."""
+
+    __slots__ = ("answers", "spec")
+
+    def __init__(self, spec: DeviceSpec | None) -> None:
+        self.spec = spec
+        self.answers: dict[tuple[str, ...], Device] = {}
+
+
+class _Entered:
+    """A request in force, and what is in force again once its scope ends."""
+
+    __slots__ = ("outer", "request")
+
+    def __init__(self, request: _Request, outer: _Entered | None) -> None:
+        self.request = request
+        self.outer = outer
+
+
+_ANYWHERE = _Request(None)
+_OUTSIDE = _Entered(_ANYWHERE, None)
+_scope: ContextVar[_Entered] = ContextVar("mirrored_device", default=_OUTSIDE)
+_requests: dict[DeviceSpec, _Request] = {}
+_soft = True
+
+
+class DeviceScope:
+    """The context manager that ``device`` returns.
+
+    It holds no state of its own, so one may be entered several times, in several threads.
+    """
+
+    __slots__ = ("_request",)
+
+    def __init__(self, request: _Request) -> None:
+        self._request = request
+
+    def __enter__(self) -> None:
+        _scope.set(_Entered(self._request, _scope.get()))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _scope.set(_scope.get().outer or _OUTSIDE)
+
+
+def device(name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScope:
+    """Ask for a device for the ops inside a ``with`` block.
+
+    An inner scope replaces an outer one. Whether the device exists is found out by the first op,
+    because naming one does not initialise the devices.
+
+    Args:
+        name: A name in any form, as in 'GPU:1', '/gpu:1' or '/device:GPU:1'; a device; None to
+            clear what an outer scope asked for.
+
+    Raises:
+        ValueError: The name cannot be parsed, or is neither a name nor a device.
+
+    Example:
+        >>> import mirrored as mr
+        >>> with mr.device("CPU:0"):
+        ...     mr.constant([1.0, 2.0]).device
+        '/job:localhost/replica:0/task:0/device:CPU:0'
+    """
+    if name is None:
+        return DeviceScope(_ANYWHERE)
+    spec = to_spec(name)
+    return DeviceScope(_requests.setdefault(spec, _Request(spec)))
+
+
+def current_device_spec() -> DeviceSpec | None:
+    """Return what the innermost ``device`` scope asks for, None outside any.
+
+    Example:
+        >>> from mirrored import devices
+        >>> with devices.device("GPU:1"):
+        ...     devices.current_device_spec().to_string()
+        '/device:GPU:1'
+    """
+    return _scope.get().request.spec
+
+
+def place(op_name: str, types: tuple[str, ...]) -> Device:
+    """Return the device that an op runs on.
+
+    Args:
+        op_name: The op's name, for messages.
+        types: The device types that the op has a kernel for, as in ``("GPU", "CPU")``.
+
+    Raises:
+        InvalidArgumentError: The device asked for is not there or cannot run the op, and soft
+            placement is off; or no device can run it.
+
+    Example:
+        >>> from mirrored import devices
+        >>> devices.place("MatMul", ("GPU", "CPU")).name
+        '/device:CPU:0'
+    """
+    request = _scope.get().request
+    answers = request.answers
+    try:
+        return answers[types]
+    except KeyError:
+        answer = answers[types] = _choose(op_name, types, request.spec)
+        return answer
+
+
+def get_device(name: str | LogicalDevice | DeviceSpec | Device) -> Device:
+    """Return the logical device of a name, initialising the devices.
+
+    Args:
+        name: A name in any form, or a device. Without an index it is the first of its type.
+
+    Raises:
+        InvalidArgumentError: There is no such device; the message lists those there are.
+
+    Example:
+        >>> from mirrored import devices
+        >>> devices.get_device("cpu:0").name
+        '/device:CPU:0'
+    """
+    spec = to_spec(name)
+    found = find_device(spec)
+    if found is None or (isinstance(name, Device) and name is not found):
+        raise InvalidArgumentError(
+            f"{spec.full_name()} unknown device. Received: {name!r}. {describe_devices()} "
+            "Name one of these."
+        )
+    return found
+
+
+def find_device(spec: DeviceSpec) -> Device | None:
+    """Return the first logical device that a spec with a type names, None where there is none."""
+    if spec.device_type is None:
+        return None
+    return next(iter(_matching(spec, configuration.devices())), None)
+
+
+def logical_devices(device_type: str | None = None) -> tuple[Device, ...]:
+    """Return the logical devices, CPU first, initialising them.
+
+    Args:
+        device_type: 'CPU' or 'GPU' for those only.
+
+    Example:
+        >>> from mirrored import devices
+        >>> devices.logical_devices("CPU")
+        (<Device /job:localhost/replica:0/task:0/device:CPU:0>,)
+    """
+    found = configuration.devices()
+    if device_type is None:
+        return found
+    return tuple(device for device in found if device.type == device_type)
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Choose what happens where a device asked for is not there or cannot run an op.
+
+    Args:
+        enabled: True (the default) to run the op on a device that can; False for an error.
+
+    Raises:
+        ValueError: ``enabled`` is not a bool.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.set_soft_device_placement(False)
+        >>> mr.config.get_soft_device_placement()
+        False
+    """
+    global _soft
+    _soft = checked_bool(enabled, "enabled")
+    forget_placements()
+
+
+def get_soft_device_placement() -> bool:
+    """Return whether an op runs elsewhere when the device asked for cannot run it.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.get_soft_device_placement()
+        True
+    """
+    return _soft
+
+
+def forget_placements() -> None:
+    """Forget the answers of ``place``, after something that they depend on has changed."""
+    for request in (_ANYWHERE, *_requests.values()):
+        # A new dict: a thread that is working out an answer now keeps it in the old one.
+        request.answers = {}
+
+
+def to_spec(name: object) -> DeviceSpec:
+    """Return the specification that a user's name or device stands for.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+    """
+    match name:
+        case DeviceSpec():
+            return name
+        case LogicalDevice(text, _):
+            return DeviceSpec.from_string(text)
+        case Device():
+            return DeviceSpec.from_string(name.full_name)
+        case str():
+            return DeviceSpec.from_string(name)
+    raise InvalidArgumentError(
+        f"Expecting a string device name. Got {type(name)}({name}). Write it as in '/GPU:0'."
+    )
+
+
+def _choose(op_name: str, types: tuple[str, ...], spec: DeviceSpec | None) -> Device:
+    found = configuration.devices()
+    able = [
+        device
+        for kind in sorted(types, key=lambda kind: _PREFERENCE.get(kind, 2))
+        for device in found
+        if device.type == kind
+    ]
+    if not able:
+        raise InvalidArgumentError(
+            f"No supported device found in available devices. Supported device types "
+            f"[{', '.join(types)}]. {describe_devices()} [Op:{op_name}]"
+        )
+    if spec is None:
+        return able[0]
+    asked = spec.full_name()
+    matching = _matching(spec, able)
+    if matching:
+        return matching[0]
+    if _soft and spec.is_local:
+        return able[0]
+    if _matching(spec, found):
+        raise InvalidArgumentError(
+            f"Could not satisfy device specification '{asked}'. enable_soft_placement={_soft:d}. "
+            f"Supported device types [{', '.join(types)}]. {describe_devices()} Place the op on a "
+            f"supported type, or call set_soft_device_placement(True). [Op:{op_name}]"
+        )
+    # Soft placement stays within the process, so it does not help where another is named.
+    advice = ", or call set_soft_device_placement(True)" if spec.is_local else ""
+    raise InvalidArgumentError(
+        f"{asked} unknown device. {describe_devices()} Name one of these{advice}. [Op:{op_name}]"
+    )
+
+
+def _matching(spec: DeviceSpec, candidates: list[Device] | tuple[Device, ...]) -> list[Device]:
+    return [
+        device
+        for device in candidates
+        if spec.is_local
+        and spec.device_type in (None, device.type)
+        and spec.device_index in (None, device.index)
+    ]
+
+
+def describe_devices() -> str:
+    """Return the sentence of error messages that lists the logical devices."""
+    names = ", ".join(device.full_name for device in configuration.devices())
+    return f"All available devices [{names}]."

@@ -1,0 +1,136 @@
+"""A logical device while it computes: its backend, its memory, and what happens when that is full.
+
+There is one object for each device of a configuration, so devices compare by identity.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends import MEGABYTE, Backend, OutOfPoolMemory, Pool, Storage
+from mirrored.devices.names import PhysicalDevice, full_name
+from mirrored.errors import ResourceExhaustedError
+
+
+class Device:
+    """A logical device that arrays live on.
+
+    Made by the configuration when it is initialised, never by users.
+
+    Attributes:
+        name: As in '/device:GPU:0'.
+        full_name: As in '/job:localhost/replica:0/task:0/device:GPU:0'.
+        type: 'CPU' or 'GPU'.
+        index: Its number among the logical devices of its type.
+        physical: The device that it is, or is part of.
+        backend: What computes and copies there.
+        pool: Its memory.
+        simulated: Whether it stands in for hardware that is not there.
+
+    Example:
+        >>> from mirrored import devices
+        >>> devices.get_device("CPU:0").full_name
+        '/job:localhost/replica:0/task:0/device:CPU:0'
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "backend",
+        "full_name",
+        "index",
+        "name",
+        "physical",
+        "pool",
+        "simulated",
+        "type",
+    )
+
+    def __init__(
+        self,
+        device_type: str,
+        index: int,
+        *,
+        physical: PhysicalDevice,
+        backend: Backend,
+        pool: Pool,
+        simulated: bool,
+    ) -> None:
+        self.type = device_type
+        self.index = index
+        self.name = f"/device:{device_type}:{index}"
+        self.full_name = full_name(device_type, index)
+        self.physical = physical
+        self.backend = backend
+        self.pool = pool
+        self.simulated = simulated
+
+    def __repr__(self) -> str:
+        simulated = ", simulated" if self.simulated else ""
+        return f"<Device {self.full_name}{simulated}>"
+
+    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
+        """Return uninitialised memory for an array on this device.
+
+        Args:
+            shape: The array's shape, any rank.
+            dtype: Its element type.
+
+        Raises:
+            ResourceExhaustedError: The memory limit does not allow it, not even after the garbage
+                collector ran once.
+
+        Example:
+            >>> import numpy as np
+            >>> from mirrored import devices
+            >>> devices.get_device("CPU:0").allocate((2, 3), np.dtype("float32")).nbytes
+            24
+        """
+        try:
+            return self.backend.allocate(self.pool, shape, dtype)
+        except OutOfPoolMemory:
+            pass
+        gc.collect()  # Tensors in reference cycles, such as those of a failed call's traceback.
+        try:
+            return self.backend.allocate(self.pool, shape, dtype)
+        except OutOfPoolMemory as refused:
+            # Not bound to a name: the error's traceback holds this frame, and a frame that held
+            # the error would keep every tensor of the failed call alive.
+            raise ResourceExhaustedError(self._explain(refused, shape, dtype)) from None
+
+    def _explain(
+        self, refused: OutOfPoolMemory, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> str:
+        dims = ",".join(map(str, shape))
+        said = (
+            f"OOM when allocating tensor with shape [{dims}] and type {dtype.name} on "
+            f"{self.full_name}: {format_bytes(refused.asked)} asked for, "
+            f"{format_bytes(self.pool.current)} in use"
+        )
+        if refused.pool is None:
+            return f"{said}, and the machine itself has no more memory. Free some, or ask for less."
+        limit = format_bytes(refused.pool.limit or 0)
+        if refused.pool is self.pool:
+            return f"{said}, limit {limit}. Use a smaller batch or model, or raise the limit."
+        return (
+            f"{said}. The limit of {self.physical.name}, {limit}, is shared by its logical "
+            f"devices, which use {format_bytes(refused.pool.current)}. Use a smaller batch or "
+            "model, or give the physical device more memory."
+        )
+
+
+def format_bytes(nbytes: int) -> str:
+    """Return a number of bytes in a readable unit and exactly.
+
+    Example:
+        >>> format_bytes(1536 * 1024)
+        '1.5 MB (1572864 bytes)'
+        >>> format_bytes(12)
+        '12 bytes'
+    """
+    for unit, size in (("GB", MEGABYTE << 10), ("MB", MEGABYTE), ("KB", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:.1f} {unit} ({nbytes} bytes)"
+    return f"{nbytes} bytes"

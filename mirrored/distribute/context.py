@@ -1,0 +1,191 @@
+"""Which strategy and which replica the running code belongs to.
+
+Code is in a replica's context, where it computes on that replica's part, or in the cross-replica
+context, where it deals with all replicas at once.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mirrored import _nest
+from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.listeners import active_listeners, only
+from mirrored.ops.registry import Op, OpCall
+from mirrored.ops.tensor import Tensor
+
+if TYPE_CHECKING:
+    from mirrored.distribute.strategy import DefaultStrategy, Strategy
+
+MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class ReplicaContext:
+    """What the function given to `strategy.run` can ask and do.
+
+    Example:
+        >>> import mirrored as mr
+        >>> strategy = mr.MirroredStrategy(["CPU:0"])
+        >>> strategy.run(lambda: mr.distribute.get_replica_context().replica_id_in_sync_group)
+        0
+    """
+
+    def __init__(self, strategy: "Strategy", replica_id: int, merge: MergeCall) -> None:
+        """Make the context of one replica; `merge` hands over to the cross-replica context."""
+        self._strategy = strategy
+        self._replica_id = replica_id
+        self._merge = merge
+
+    @property
+    def strategy(self) -> "Strategy":
+        """The strategy that runs this replica."""
+        return self._strategy
+
+    @property
+    def replica_id_in_sync_group(self) -> int:
+        """The number of this replica, counted from 0."""
+        return self._replica_id
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas there are."""
+        return self._strategy.num_replicas_in_sync
+
+    def merge_call(
+        self,
+        merge_fn: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Wait for all replicas, then call a function once with the values of all of them.
+
+        Args:
+            merge_fn: called as `merge_fn(strategy, *args, **kwargs)` in the cross-replica
+                context, with per-replica values where the replicas' arguments differ.
+            args: this replica's positional arguments.
+            kwargs: this replica's keyword arguments.
+
+        Returns:
+            This replica's part of what `merge_fn` returns.
+
+        Raises:
+            RuntimeError: another replica ended without making this call.
+        """
+        return self._merge(merge_fn, tuple(args), kwargs or {})
+
+    def all_reduce(self, reduce_op: "ReduceOp | str", value: Any) -> Any:
+        """Return the sum or the mean of all replicas' values, the same on each of them.
+
+        Args:
+            reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
+            value: a tensor, or a structure of them; every replica gives the same shapes. A
+                gradient flows through it: that of a sum is the sum of the gradients.
+
+        Raises:
+            ValueError: an unknown `reduce_op`, or structures that differ between replicas.
+        """
+        op = ReduceOp.of(reduce_op)
+        local = [adopt(each, None) for each in _nest.flatten(value)]
+        with only():  # The tapes are told below of one op instead of the copies and sums.
+            reduced = self.merge_call(_batch_all_reduce, (op, local))
+        for tensor, result in zip(local, reduced, strict=True):
+            for listener in active_listeners():
+                listener.on_op(ALL_REDUCE, (tensor,), {"reduce_op": op, "context": self}, result)
+        return _nest.pack_like(value, reduced)
+
+
+def _batch_all_reduce(strategy: "Strategy", op: Any, values: list[Any]) -> list[Any]:
+    # Equal arguments of all replicas arrive as one; the operation is the same on each.
+    return strategy.batch_all_reduce(op, values)
+
+
+def _grad_all_reduce(call: OpCall, g: Tensor) -> list[Tensor | None]:
+    return [call.attrs["context"].all_reduce(call.attrs["reduce_op"], g)]
+
+
+# What tapes see of an all-reduce. It is not in the table: the collectives compute it.
+ALL_REDUCE = Op(
+    name="CollectiveReduceV2",
+    infer=lambda x, reduce_op, context: x,
+    view=lambda x, reduce_op, context: x,
+    gradient=_grad_all_reduce,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    strategy: "Strategy"
+    replica: ReplicaContext | None
+
+
+_frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None)
+_default: list["DefaultStrategy"] = []
+
+
+def set_default_strategy(strategy: "DefaultStrategy") -> None:
+    """Name the strategy that is in force outside all scopes."""
+    _default[:] = [strategy]
+
+
+@contextmanager
+def enter(strategy: "Strategy", replica: ReplicaContext | None) -> Iterator[None]:
+    """Run as a replica of `strategy`, or, with None, in its cross-replica context."""
+    token = _frame.set(_Frame(strategy, replica))
+    try:
+        yield
+    finally:
+        _frame.reset(token)
+
+
+def get_strategy() -> "Strategy":
+    """Return the strategy in force: that of the innermost scope, else the default one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> strategy = mr.MirroredStrategy(["CPU:0"])
+        >>> with strategy.scope():
+        ...     mr.distribute.get_strategy() is strategy
+        True
+    """
+    frame = _frame.get()
+    return _default[0] if frame is None else frame.strategy
+
+
+def has_strategy() -> bool:
+    """Return whether a strategy other than the default one is in force.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.distribute.has_strategy()
+        False
+    """
+    return get_strategy() is not _default[0]
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """Return the context of the replica that is running, None in the cross-replica context.
+
+    Outside all scopes there is one replica, that of the default strategy.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.distribute.get_replica_context().num_replicas_in_sync
+        1
+    """
+    frame = _frame.get()
+    return _default[0].only_replica if frame is None else frame.replica
+
+
+def in_cross_replica_context() -> bool:
+    """Return whether the running code deals with all replicas at once.
+
+    Example:
+        >>> import mirrored as mr
+        >>> with mr.MirroredStrategy(["CPU:0"]).scope():
+        ...     mr.distribute.in_cross_replica_context()
+        True
+    """
+    return get_replica_context() is None

@@ -1,0 +1,377 @@
+"""Strategies: on which devices a model is trained, and what a variable made for them is.
+
+A strategy's scope makes variables with a copy on every replica, and `run` calls a function on all.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from mirrored import _nest, devices, ops
+from mirrored._logging import logger
+from mirrored.devices import Device, LogicalDevice
+from mirrored.distribute.context import (
+    ReplicaContext,
+    enter,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+    in_cross_replica_context,
+    set_default_strategy,
+)
+from mirrored.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
+from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.replicas import run_replicas
+from mirrored.distribute.values import MirroredVariable, PerReplica, regroup, select
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.listeners import only
+from mirrored.ops.random import ShardPosition
+from mirrored.ops.tensor import Tensor
+from mirrored.variables import Variable, VariableSynchronization, variable_creator_scope
+
+
+class Strategy:
+    """What all strategies have in common. Use `MirroredStrategy`."""
+
+    def __init__(self, cross_device_ops: CrossDeviceOps) -> None:
+        """Name the collectives to use."""
+        self._cross_device_ops = cross_device_ops
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The logical device of each replica."""
+        raise NotImplementedError
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas gradients are summed over."""
+        return 1
+
+    def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
+        """Return the device scope that one replica runs in."""
+        return devices.device(self.devices[replica])
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator["Strategy"]:
+        """Enter the strategy: variables that are made inside have a copy on every replica.
+
+        Raises:
+            RuntimeError: another strategy is in force.
+        """
+        current = get_strategy()
+        if has_strategy() and current is not self:
+            raise RuntimeError(
+                "Mixing different mr.distribute.Strategy objects: "
+                f"{current} is not {self}. Leave the scope of the one first."
+            )
+        with enter(self, None), variable_creator_scope(self._create_variable):
+            yield self
+
+    def owns(self, variable: Variable) -> bool:
+        """Return whether a variable was made in this strategy's scope."""
+        raise NotImplementedError
+
+    def _create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+        return next_creator(**kwargs)
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...] | list[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `fn` once a replica, on that replica's device, and return what it returns.
+
+        Args:
+            fn: the function.
+            args: its positional arguments; per-replica values are taken apart.
+            kwargs: its keyword arguments, likewise.
+
+        Returns:
+            A structure of per-replica values; of plain ones where there is one replica.
+
+        Raises:
+            ValueError: `args` is no list or tuple, or the replicas return different structures.
+            RuntimeError: the replicas made different numbers of merge calls, or this is called
+                in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> float(strategy.run(lambda x: x + 1.0, args=(mr.constant(1.0),)))
+            2.0
+        """
+        if not isinstance(args, list | tuple):
+            raise ValueError(f"positional args must be a list or tuple, got {type(args)}")
+        if not callable(fn):
+            raise TypeError(f"`fn` must be callable. Received: {fn!r}")
+        if has_strategy() and not in_cross_replica_context():
+            raise RuntimeError(
+                "strategy.run is called in the cross-replica context. Received: a call inside a "
+                "replica, from the function that another run calls. Call the function itself."
+            )
+        kwargs = kwargs or {}
+        count = self.num_replicas_in_sync
+        self._check_values((args, kwargs))
+        with self.scope():
+            results = run_replicas(
+                self,
+                fn,
+                [(tuple(select(i, list(args))), select(i, kwargs)) for i in range(count)],
+                self._positions((args, kwargs)),
+            )
+        return regroup(results) if count > 1 else results[0]
+
+    def _check_values(self, structure: Any) -> None:
+        count = self.num_replicas_in_sync
+        for leaf in _nest.flatten(structure):
+            if isinstance(leaf, PerReplica) and len(leaf.values) != count:
+                raise ValueError(
+                    f"A per-replica value has one part a replica, here {count}. Received: "
+                    f"{len(leaf.values)} parts."
+                )
+
+    def _positions(self, structure: Any) -> list[ShardPosition]:
+        run = object()
+        starts: Sequence[int] = [0] * self.num_replicas_in_sync
+        for leaf in _nest.flatten(structure):
+            if isinstance(leaf, PerReplica) and leaf.first_examples is not None:
+                starts = leaf.first_examples
+                break
+        return [ShardPosition(run, i, start) for i, start in enumerate(starts)]
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """Return the sum or mean of a value over the replicas, and over an axis of its parts.
+
+        Args:
+            reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
+            value: per-replica values, or a structure of them.
+            axis: None reduces over the replicas alone; an axis is reduced too, and a mean then
+                divides by the number of all elements along it, whatever the parts' sizes.
+
+        Raises:
+            ValueError: an unknown `reduce_op`, an `axis` that is not there, or the sum of a value
+                that is not per-replica.
+            RuntimeError: the call is made in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> float(strategy.reduce("sum", mr.constant([1.0, 2.0]), axis=0))
+            3.0
+        """
+        op = ReduceOp.of(reduce_op)
+        if has_strategy() and not in_cross_replica_context():
+            raise RuntimeError(
+                "mr.distribute.Strategy.reduce requires cross-replica context, use "
+                "get_replica_context().all_reduce() instead."
+            )
+        self._check_values(value)
+        with enter(self, None):
+            return _nest.map_structure(lambda leaf: self._reduce_leaf(op, leaf, axis), value)
+
+    def _reduce_leaf(self, op: ReduceOp, leaf: Any, axis: Any) -> Tensor:
+        parts = [adopt(part, None) for part in self._parts(op, leaf)]
+        if axis is None:
+            return self._reduce_parts(op, parts)
+        for part in parts:
+            if not isinstance(axis, int) or not -part.ndim <= axis < part.ndim:
+                raise ValueError(
+                    f"`axis` = {axis!r} out of range for `value` with rank {part.ndim}"
+                )
+        sums = []
+        for part in parts:
+            with devices.device(part._device):
+                sums.append(ops.reduce_sum(part, axis=axis))
+        total = self._reduce_parts(ReduceOp.SUM, sums)
+        if op is ReduceOp.SUM:
+            return total
+        return total / float(sum(part.shape[axis] for part in parts))
+
+    def _parts(self, op: ReduceOp, leaf: Any) -> list[Any]:
+        count = self.num_replicas_in_sync
+        if isinstance(leaf, MirroredVariable) and leaf.strategy is self:
+            return [copy.read_value() for copy in leaf.copies]
+        if isinstance(leaf, PerReplica):
+            return list(leaf.values)
+        if count > 1 and op is ReduceOp.SUM:
+            raise ValueError(
+                f"A non-DistributedValues value {leaf} cannot be reduced with the given reduce "
+                f"op {op}."
+            )
+        return [leaf]
+
+    def _reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
+        destination = parts[0]._device if len(parts) == 1 else devices.get_device("CPU:0")
+        return self._cross_device_ops.reduce(op, parts, destination)
+
+    def batch_all_reduce(self, reduce_op: ReduceOp | str, values: Sequence[Any]) -> list[Any]:
+        """Reduce many per-replica values; each replica gets every result on its device.
+
+        Args:
+            reduce_op: sum or mean.
+            values: per-replica tensors; a tensor that all replicas share counts once a replica.
+        """
+        count = self.num_replicas_in_sync
+        batch = [[select(i, value) for i in range(count)] for value in values]
+        reduced = self._cross_device_ops.batch_all_reduce(reduce_op, batch)
+        return [PerReplica(parts) for parts in reduced]
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """Return the parts of a per-replica value, by replica; always a tuple.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.MirroredStrategy(["CPU:0"]).experimental_local_results(3)
+            (3,)
+        """
+        if isinstance(value, PerReplica):
+            return value.values
+        return value.copies if isinstance(value, MirroredVariable) else (value,)
+
+
+class DefaultStrategy(Strategy):
+    """What is in force outside all scopes: one replica, placed as any other code is."""
+
+    def __init__(self) -> None:
+        """Make the strategy and the context of its only replica."""
+        super().__init__(ReductionToOneDevice())
+
+        def merge(
+            merge_fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        ) -> Any:
+            with enter(self, None):
+                return select(0, merge_fn(self, *args, **kwargs))
+
+        self.only_replica = ReplicaContext(self, 0, merge)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The device that the placement rules choose now."""
+        return (devices.place("Identity", ("GPU", "CPU")),)
+
+    def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
+        """Return a scope that changes nothing."""
+        return contextlib.nullcontext()
+
+    def batch_all_reduce(self, reduce_op: ReduceOp | str, values: Sequence[Any]) -> list[Any]:
+        """Return the values: they are all that there is to reduce."""
+        ReduceOp.of(reduce_op)
+        with only():
+            return [ops.identity(value) for value in values]
+
+    def owns(self, variable: Variable) -> bool:
+        """Return whether a variable was made outside all scopes."""
+        return not isinstance(variable, MirroredVariable)
+
+
+class MirroredStrategy(Strategy):
+    """Trains one model on several devices: each has a copy of every variable.
+
+    A batch is split over the replicas, their gradients are summed, and the sum updates every
+    copy, so the copies stay equal and the result is that of one device on the whole batch.
+
+    Args:
+        devices: the replicas' devices, as names or logical devices; None or an empty list:
+            every logical GPU, or the CPU where there is none.
+        cross_device_ops: the collectives to use; None: `ReductionToOneDevice()`.
+
+    Raises:
+        ValueError: a device is named twice or its name cannot be parsed.
+        InvalidArgumentError: a device does not exist; the message lists those that do.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(2)
+        >>> strategy = mr.MirroredStrategy()
+        >>> with strategy.scope():
+        ...     v = mr.Variable(1.0)
+        >>> strategy.num_replicas_in_sync, len(strategy.experimental_local_results(v))
+        (2, 2)
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str | LogicalDevice] | None = None,
+        cross_device_ops: CrossDeviceOps | None = None,
+    ) -> None:
+        """Look the devices up, which initialises them."""
+        if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
+            raise ValueError(
+                "`cross_device_ops` is a CrossDeviceOps, such as ReductionToOneDevice(). "
+                f"Received: {cross_device_ops!r}"
+            )
+        super().__init__(cross_device_ops or ReductionToOneDevice())
+        self._devices = _resolve(devices)
+        logger.info(
+            "Using MirroredStrategy with devices %s",
+            tuple(device.full_name for device in self._devices),
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The logical device of each replica."""
+        return self._devices
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas gradients are summed over."""
+        return len(self._devices)
+
+    def owns(self, variable: Variable) -> bool:
+        """Return whether a variable was made in this strategy's scope."""
+        return isinstance(variable, MirroredVariable) and variable.strategy is self
+
+    def _create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+        if get_replica_context() is not None:
+            raise RuntimeError(
+                "A variable is made once for all replicas, in the strategy's scope. Received: the "
+                f"variable {kwargs['name']!r} inside a replica. Make it before strategy.run, or "
+                "build the model first."
+            )
+        _check_synchronization(kwargs["synchronization"], kwargs["name"])
+        copies: list[Any] = []
+        with only():
+            for i, device in enumerate(self._devices):
+                with devices.device(device):
+                    if i:
+                        # The value is computed once: random ones would differ.
+                        kwargs["initial_value"] = ops.identity(copies[0].read_value())
+                    name = f"{kwargs['name']}/replica_{i}" if i else kwargs["name"]
+                    copies.append(next_creator(**{**kwargs, "name": name}))
+        return MirroredVariable(self, copies)
+
+
+def _check_synchronization(mode: VariableSynchronization, name: str) -> None:
+    if mode is VariableSynchronization.NONE:
+        raise ValueError(
+            "`NONE` variable synchronization mode is not supported with mr.distribute strategy. "
+            f"Please change the `synchronization` for variable: {name}"
+        )
+    if mode is VariableSynchronization.ON_READ:
+        raise ValueError(
+            "`ON_READ` variables are not provided yet. Please change the `synchronization` for "
+            f"variable: {name}"
+        )
+
+
+def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
+    if isinstance(names, str | LogicalDevice):
+        names = [names]
+    if not names:
+        return devices.logical_devices("GPU") or devices.logical_devices("CPU")[:1]
+    try:
+        found = tuple(devices.get_device(name) for name in names)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{error} [MirroredStrategy(devices={list(names)!r})]") from None
+    if len(set(found)) < len(found):
+        raise ValueError(
+            f"No duplicates allowed in `devices` argument: {[d.full_name for d in found]}"
+        )
+    return found
+
+
+DEFAULT_STRATEGY = DefaultStrategy()
+set_default_strategy(DEFAULT_STRATEGY)

@@ -1,0 +1,24 @@
+"""The exceptions that the library raises beyond Python's own.
+
+Each is also a builtin's subclass: code that catches ``ValueError`` or ``MemoryError`` works.
+"""
+
+
+class InvalidArgumentError(ValueError, RuntimeError):
+    """An operation or a public call was given something that it cannot work with."""
+
+
+class ResourceExhaustedError(MemoryError, RuntimeError):
+    """A device has not enough memory left for what was asked of it."""
+
+
+class NonFiniteLossError(FloatingPointError):
+    """The training loss became NaN or infinite; the weights are those of the step before."""
+
+
+class WeightsFileError(ValueError):
+    """A weights file cannot be used: truncated, corrupt, of another model or of another format."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed; the message gives the command that installs it."""

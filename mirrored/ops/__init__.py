@@ -1,0 +1,91 @@
+"""The maths: tensors, and each op once, with its kernel, gradient and devices.
+
+Everything above computes with the functions that are named here.
+"""
+
+from mirrored.ops.activations import bias_add as bias_add
+from mirrored.ops.activations import logits_of as logits_of
+from mirrored.ops.activations import relu as relu
+from mirrored.ops.activations import sigmoid as sigmoid
+from mirrored.ops.activations import softmax as softmax
+from mirrored.ops.activations import tanh as tanh
+from mirrored.ops.clipping import clip_by_global_norm as clip_by_global_norm
+from mirrored.ops.clipping import clip_by_norm as clip_by_norm
+from mirrored.ops.clipping import clip_by_value as clip_by_value
+from mirrored.ops.clipping import global_norm as global_norm
+from mirrored.ops.creation import fill as fill
+from mirrored.ops.creation import ones as ones
+from mirrored.ops.creation import ones_like as ones_like
+from mirrored.ops.creation import zeros as zeros
+from mirrored.ops.creation import zeros_like as zeros_like
+from mirrored.ops.cross_entropy import (
+    sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
+)
+from mirrored.ops.cross_entropy import (
+    softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
+)
+from mirrored.ops.cross_entropy import (
+    sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
+)
+from mirrored.ops.dispatch import constant as constant
+from mirrored.ops.dispatch import convert_to_tensor as convert_to_tensor
+from mirrored.ops.dispatch import transfer as transfer
+from mirrored.ops.elementwise import abs as abs
+from mirrored.ops.elementwise import add as add
+from mirrored.ops.elementwise import add_n as add_n
+from mirrored.ops.elementwise import divide as divide
+from mirrored.ops.elementwise import equal as equal
+from mirrored.ops.elementwise import exp as exp
+from mirrored.ops.elementwise import greater as greater
+from mirrored.ops.elementwise import greater_equal as greater_equal
+from mirrored.ops.elementwise import less as less
+from mirrored.ops.elementwise import less_equal as less_equal
+from mirrored.ops.elementwise import log as log
+from mirrored.ops.elementwise import logical_and as logical_and
+from mirrored.ops.elementwise import logical_not as logical_not
+from mirrored.ops.elementwise import logical_or as logical_or
+from mirrored.ops.elementwise import maximum as maximum
+from mirrored.ops.elementwise import minimum as minimum
+from mirrored.ops.elementwise import multiply as multiply
+from mirrored.ops.elementwise import negative as negative
+from mirrored.ops.elementwise import not_equal as not_equal
+from mirrored.ops.elementwise import pow as pow
+from mirrored.ops.elementwise import sign as sign
+from mirrored.ops.elementwise import sqrt as sqrt
+from mirrored.ops.elementwise import square as square
+from mirrored.ops.elementwise import subtract as subtract
+from mirrored.ops.host_function import numpy_function as numpy_function
+from mirrored.ops.linalg import matmul as matmul
+from mirrored.ops.random import SeedGenerator as SeedGenerator
+from mirrored.ops.random import ShardPosition as ShardPosition
+from mirrored.ops.random import random_normal as random_normal
+from mirrored.ops.random import random_uniform as random_uniform
+from mirrored.ops.random import set_seed as set_seed
+from mirrored.ops.random import shard_position as shard_position
+from mirrored.ops.reduction import argmax as argmax
+from mirrored.ops.reduction import reduce_max as reduce_max
+from mirrored.ops.reduction import reduce_mean as reduce_mean
+from mirrored.ops.reduction import reduce_sum as reduce_sum
+from mirrored.ops.registry import OPS as OPS
+from mirrored.ops.registry import Op as Op
+from mirrored.ops.registry import OpCall as OpCall
+from mirrored.ops.registry import register as register
+from mirrored.ops.shaping import broadcast_to as broadcast_to
+from mirrored.ops.shaping import cast as cast
+from mirrored.ops.shaping import concat as concat
+from mirrored.ops.shaping import expand_dims as expand_dims
+from mirrored.ops.shaping import identity as identity
+from mirrored.ops.shaping import reshape as reshape
+from mirrored.ops.shaping import squeeze as squeeze
+from mirrored.ops.shaping import stop_gradient as stop_gradient
+from mirrored.ops.shaping import transpose as transpose
+from mirrored.ops.spec import TensorSpec as TensorSpec
+from mirrored.ops.spec import as_dtype as as_dtype
+from mirrored.ops.spec import bool_ as bool_
+from mirrored.ops.spec import float32 as float32
+from mirrored.ops.spec import float64 as float64
+from mirrored.ops.spec import floatx as floatx
+from mirrored.ops.spec import int32 as int32
+from mirrored.ops.spec import int64 as int64
+from mirrored.ops.spec import set_floatx as set_floatx
+from mirrored.ops.tensor import Tensor as Tensor

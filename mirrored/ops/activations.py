@@ -1,0 +1,294 @@
+"""Ops of neural networks: biases and activations, with the fused kernels of their gradients.
+
+Softmax and sigmoid remember their logits, from which a loss is computed without rounding to 0 or 1.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.reduction import SUM
+from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.shaping import BROADCAST_TO, normalize_axis
+from mirrored.ops.spec import (
+    FLOATS,
+    NUMBERS,
+    TensorSpec,
+    check_same_dtype,
+    shape_text,
+)
+from mirrored.ops.tensor import Tensor
+
+Grads = Sequence[Tensor | None]
+
+
+def _infer_same(*specs: TensorSpec) -> TensorSpec:
+    return specs[0]
+
+
+# ---------------------------------------------------------------------------- bias
+
+
+def _infer_bias_add(x: TensorSpec, bias: TensorSpec) -> TensorSpec:
+    check_same_dtype("BiasAdd", x, bias)
+    if len(x.shape) < 2 or bias.shape != x.shape[-1:]:
+        raise InvalidArgumentError(
+            "Must provide as many biases as the last dimension of the input tensor: "
+            f"{shape_text(bias.shape)} vs. {shape_text(x.shape)} [Op:BiasAdd]"
+        )
+    return x
+
+
+def _bias_add(xp: Any, out: Any, x: Any, bias: Any) -> None:
+    xp.add(x, bias, out=out)
+
+
+def _grad_bias_add(call: OpCall, g: Tensor) -> Grads:
+    return [g, BIAS_ADD_GRAD(g) if call.needs(1) else None]
+
+
+def _infer_bias_add_grad(g: TensorSpec) -> TensorSpec:
+    return TensorSpec(g.shape[-1:], g.dtype)
+
+
+def _bias_add_grad(xp: Any, out: Any, g: Any) -> None:
+    xp.sum(g, axis=tuple(range(g.ndim - 1)), out=out)
+
+
+def _grad_bias_add_grad(call: OpCall, g: Tensor) -> Grads:
+    return [BROADCAST_TO(g, shape=call.inputs[0].shape)]
+
+
+BIAS_ADD = register(
+    Op(
+        name="BiasAdd",
+        infer=_infer_bias_add,
+        kernel=_bias_add,
+        gradient=_grad_bias_add,
+        dtypes=NUMBERS,
+        may_alias=(0,),
+    )
+)
+BIAS_ADD_GRAD = register(
+    Op(
+        name="BiasAddGrad",
+        infer=_infer_bias_add_grad,
+        kernel=_bias_add_grad,
+        gradient=_grad_bias_add_grad,
+        dtypes=FLOATS,
+    )
+)
+
+
+def bias_add(value: Any, bias: Any) -> Tensor:
+    """Return `value` plus `bias` along the last axis.
+
+    Args:
+        value: a tensor of rank 2 or more.
+        bias: a tensor of shape (size of the last axis,).
+
+    Raises:
+        InvalidArgumentError: the sizes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
+        array([[11., 22.]], dtype=float32)
+    """
+    value = adopt(value, None)
+    return BIAS_ADD(value, adopt(bias, value.dtype))
+
+
+# ---------------------------------------------------------------------------- activations
+
+
+def _relu(xp: Any, out: Any, x: Any) -> None:
+    xp.maximum(x, 0, out=out)
+
+
+def _relu_grad(xp: Any, out: Any, g: Any, y: Any) -> None:
+    xp.greater(y, 0, out=out)  # 1 and 0 as numbers: a product is faster than a masked copy.
+    xp.multiply(out, g, out=out)
+
+
+def _grad_relu_grad(call: OpCall, g: Tensor) -> Grads:
+    return [RELU_GRAD(g, call.inputs[1]), None]
+
+
+def _sigmoid(xp: Any, out: Any, x: Any) -> None:
+    # exp overflows to infinity for large negative x, and 1/inf is the right 0.
+    xp.negative(x, out=out)
+    xp.exp(out, out=out)
+    xp.add(out, 1, out=out)
+    xp.reciprocal(out, out=out)
+
+
+def _sigmoid_grad(xp: Any, out: Any, g: Any, y: Any) -> None:
+    xp.subtract(1, y, out=out)
+    xp.multiply(out, y, out=out)
+    xp.multiply(out, g, out=out)
+
+
+def _grad_sigmoid_grad(call: OpCall, g: Tensor) -> Grads:
+    upstream, y = call.inputs
+    return [SIGMOID_GRAD(g, y), g * upstream * (1.0 - 2.0 * y)]
+
+
+def _tanh(xp: Any, out: Any, x: Any) -> None:
+    xp.tanh(x, out=out)
+
+
+def _tanh_grad(xp: Any, out: Any, g: Any, y: Any) -> None:
+    xp.multiply(y, y, out=out)
+    xp.subtract(1, out, out=out)
+    xp.multiply(out, g, out=out)
+
+
+def _grad_tanh_grad(call: OpCall, g: Tensor) -> Grads:
+    upstream, y = call.inputs
+    return [TANH_GRAD(g, y), g * upstream * (-2.0 * y)]
+
+
+RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
+    register(Op(name=name, infer=_infer_same, kernel=kernel, gradient=gradient, dtypes=FLOATS))
+    for name, kernel, gradient in (
+        ("ReluGrad", _relu_grad, _grad_relu_grad),
+        ("SigmoidGrad", _sigmoid_grad, _grad_sigmoid_grad),
+        ("TanhGrad", _tanh_grad, _grad_tanh_grad),
+    )
+)
+RELU = register(
+    Op(
+        name="Relu",
+        infer=_infer_same,
+        kernel=_relu,
+        gradient=lambda call, g: [RELU_GRAD(g, call.output)],
+        dtypes=NUMBERS,
+        may_alias=(0,),
+    )
+)
+SIGMOID = register(
+    Op(
+        name="Sigmoid",
+        infer=_infer_same,
+        kernel=_sigmoid,
+        gradient=lambda call, g: [SIGMOID_GRAD(g, call.output)],
+        dtypes=FLOATS,
+        may_alias=(0,),
+    )
+)
+TANH = register(
+    Op(
+        name="Tanh",
+        infer=_infer_same,
+        kernel=_tanh,
+        gradient=lambda call, g: [TANH_GRAD(g, call.output)],
+        dtypes=FLOATS,
+        may_alias=(0,),
+    )
+)
+
+
+def relu(x: Any) -> Tensor:
+    """Return max(x, 0), element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.relu([-1.0, 2.0]).numpy()
+        array([0., 2.], dtype=float32)
+    """
+    return RELU(x)
+
+
+def sigmoid(x: Any) -> Tensor:
+    """Return 1 / (1 + exp(-x)), element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.nn.sigmoid(0.0))
+        0.5
+    """
+    x = adopt(x, None)
+    return _remember(SIGMOID(x), x)
+
+
+def tanh(x: Any) -> Tensor:
+    """Return the hyperbolic tangent of each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.nn.tanh(0.0))
+        0.0
+    """
+    return TANH(x)
+
+
+def row_spec(x: TensorSpec, axis: int) -> TensorSpec:
+    """Return the spec of one value a row: that of `x` with size 1 along `axis`."""
+    return TensorSpec((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+
+
+def softmax_into(xp: Any, out: Any, x: Any, row: Any, axis: int) -> None:
+    """Write the softmax of `x` along `axis` into `out`; `row` is scratch of `row_spec`."""
+    if not x.size:
+        return
+    xp.max(x, axis=axis, keepdims=True, out=row)
+    xp.subtract(x, row, out=out)
+    xp.exp(out, out=out)
+    xp.sum(out, axis=axis, keepdims=True, out=row)
+    xp.divide(out, row, out=out)
+
+
+def _softmax(xp: Any, out: Any, x: Any, *, axis: int, workspace: tuple[Any, ...]) -> None:
+    softmax_into(xp, out, x, workspace[0], axis)
+
+
+def _grad_softmax(call: OpCall, g: Tensor) -> Grads:
+    weighted = g * call.output
+    total = SUM(weighted, axis=(call.attrs["axis"],), keepdims=True)
+    return [weighted - call.output * total]
+
+
+SOFTMAX = register(
+    Op(
+        name="Softmax",
+        infer=lambda x, axis: x,
+        kernel=_softmax,
+        gradient=_grad_softmax,
+        dtypes=FLOATS,
+        workspace=lambda x, axis: (row_spec(x, axis),),
+        may_alias=(0,),
+    )
+)
+
+
+def softmax(x: Any, axis: int = -1) -> Tensor:
+    """Return exp(x) divided by its sum along `axis`.
+
+    Raises:
+        InvalidArgumentError: there is no such axis.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.softmax([[0.0, 0.0]]).numpy()
+        array([[0.5, 0.5]], dtype=float32)
+    """
+    x = adopt(x, None)
+    axis = normalize_axis("Softmax", axis, x.ndim)
+    probabilities = SOFTMAX(x, axis=axis)
+    return _remember(probabilities, x) if axis == x.ndim - 1 else probabilities
+
+
+def _remember(probabilities: Tensor, logits: Tensor) -> Tensor:
+    probabilities._logits = logits
+    return probabilities
+
+
+def logits_of(probabilities: Tensor) -> Tensor | None:
+    """Return the logits that softmax (over the last axis) or sigmoid made this tensor from.
+
+    A loss that is given probabilities computes from these, which is exact and stable; None where
+    the tensor was made in another way.
+    """
+    return probabilities._logits

@@ -1,0 +1,101 @@
+"""Ops that make tensors from a shape and a value.
+
+`constant`, which copies values from the host, is the dispatch module's, since every op needs it.
+"""
+
+from typing import Any
+
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.registry import Op, register
+from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32
+from mirrored.ops.tensor import Tensor
+
+
+def _infer_fill(*, shape: Shape, value: Any, dtype: DType) -> TensorSpec:
+    return TensorSpec(shape, dtype)
+
+
+def _fill(xp: Any, out: Any, *, shape: Shape, value: Any, dtype: DType) -> None:
+    out.fill(value)
+
+
+FILL = register(Op(name="Fill", infer=_infer_fill, kernel=_fill))
+
+
+def _infer_like(x: TensorSpec) -> TensorSpec:
+    return x
+
+
+ZEROS_LIKE, ONES_LIKE = (
+    register(
+        Op(
+            name=name,
+            infer=_infer_like,
+            kernel=lambda xp, out, x, value=value: out.fill(value),
+            gradient=lambda call, g: [None],
+            may_alias=(0,),
+        )
+    )
+    for name, value in (("ZerosLike", 0), ("OnesLike", 1))
+)
+
+
+def zeros(shape: Any, dtype: Any = float32) -> Tensor:
+    """Return a tensor of zeros.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.zeros((2,)).numpy()
+        array([0., 0.], dtype=float32)
+    """
+    return FILL(shape=as_shape(shape), value=0, dtype=as_dtype(dtype))
+
+
+def ones(shape: Any, dtype: Any = float32) -> Tensor:
+    """Return a tensor of ones.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.ones((2,), mr.int32).numpy()
+        array([1, 1], dtype=int32)
+    """
+    return FILL(shape=as_shape(shape), value=1, dtype=as_dtype(dtype))
+
+
+def fill(dims: Any, value: Any) -> Tensor:
+    """Return a tensor of shape `dims` whose every element is the scalar `value`.
+
+    Raises:
+        ValueError: `value` is not a scalar.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.fill((2,), 9).numpy()
+        array([9, 9], dtype=int32)
+    """
+    scalar = adopt(value, None)
+    if scalar.shape:
+        raise ValueError(f"fill takes a scalar value. Received: shape {scalar.shape}")
+    return FILL(shape=as_shape(dims), value=scalar.numpy().item(), dtype=scalar.dtype)
+
+
+def zeros_like(x: Any) -> Tensor:
+    """Return zeros of the shape and dtype of `x`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.zeros_like([1.0, 2.0]).numpy()
+        array([0., 0.], dtype=float32)
+    """
+    return ZEROS_LIKE(x)
+
+
+def ones_like(x: Any) -> Tensor:
+    """Return ones of the shape and dtype of `x`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.ones_like([1.0, 2.0]).numpy()
+        array([1., 1.], dtype=float32)
+    """
+    return ONES_LIKE(x)

@@ -1,0 +1,337 @@
+"""Cross-entropies computed from logits, fused with the softmax or sigmoid in front of them.
+
+From logits they are exact and finite where the probabilities would round to 0 or 1.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.activations import SIGMOID, SOFTMAX, row_spec, softmax_into
+from mirrored.ops.creation import ONES_LIKE
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.reduction import SUM
+from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.spec import (
+    FLOATS,
+    INTEGERS,
+    TensorSpec,
+    check_dtype,
+    check_same_dtype,
+    int64,
+    shape_text,
+)
+from mirrored.ops.tensor import Tensor
+
+Grads = Sequence[Tensor | None]
+
+
+def _infer_rows(name: str, logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+    if len(logits.shape) != 2 or labels.shape not in (logits.shape[:1], logits.shape):
+        raise InvalidArgumentError(
+            "logits and labels must be broadcastable: logits_size="
+            f"{shape_text(logits.shape)} labels_size={shape_text(labels.shape)} [Op:{name}]"
+        )
+    return TensorSpec(logits.shape[:1], logits.dtype)
+
+
+def _infer_sparse(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> TensorSpec:
+    name = "SparseSoftmaxCrossEntropyWithLogits"
+    check_dtype(name, logits.dtype, FLOATS)
+    check_dtype(name, labels.dtype, INTEGERS)
+    if labels.shape != logits.shape[:1]:
+        raise InvalidArgumentError(
+            "logits and labels must have the same first dimension, got logits shape "
+            f"{shape_text(logits.shape)} and labels shape {shape_text(labels.shape)} [Op:{name}]"
+        )
+    return _infer_rows(name, logits, labels)
+
+
+def _infer_sparse_grad(logits: TensorSpec, labels: TensorSpec, g: TensorSpec) -> TensorSpec:
+    _infer_sparse(logits, labels)
+    return logits
+
+
+def _check_labels(logits: Any, labels: Any, *_: Any) -> None:
+    classes = logits.shape[1]
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+        wrong = int(labels[(labels < 0) | (labels >= classes)][0])
+        raise InvalidArgumentError(
+            f"Received a label value of {wrong} which is outside the valid range of "
+            f"[0, {classes}). Give each example the index of its class. "
+            "[Op:SparseSoftmaxCrossEntropyWithLogits]"
+        )
+
+
+def _flat_places(xp: Any, out: Any, labels: Any, classes: int) -> None:
+    """Write the place of each row's label in the flattened logits into `out`, copying nothing."""
+    out.fill(classes)
+    out[:1] = 0
+    xp.cumsum(out, out=out)
+    xp.add(out, labels, out=out)
+
+
+def _sparse_xent(
+    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
+) -> None:
+    if not logits.size:
+        return
+    shifted, row, places, picked = workspace
+    xp.max(logits, axis=1, keepdims=True, out=row)
+    xp.subtract(logits, row, out=shifted)
+    _flat_places(xp, places, labels, logits.shape[1])
+    xp.take(shifted.reshape(-1), places, out=picked, mode="clip")
+    xp.exp(shifted, out=shifted)
+    xp.sum(shifted, axis=1, out=out)
+    xp.log(out, out=out)
+    xp.subtract(out, picked, out=out)
+
+
+def _sparse_workspace(
+    logits: TensorSpec, labels: TensorSpec, *_: TensorSpec
+) -> tuple[TensorSpec, ...]:
+    rows = labels.shape
+    return (
+        logits,
+        row_spec(logits, 1),
+        TensorSpec(rows, int64),
+        TensorSpec(rows, logits.dtype),
+    )
+
+
+def _sparse_xent_grad(
+    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
+) -> None:
+    if not logits.size:
+        return
+    row, places, picked = workspace
+    softmax_into(xp, out, logits, row, 1)
+    flat = out.reshape(-1)
+    _flat_places(xp, places, labels, logits.shape[1])
+    xp.take(flat, places, out=picked, mode="clip")
+    xp.subtract(picked, 1, out=picked)
+    flat[places] = picked
+    xp.multiply(out, g[:, None], out=out)
+
+
+def _grad_sparse_xent(call: OpCall, g: Tensor) -> Grads:
+    return [SPARSE_XENT_GRAD(*call.inputs, g), None]
+
+
+def _grad_sparse_xent_grad(call: OpCall, g: Tensor) -> Grads:
+    logits, labels, upstream = call.inputs
+    rows = SPARSE_XENT_GRAD(logits, labels, ONES_LIKE(upstream))
+    by_upstream = SUM(g * rows, axis=(1,), keepdims=False)
+    return [_softmax_curvature(logits, g, upstream[:, None]), None, by_upstream]
+
+
+def _softmax_curvature(logits: Tensor, g: Tensor, scale: Tensor) -> Tensor:
+    """Return the product of g with the Jacobian of softmax(logits), times `scale` a row."""
+    p = SOFTMAX(logits, axis=1)
+    weighted = p * g
+    return scale * (weighted - p * SUM(weighted, axis=(1,), keepdims=True))
+
+
+SPARSE_XENT = register(
+    Op(
+        name="SparseSoftmaxCrossEntropyWithLogits",
+        infer=_infer_sparse,
+        kernel=_sparse_xent,
+        gradient=_grad_sparse_xent,
+        workspace=_sparse_workspace,
+        validate=_check_labels,
+    )
+)
+SPARSE_XENT_GRAD = register(
+    Op(
+        name="SparseSoftmaxCrossEntropyGrad",
+        infer=_infer_sparse_grad,
+        kernel=_sparse_xent_grad,
+        gradient=_grad_sparse_xent_grad,
+        workspace=lambda *specs: _sparse_workspace(*specs)[1:],
+        validate=_check_labels,
+    )
+)
+
+
+def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
+    """Return the cross-entropy between classes given by index and softmax(logits), a row each.
+
+    Args:
+        labels: int32 or int64 indices of classes, of shape (batch,).
+        logits: floats of shape (batch, classes).
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes do not fit, or a label is outside [0, classes).
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0]]).numpy()
+        array([0.6931472], dtype=float32)
+    """
+    return SPARSE_XENT(adopt(logits, None), adopt(labels, None))
+
+
+def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+    name = "SoftmaxCrossEntropyWithLogits"
+    check_same_dtype(name, logits, labels)
+    if labels.shape != logits.shape:
+        raise InvalidArgumentError(
+            f"logits and labels must be broadcastable: logits_size={shape_text(logits.shape)} "
+            f"labels_size={shape_text(labels.shape)} [Op:{name}]"
+        )
+    return _infer_rows(name, logits, labels)
+
+
+def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]) -> None:
+    if not logits.size:
+        return
+    scratch, row = workspace
+    xp.max(logits, axis=1, keepdims=True, out=row)
+    xp.subtract(logits, row, out=scratch)
+    xp.exp(scratch, out=scratch)
+    xp.sum(scratch, axis=1, out=out)
+    xp.log(out, out=out)
+    xp.add(out, row[:, 0], out=out)  # The logarithm of the sum of exp(logits), without overflow.
+    xp.subtract(out[:, None], logits, out=scratch)
+    xp.multiply(scratch, labels, out=scratch)
+    xp.sum(scratch, axis=1, out=out)
+
+
+def _xent_grad(
+    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
+) -> None:
+    if not logits.size:
+        return
+    row = workspace[0]
+    softmax_into(xp, out, logits, row, 1)
+    xp.sum(labels, axis=1, keepdims=True, out=row)
+    xp.multiply(out, row, out=out)
+    xp.subtract(out, labels, out=out)
+    xp.multiply(out, g[:, None], out=out)
+
+
+def _grad_xent(call: OpCall, g: Tensor) -> Grads:
+    logits, labels = call.inputs
+    by_labels = None
+    if call.needs(1):
+        # By a label it is minus the logarithm of softmax. With every label 1 the op itself gives
+        # the sum of these over the classes, and so the logarithm of the sum of exponentials.
+        summed = XENT(logits, ONES_LIKE(logits)) + SUM(logits, axis=(1,), keepdims=False)
+        log_sum = summed / float(logits.shape[1])
+        by_labels = g[:, None] * (log_sum[:, None] - logits)
+    return [XENT_GRAD(logits, labels, g) if call.needs(0) else None, by_labels]
+
+
+def _grad_xent_grad(call: OpCall, g: Tensor) -> Grads:
+    logits, labels, upstream = call.inputs
+    p = SOFTMAX(logits, axis=1)
+    total = SUM(labels, axis=(1,), keepdims=True)
+    scale = upstream[:, None]
+    by_labels = scale * (SUM(p * g, axis=(1,), keepdims=True) - g)
+    by_upstream = SUM(g * (p * total - labels), axis=(1,), keepdims=False)
+    return [_softmax_curvature(logits, g, scale * total), by_labels, by_upstream]
+
+
+XENT = register(
+    Op(
+        name="SoftmaxCrossEntropyWithLogits",
+        infer=_infer_xent,
+        kernel=_xent,
+        gradient=_grad_xent,
+        dtypes=FLOATS,
+        workspace=lambda logits, labels: (logits, row_spec(logits, 1)),
+    )
+)
+XENT_GRAD = register(
+    Op(
+        name="SoftmaxCrossEntropyGrad",
+        infer=lambda logits, labels, g: logits,
+        kernel=_xent_grad,
+        gradient=_grad_xent_grad,
+        dtypes=FLOATS,
+        workspace=lambda logits, labels, g: (row_spec(logits, 1),),
+    )
+)
+
+
+def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
+    """Return the cross-entropy between distributions over classes and softmax(logits), a row each.
+
+    Args:
+        labels: floats of shape (batch, classes), each row a distribution.
+        logits: floats of the same shape and dtype.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes do not fit.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+        array([0.6931472], dtype=float32)
+    """
+    logits = adopt(logits, None)
+    return XENT(logits, adopt(labels, logits.dtype))
+
+
+def _infer_sigmoid_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+    name = "SigmoidCrossEntropyWithLogits"
+    check_same_dtype(name, logits, labels)
+    if logits.shape != labels.shape:
+        raise InvalidArgumentError(
+            "`logits` and `labels` must have the same shape, received "
+            f"({shape_text(logits.shape)} vs {shape_text(labels.shape)}) [Op:{name}]"
+        )
+    return logits
+
+
+def _sigmoid_xent(
+    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
+) -> None:
+    # max(z, 0) - z y + log(1 + exp(-|z|)): no exponential that can overflow.
+    scratch = workspace[0]
+    xp.absolute(logits, out=out)
+    xp.negative(out, out=out)
+    xp.exp(out, out=out)
+    xp.log1p(out, out=out)
+    xp.maximum(logits, 0, out=scratch)
+    xp.add(out, scratch, out=out)
+    xp.multiply(logits, labels, out=scratch)
+    xp.subtract(out, scratch, out=out)
+
+
+def _grad_sigmoid_xent(call: OpCall, g: Tensor) -> Grads:
+    logits, labels = call.inputs
+    by_logits = g * (SIGMOID(logits) - labels) if call.needs(0) else None
+    return [by_logits, -(g * logits) if call.needs(1) else None]
+
+
+SIGMOID_XENT = register(
+    Op(
+        name="SigmoidCrossEntropyWithLogits",
+        infer=_infer_sigmoid_xent,
+        kernel=_sigmoid_xent,
+        gradient=_grad_sigmoid_xent,
+        dtypes=FLOATS,
+        workspace=lambda logits, labels: (logits,),
+    )
+)
+
+
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
+    """Return the cross-entropy between probabilities and sigmoid(logits), element by element.
+
+    Args:
+        labels: floats in [0, 1].
+        logits: floats of the same shape and dtype.
+
+    Raises:
+        InvalidArgumentError: shapes or dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
+        array([0.6931472], dtype=float32)
+    """
+    logits = adopt(logits, None)
+    return SIGMOID_XENT(logits, adopt(labels, logits.dtype))

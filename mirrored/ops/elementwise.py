@@ -1,0 +1,477 @@
+"""Ops that work element by element, with broadcasting: arithmetic, powers, comparisons, logic.
+
+Each is one ufunc with an output buffer, so one table of names, ufuncs and gradient rules does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.registry import Gradient, Kernel, Op, OpCall, register
+from mirrored.ops.shaping import CAST, sum_to_shape
+from mirrored.ops.spec import (
+    ALL_DTYPES,
+    FLOATS,
+    NUMBERS,
+    DType,
+    TensorSpec,
+    bool_,
+    broadcast_shapes,
+    check_same_dtype,
+    shape_text,
+)
+from mirrored.ops.tensor import Tensor
+
+Grads = Sequence[Tensor | None]
+
+
+# ---------------------------------------------------------------------------- one input
+
+
+def _unary_infer(x: TensorSpec) -> TensorSpec:
+    return x
+
+
+def _ufunc(name: str) -> Kernel:
+    """Return a kernel that calls the ufunc `name` of the array module."""
+
+    def kernel(xp: Any, out: Any, *arrays: Any) -> None:
+        getattr(xp, name)(*arrays, out=out)
+
+    return kernel
+
+
+def _unary(
+    name: str,
+    ufunc: str,
+    gradient: Callable[[OpCall, Tensor], Tensor | None] | None,
+    dtypes: frozenset[DType] = FLOATS,
+) -> Op:
+    rule: Gradient | None = None if gradient is None else lambda call, g: [gradient(call, g)]
+    return register(
+        Op(
+            name=name,
+            infer=_unary_infer,
+            kernel=_ufunc(ufunc),
+            gradient=rule,
+            dtypes=dtypes,
+            may_alias=(0,),
+        )
+    )
+
+
+NEG = _unary("Neg", "negative", lambda call, g: -g, NUMBERS)
+SIGN = _unary("Sign", "sign", lambda call, g: None, NUMBERS)
+ABS = _unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), NUMBERS)
+SQUARE = _unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
+SQRT = _unary("Sqrt", "sqrt", lambda call, g: g * 0.5 / call.output)
+EXP = _unary("Exp", "exp", lambda call, g: g * call.output)
+LOG = _unary("Log", "log", lambda call, g: g / call.inputs[0])
+LOGICAL_NOT = _unary("LogicalNot", "logical_not", None, frozenset({bool_}))
+
+
+# ---------------------------------------------------------------------------- two inputs
+
+
+def _binary(
+    name: str,
+    ufunc: str,
+    gradient: Callable[[OpCall, Tensor], tuple[Tensor | None, Tensor | None]] | None,
+    dtypes: frozenset[DType] = NUMBERS,
+    result: DType | None = None,
+) -> Op:
+    def infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
+        check_same_dtype(name, x, y)
+        return TensorSpec(broadcast_shapes(name, x.shape, y.shape), result or x.dtype)
+
+    def unbroadcast(call: OpCall, g: Tensor) -> Grads:
+        grads = gradient(call, g) if gradient is not None else (None, None)
+        return [
+            None if each is None else sum_to_shape(each, x.shape)
+            for each, x in zip(grads, call.inputs, strict=True)
+        ]
+
+    return register(
+        Op(
+            name=name,
+            infer=infer,
+            kernel=_ufunc(ufunc),
+            gradient=None if gradient is None else unbroadcast,
+            dtypes=dtypes,
+            # The recorder checks shape and dtype as well: a broadcast input cannot be taken over.
+            may_alias=(0, 1),
+        )
+    )
+
+
+def _when(needed: bool, make: Callable[[], Tensor]) -> Tensor | None:
+    return make() if needed else None
+
+
+def _grad_mul(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    x, y = call.inputs
+    return _when(call.needs(0), lambda: g * y), _when(call.needs(1), lambda: g * x)
+
+
+def _grad_div(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    y = call.inputs[1]
+    by_y = g / y
+    return by_y, _when(call.needs(1), lambda: -(by_y * call.output))
+
+
+def _grad_pow(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    x, y = call.inputs
+
+    def by_exponent() -> Tensor:
+        # The logarithm of a base that is not positive has no real value; TensorFlow takes 0.
+        positive = CAST(x > 0.0, dtype=x.dtype)
+        return g * call.output * LOG(x * positive + (1.0 - positive))
+
+    return (
+        _when(call.needs(0), lambda: g * (y * x ** (y - 1.0))),
+        _when(call.needs(1), by_exponent),
+    )
+
+
+def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
+    """Return the rule of maximum or minimum: the gradient goes to the operand that was chosen."""
+
+    def gradient(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        first = CAST(choose_first(*call.inputs), dtype=g.dtype)
+        return (
+            _when(call.needs(0), lambda: g * first),
+            _when(call.needs(1), lambda: g * (1.0 - first)),
+        )
+
+    return gradient
+
+
+ADD = _binary("AddV2", "add", lambda call, g: (g, g))
+SUB = _binary("Sub", "subtract", lambda call, g: (g, _when(call.needs(1), lambda: -g)))
+MUL = _binary("Mul", "multiply", _grad_mul)
+DIV = _binary("RealDiv", "divide", _grad_div, FLOATS)
+POW = _binary("Pow", "power", _grad_pow)
+MAXIMUM = _binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y))
+MINIMUM = _binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y))
+LESS = _binary("Less", "less", None, NUMBERS, bool_)
+LESS_EQUAL = _binary("LessEqual", "less_equal", None, NUMBERS, bool_)
+GREATER = _binary("Greater", "greater", None, NUMBERS, bool_)
+GREATER_EQUAL = _binary("GreaterEqual", "greater_equal", None, NUMBERS, bool_)
+EQUAL = _binary("Equal", "equal", None, ALL_DTYPES, bool_)
+NOT_EQUAL = _binary("NotEqual", "not_equal", None, ALL_DTYPES, bool_)
+LOGICAL_AND = _binary("LogicalAnd", "logical_and", None, frozenset({bool_}), bool_)
+LOGICAL_OR = _binary("LogicalOr", "logical_or", None, frozenset({bool_}), bool_)
+
+
+# ---------------------------------------------------------------------------- many inputs
+
+
+def _infer_add_n(*specs: TensorSpec) -> TensorSpec:
+    check_same_dtype("AddN", *specs)
+    for i, spec in enumerate(specs):
+        if spec.shape != specs[0].shape:
+            raise InvalidArgumentError(
+                f"Inputs to operation AddN must have the same size and shape. Input 0: "
+                f"{shape_text(specs[0].shape)} != input {i}: {shape_text(spec.shape)} [Op:AddN]"
+            )
+    return specs[0]
+
+
+def _add_n(xp: Any, out: Any, *arrays: Any) -> None:
+    # In the order of the inputs, so that the sum over replicas has the same bits every time.
+    if len(arrays) == 1:
+        xp.copyto(out, arrays[0])
+        return
+    xp.add(arrays[0], arrays[1], out=out)
+    for array in arrays[2:]:
+        xp.add(out, array, out=out)
+
+
+ADD_N = register(
+    Op(
+        name="AddN",
+        infer=_infer_add_n,
+        kernel=_add_n,
+        gradient=lambda call, g: [g] * len(call.inputs),
+        dtypes=NUMBERS,
+        may_alias=(0,),
+    )
+)
+
+
+# ---------------------------------------------------------------------------- public functions
+
+
+def add(x: Any, y: Any) -> Tensor:
+    """Return x + y, element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.add([1, 2], 3).numpy()
+        array([4, 5], dtype=int32)
+    """
+    return ADD(x, y)
+
+
+def subtract(x: Any, y: Any) -> Tensor:
+    """Return x - y, element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.subtract([1, 2], 3).numpy()
+        array([-2, -1], dtype=int32)
+    """
+    return SUB(x, y)
+
+
+def multiply(x: Any, y: Any) -> Tensor:
+    """Return x * y, element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.multiply([1, 2], 3).numpy()
+        array([3, 6], dtype=int32)
+    """
+    return MUL(x, y)
+
+
+def divide(x: Any, y: Any) -> Tensor:
+    """Return x / y, element by element; integers give float64, as Python's `/` gives floats.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.divide([1.0, 2.0], 4.0).numpy()
+        array([0.25, 0.5 ], dtype=float32)
+    """
+    quotient: Tensor = adopt(x, None) / y
+    return quotient
+
+
+def negative(x: Any) -> Tensor:
+    """Return -x.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.negative(2.0))
+        -2.0
+    """
+    return NEG(x)
+
+
+def abs(x: Any) -> Tensor:
+    """Return the absolute value of each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.abs(-2.0))
+        2.0
+    """
+    return ABS(x)
+
+
+def sign(x: Any) -> Tensor:
+    """Return -1, 0 or 1 for each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.sign(-2.0))
+        -1.0
+    """
+    return SIGN(x)
+
+
+def square(x: Any) -> Tensor:
+    """Return the square of each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.square(3.0))
+        9.0
+    """
+    return SQUARE(x)
+
+
+def sqrt(x: Any) -> Tensor:
+    """Return the square root of each element; NaN for negative ones.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.sqrt(9.0))
+        3.0
+    """
+    return SQRT(x)
+
+
+def exp(x: Any) -> Tensor:
+    """Return e to the power of each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.exp(0.0))
+        1.0
+    """
+    return EXP(x)
+
+
+def log(x: Any) -> Tensor:
+    """Return the natural logarithm of each element; -inf for 0 and NaN for negative ones.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.log(1.0))
+        0.0
+    """
+    return LOG(x)
+
+
+def pow(x: Any, y: Any) -> Tensor:
+    """Return x to the power of y, element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.pow(2.0, 3.0))
+        8.0
+    """
+    return POW(x, y)
+
+
+def maximum(x: Any, y: Any) -> Tensor:
+    """Return the larger of x and y, element by element; where they are equal the gradient is x's.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.maximum([1, 5], 3).numpy()
+        array([3, 5], dtype=int32)
+    """
+    return MAXIMUM(x, y)
+
+
+def minimum(x: Any, y: Any) -> Tensor:
+    """Return the smaller of x and y, element by element; where they are equal the gradient is x's.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.minimum([1, 5], 3).numpy()
+        array([1, 3], dtype=int32)
+    """
+    return MINIMUM(x, y)
+
+
+def add_n(inputs: Sequence[Any]) -> Tensor:
+    """Return the sum of tensors of one shape and dtype, added in the order given.
+
+    Raises:
+        ValueError: `inputs` is empty.
+        InvalidArgumentError: shapes or dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.add_n([[1, 2], [3, 4], [5, 6]]).numpy()
+        array([ 9, 12], dtype=int32)
+    """
+    if not isinstance(inputs, list | tuple) or not inputs:
+        raise ValueError(
+            "add_n takes a list of at least one tensor, all of the same dtype and shape. "
+            f"Received: {inputs!r}"
+        )
+    return ADD_N(*inputs)
+
+
+def equal(x: Any, y: Any) -> Tensor:
+    """Return where x == y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.equal([1, 2], 2).numpy()
+        array([False,  True])
+    """
+    return EQUAL(x, y)
+
+
+def not_equal(x: Any, y: Any) -> Tensor:
+    """Return where x != y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.not_equal([1, 2], 2).numpy()
+        array([ True, False])
+    """
+    return NOT_EQUAL(x, y)
+
+
+def less(x: Any, y: Any) -> Tensor:
+    """Return where x < y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.less([1, 2], 2).numpy()
+        array([ True, False])
+    """
+    return LESS(x, y)
+
+
+def less_equal(x: Any, y: Any) -> Tensor:
+    """Return where x <= y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.less_equal([1, 2], 1).numpy()
+        array([ True, False])
+    """
+    return LESS_EQUAL(x, y)
+
+
+def greater(x: Any, y: Any) -> Tensor:
+    """Return where x > y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.greater([1, 2], 1).numpy()
+        array([False,  True])
+    """
+    return GREATER(x, y)
+
+
+def greater_equal(x: Any, y: Any) -> Tensor:
+    """Return where x >= y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.greater_equal([1, 2], 2).numpy()
+        array([False,  True])
+    """
+    return GREATER_EQUAL(x, y)
+
+
+def logical_not(x: Any) -> Tensor:
+    """Return the negation of booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.logical_not([True, False]).numpy()
+        array([False,  True])
+    """
+    return LOGICAL_NOT(x)
+
+
+def logical_and(x: Any, y: Any) -> Tensor:
+    """Return where both x and y are true.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.logical_and([True, False], True).numpy()
+        array([ True, False])
+    """
+    return LOGICAL_AND(x, y)
+
+
+def logical_or(x: Any, y: Any) -> Tensor:
+    """Return where x or y is true.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.logical_or([True, False], True).numpy()
+        array([ True,  True])
+    """
+    return LOGICAL_OR(x, y)

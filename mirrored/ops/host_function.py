@@ -1,0 +1,58 @@
+"""Functions on NumPy arrays as ops: they have a kernel for the CPU alone.
+
+Their results' shapes are known only once they ran, so they do not pass through the op table.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored.devices import log_placement, place
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt, transfer
+from mirrored.ops.spec import as_dtype
+from mirrored.ops.tensor import Tensor
+
+
+def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> Any:
+    """Call a Python function on NumPy arrays and return its results as tensors on the CPU.
+
+    No gradient flows through it.
+
+    Args:
+        func: takes one array an input and returns an array, or a sequence of them.
+        inp: the inputs.
+        Tout: the dtype of the result, or a list of dtypes for a sequence of results.
+
+    Raises:
+        InvalidArgumentError: the device asked for is no CPU and soft placement is off, or the
+            results are not as many or of the dtypes that `Tout` says.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.numpy_function(lambda x: x + 1, [mr.constant([1.0, 2.0])], mr.float32).numpy()
+        array([2., 3.], dtype=float32)
+    """
+    device = place("PyFunc", ("CPU",))
+    arrays = [np.asarray(adopt(value, None).numpy()) for value in inp]
+    log_placement("PyFunc", device)
+    several = isinstance(Tout, list | tuple)
+    dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
+    results = func(*arrays)
+    values = list(results) if several else [results]
+    if len(values) != len(dtypes):
+        raise InvalidArgumentError(
+            f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes "
+            "[Op:PyFunc]"
+        )
+    tensors: list[Tensor] = []
+    for position, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+        array = np.asarray(value)
+        if array.dtype != dtype:
+            raise InvalidArgumentError(
+                f"{position}-th value returned by the function is {array.dtype.name}, but "
+                f"expects {dtype.name}. Convert it in the function. [Op:PyFunc]"
+            )
+        tensors.append(transfer(array, device))
+    return tensors if several else tensors[0]

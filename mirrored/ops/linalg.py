@@ -1,0 +1,93 @@
+"""Matrix products.
+
+They are the bulk of a training step's time, so transposes are flags of the product and no copies.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.shaping import sum_to_shape
+from mirrored.ops.spec import NUMBERS, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
+from mirrored.ops.tensor import Tensor
+
+
+def _infer(
+    name: str, a: TensorSpec, b: TensorSpec, transpose_a: bool, transpose_b: bool
+) -> TensorSpec:
+    check_same_dtype(name, a, b)
+    if min(len(a.shape), len(b.shape)) < 2 or (name == "MatMul" and len(b.shape) != 2):
+        raise InvalidArgumentError(
+            f"In[0] and In[1] must be matrices, or batches of them. Received: "
+            f"{shape_text(a.shape)} and {shape_text(b.shape)} [Op:{name}]"
+        )
+    rows, inner = a.shape[-2:][:: -1 if transpose_a else 1]
+    inner_b, columns = b.shape[-2:][:: -1 if transpose_b else 1]
+    if inner != inner_b:
+        raise InvalidArgumentError(
+            f"Matrix size-incompatible: In[0]: {shape_text(a.shape)}, In[1]: "
+            f"{shape_text(b.shape)} [Op:{name}]"
+        )
+    batch = broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
+    return TensorSpec((*batch, rows, columns), a.dtype)
+
+
+def _matmul(xp: Any, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
+    xp.matmul(
+        a.swapaxes(-1, -2) if transpose_a else a,
+        b.swapaxes(-1, -2) if transpose_b else b,
+        out=out,
+    )
+
+
+def _grad_matmul(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+    a, b = call.inputs
+    ta, tb = call.attrs["transpose_a"], call.attrs["transpose_b"]
+    by_a = by_b = None
+    if call.needs(0):
+        by_a = matmul(b, g, tb, True) if ta else matmul(g, b, False, not tb)
+        by_a = sum_to_shape(by_a, a.shape)
+    if call.needs(1):
+        by_b = matmul(g, a, True, ta) if tb else matmul(a, g, not ta, False)
+        by_b = sum_to_shape(by_b, b.shape)
+    return [by_a, by_b]
+
+
+def _define(name: str) -> Op:
+    def infer(a: TensorSpec, b: TensorSpec, *, transpose_a: bool, transpose_b: bool) -> TensorSpec:
+        return _infer(name, a, b, transpose_a, transpose_b)
+
+    return register(
+        Op(name=name, infer=infer, kernel=_matmul, gradient=_grad_matmul, dtypes=NUMBERS)
+    )
+
+
+MATMUL = _define("MatMul")
+BATCH_MATMUL = _define("BatchMatMulV2")
+
+
+def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+    """Return the matrix product of `a` and `b`; leading axes are batches and broadcast.
+
+    Args:
+        a: a tensor of shape (..., n, k), or (..., k, n) with `transpose_a`.
+        b: a tensor of shape (..., k, m), or (..., m, k) with `transpose_b`.
+        transpose_a: whether to transpose the last two axes of `a` first; nothing is copied.
+        transpose_b: the same for `b`.
+
+    Raises:
+        InvalidArgumentError: the ranks, sizes or dtypes do not fit.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.matmul([[1, 2], [3, 4]], [[5], [6]]).numpy()
+        array([[17],
+               [39]], dtype=int32)
+    """
+    b = adopt(b, None) if not isinstance(a, Tensor) else b
+    a = adopt(a, b.dtype if isinstance(b, Tensor) else None)
+    b = adopt(b, a.dtype)
+    op = MATMUL if a.ndim == b.ndim == 2 else BATCH_MATMUL
+    return op(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b))

@@ -1,0 +1,110 @@
+"""What an op is, and the table of all of them.
+
+One definition serves the eager call, the gradient and, later, recorded programs: whoever runs an
+op finds here all there is to know of it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.spec import ALL_DTYPES, DType, TensorSpec
+
+if TYPE_CHECKING:
+    from mirrored.ops.tensor import Tensor
+
+# kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
+Kernel = Callable[..., None]
+Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], "Tensor"]
+
+
+class OpCall(Protocol):
+    """One call of an op, as a gradient rule sees it."""
+
+    @property
+    def inputs(self) -> tuple["Tensor", ...]:
+        """The tensors that the op was called with."""
+
+    @property
+    def output(self) -> "Tensor":
+        """Its result."""
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """Its attributes."""
+
+    def needs(self, position: int) -> bool:
+        """Whether the gradient of input number `position` is wanted."""
+
+
+# gradient(call, upstream) -> one gradient an input, None where there is none or none is needed.
+Gradient = Callable[[OpCall, "Tensor"], Sequence["Tensor | None"]]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Op:
+    """The definition of one operation with one output.
+
+    Attributes:
+        name: TensorFlow's name of it, as the placement log shows.
+        infer: from the inputs' specs and the attributes to the output's; raises on bad ones.
+        kernel: writes the result into `out`. Inputs and `out` are C-contiguous arrays of one
+            device. It must not allocate more than a few KiB besides its workspace.
+        gradient: the rule that the tape composes, itself made of ops; None: not differentiable.
+        devices: the types of device that have a kernel, best first.
+        dtypes: those that the inputs may have.
+        may_alias: the positions of the inputs whose memory `out` may take over.
+        workspace: from the inputs' specs and the attributes to those of scratch arrays.
+        view: instead of a kernel, a function from the input's array and the attributes to a
+            C-contiguous view of it.
+        validate: a check of the inputs' values, run where the host can read them.
+    """
+
+    name: str
+    infer: Callable[..., TensorSpec]
+    kernel: Kernel | None = None
+    gradient: Gradient | None = None
+    devices: tuple[str, ...] = ("GPU", "CPU")
+    dtypes: frozenset[DType] = ALL_DTYPES
+    may_alias: tuple[int, ...] = ()
+    workspace: Callable[..., tuple[TensorSpec, ...]] | None = None
+    view: Callable[..., Any] | None = None
+    validate: Callable[..., None] | None = None
+
+    def __call__(self, *inputs: Any, **attrs: Any) -> "Tensor":
+        """Run the op eagerly: place it, allocate the result, run the kernel."""
+        return _executor[0](self, inputs, attrs)
+
+
+OPS: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Enter `op` in the table and return it.
+
+    Raises:
+        ValueError: its name is taken, or it has not exactly one of kernel and view.
+    """
+    if op.name in OPS:
+        raise ValueError(f"An op is defined once. Received a second definition of {op.name!r}.")
+    if (op.kernel is None) == (op.view is None):
+        raise ValueError(
+            f"An op has a kernel or a view function. Received neither or both for {op.name!r}."
+        )
+    OPS[op.name] = op
+    return op
+
+
+def _no_executor(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> "Tensor":
+    raise InvalidArgumentError(f"{op.name} was called before mirrored.ops was imported.")
+
+
+# Tensors have operators, which are ops, and ops make tensors: this hook, which the dispatch
+# module fills, is where that circle is closed.
+_executor: list[Executor] = [_no_executor]
+
+
+def set_executor(executor: Executor) -> None:
+    """Name the function that runs ops which are called."""
+    _executor[0] = executor

@@ -1,0 +1,410 @@
+"""Ops that rearrange values without computing: reshape, transpose, concat, slicing, broadcasting.
+
+Results are C-contiguous; those that need not move anything are views of their input.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.registry import OPS, Op, OpCall, register
+from mirrored.ops.spec import (
+    FLOATS,
+    Shape,
+    TensorSpec,
+    as_dtype,
+    as_shape,
+    broadcast_shapes,
+    check_same_dtype,
+    shape_text,
+)
+from mirrored.ops.tensor import Tensor
+
+Grads = Sequence[Tensor | None]
+
+
+def normalize_axis(op_name: str, axis: int, rank: int) -> int:
+    """Return `axis` counted from the front.
+
+    Raises:
+        InvalidArgumentError: the tensor has no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(
+            f"Invalid axis {axis} for input with {rank} dimension(s): expected a value in the "
+            f"range [{-rank}, {rank}) [Op:{op_name}]"
+        )
+    return axis % rank
+
+
+# ---------------------------------------------------------------------------- views
+
+
+def _same_spec(x: TensorSpec, **_: Any) -> TensorSpec:
+    return x
+
+
+IDENTITY = register(
+    Op(name="Identity", infer=_same_spec, view=lambda x: x, gradient=lambda call, g: [g])
+)
+STOP_GRADIENT = register(Op(name="StopGradient", infer=_same_spec, view=lambda x: x))
+
+
+def _infer_view(x: TensorSpec, *, shape: Shape) -> TensorSpec:
+    return TensorSpec(shape, x.dtype)
+
+
+def _view_with_shape(x: Any, *, shape: Shape) -> Any:
+    return x.reshape(shape)
+
+
+def _grad_view(call: OpCall, g: Tensor) -> Grads:
+    return [RESHAPE(g, shape=call.inputs[0].shape)]
+
+
+RESHAPE, EXPAND_DIMS, SQUEEZE = (
+    register(Op(name=name, infer=_infer_view, view=_view_with_shape, gradient=_grad_view))
+    for name in ("Reshape", "ExpandDims", "Squeeze")
+)
+
+
+def identity(x: Any) -> Tensor:
+    """Return `x` itself, on the device that is current.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.identity([1.0]).numpy()
+        array([1.], dtype=float32)
+    """
+    return IDENTITY(x)
+
+
+def stop_gradient(x: Any) -> Tensor:
+    """Return `x` as a constant: no gradient flows through it.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.stop_gradient(3.0))
+        3.0
+    """
+    return STOP_GRADIENT(x)
+
+
+def reshape(x: Any, shape: Any) -> Tensor:
+    """Return the elements of `x` in another shape.
+
+    Args:
+        x: the tensor.
+        shape: the sizes; one of them may be -1, which stands for what remains.
+
+    Raises:
+        InvalidArgumentError: the numbers of elements differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.reshape([1, 2, 3, 4], (2, -1)).shape
+        (2, 2)
+    """
+    x = _tensor(x)
+    return RESHAPE(x, shape=_resolved(x.size, shape))
+
+
+def _resolved(size: int, shape: Any) -> Shape:
+    sizes = [int(each) for each in ([shape] if isinstance(shape, int) else shape)]
+    if sizes.count(-1) > 1:
+        raise InvalidArgumentError(
+            f"Only one input size may be -1, not several. Received: {tuple(sizes)} [Op:Reshape]"
+        )
+    if -1 in sizes:
+        known = math.prod(each for each in sizes if each != -1)
+        sizes[sizes.index(-1)] = size // known if known else 0
+    result = as_shape(sizes)
+    if math.prod(result) != size:
+        raise InvalidArgumentError(
+            f"Input to reshape is a tensor with {size} values, but the requested shape has "
+            f"{math.prod(result)} [Op:Reshape]"
+        )
+    return result
+
+
+def expand_dims(x: Any, axis: int) -> Tensor:
+    """Return `x` with a new axis of size 1 at `axis`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.expand_dims([1.0, 2.0], -1).shape
+        (2, 1)
+    """
+    x = _tensor(x)
+    axis = normalize_axis("ExpandDims", axis, x.ndim + 1)
+    return EXPAND_DIMS(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Return `x` without its axes of size 1, or without those that `axis` names.
+
+    Raises:
+        InvalidArgumentError: an axis named is not of size 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.squeeze([[1.0], [2.0]], axis=1).shape
+        (2,)
+    """
+    x = _tensor(x)
+    if axis is None:
+        gone = {i for i, size in enumerate(x.shape) if size == 1}
+    else:
+        axes = [axis] if isinstance(axis, int) else axis
+        gone = {normalize_axis("Squeeze", each, x.ndim) for each in axes}
+    for each in gone:
+        if x.shape[each] != 1:
+            raise InvalidArgumentError(
+                f"Can not squeeze dim[{each}], expected a dimension of 1, got {x.shape[each]} "
+                "[Op:Squeeze]"
+            )
+    return SQUEEZE(x, shape=tuple(size for i, size in enumerate(x.shape) if i not in gone))
+
+
+# ---------------------------------------------------------------------------- cast, broadcast
+
+
+def _infer_cast(x: TensorSpec, *, dtype: Any) -> TensorSpec:
+    return TensorSpec(x.shape, dtype)
+
+
+def _cast(xp: Any, out: Any, x: Any, *, dtype: Any) -> None:
+    xp.copyto(out, x, casting="unsafe")
+
+
+def _grad_cast(call: OpCall, g: Tensor) -> Grads:
+    # Integers have no derivative; the tape does not follow them, but this rule may be asked.
+    source = call.inputs[0].dtype
+    return [CAST(g, dtype=source) if source in FLOATS and g.dtype in FLOATS else None]
+
+
+CAST = register(Op(name="Cast", infer=_infer_cast, kernel=_cast, gradient=_grad_cast))
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """Return `x` in another dtype; the same tensor where it has that one.
+
+    Floats become integers by dropping the fraction, and booleans by being other than zero.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.cast([1.7, -1.7], mr.int32).numpy()
+        array([ 1, -1], dtype=int32)
+    """
+    x, wanted = _tensor(x), as_dtype(dtype)
+    return x if x.dtype == wanted else CAST(x, dtype=wanted)
+
+
+def _infer_broadcast(x: TensorSpec, *, shape: Shape) -> TensorSpec:
+    if broadcast_shapes("BroadcastTo", x.shape, shape) != shape:
+        raise InvalidArgumentError(
+            f"Incompatible shapes: {shape_text(x.shape)} vs. {shape_text(shape)} [Op:BroadcastTo]"
+        )
+    return TensorSpec(shape, x.dtype)
+
+
+def _broadcast(xp: Any, out: Any, x: Any, *, shape: Shape) -> None:
+    xp.copyto(out, x)
+
+
+def _grad_broadcast(call: OpCall, g: Tensor) -> Grads:
+    return [sum_to_shape(g, call.inputs[0].shape)]
+
+
+BROADCAST_TO = register(
+    Op(name="BroadcastTo", infer=_infer_broadcast, kernel=_broadcast, gradient=_grad_broadcast)
+)
+
+
+def broadcast_to(x: Any, shape: Any) -> Tensor:
+    """Return `x` repeated along axes of size 1 and along new leading axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.broadcast_to([1, 2], (2, 2)).numpy()
+        array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
+    return BROADCAST_TO(x, shape=as_shape(shape))
+
+
+def sum_to_shape(g: Tensor, shape: Shape) -> Tensor:
+    """Undo a broadcast in a gradient: sum over the axes along which `shape` was repeated."""
+    if g.shape == shape:
+        return g
+    leading = g.ndim - len(shape)
+    repeated = (i + leading for i, size in enumerate(shape) if size == 1 != g.shape[i + leading])
+    axes = (*range(leading), *repeated)
+    return RESHAPE(OPS["Sum"](g, axis=axes, keepdims=False), shape=shape)
+
+
+# ---------------------------------------------------------------------------- transpose, concat
+
+
+def _infer_transpose(x: TensorSpec, *, perm: tuple[int, ...]) -> TensorSpec:
+    return TensorSpec(tuple(x.shape[axis] for axis in perm), x.dtype)
+
+
+def _transpose(xp: Any, out: Any, x: Any, *, perm: tuple[int, ...]) -> None:
+    xp.copyto(out, x.transpose(perm))
+
+
+def _grad_transpose(call: OpCall, g: Tensor) -> Grads:
+    perm = call.attrs["perm"]
+    return [TRANSPOSE(g, perm=tuple(perm.index(axis) for axis in range(len(perm))))]
+
+
+TRANSPOSE = register(
+    Op(name="Transpose", infer=_infer_transpose, kernel=_transpose, gradient=_grad_transpose)
+)
+
+
+def transpose(x: Any, perm: Sequence[int] | None = None) -> Tensor:
+    """Return `x` with its axes permuted.
+
+    Args:
+        x: the tensor.
+        perm: for each axis of the result the axis of `x` that it is; None reverses them.
+
+    Raises:
+        InvalidArgumentError: `perm` is not a permutation of the axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.transpose([[1, 2, 3]]).shape
+        (3, 1)
+    """
+    x = _tensor(x)
+    order = tuple(range(x.ndim))[::-1] if perm is None else tuple(int(axis) for axis in perm)
+    if sorted(axis % x.ndim if x.ndim else axis for axis in order) != list(range(x.ndim)):
+        raise InvalidArgumentError(
+            f"`perm` must be a permutation of the {x.ndim} axes of the input. Received: "
+            f"{order} [Op:Transpose]"
+        )
+    return TRANSPOSE(x, perm=tuple(axis % x.ndim for axis in order))
+
+
+def _infer_concat(*specs: TensorSpec, axis: int) -> TensorSpec:
+    check_same_dtype("ConcatV2", *specs)
+    first = specs[0].shape
+    for i, spec in enumerate(specs):
+        same_rank = len(spec.shape) == len(first)
+        if not same_rank or any(spec.shape[d] != first[d] for d in range(len(first)) if d != axis):
+            raise InvalidArgumentError(
+                "ConcatOp : Dimensions of inputs should match: "
+                f"shape[0] = {shape_text(first)} vs. shape[{i}] = {shape_text(spec.shape)} "
+                "[Op:ConcatV2]"
+            )
+    total = sum(spec.shape[axis] for spec in specs)
+    return TensorSpec((*first[:axis], total, *first[axis + 1 :]), specs[0].dtype)
+
+
+def _concat(xp: Any, out: Any, *arrays: Any, axis: int) -> None:
+    xp.concatenate(arrays, axis=axis, out=out)
+
+
+def _grad_concat(call: OpCall, g: Tensor) -> Grads:
+    axis, start, grads = call.attrs["axis"], 0, []
+    for x in call.inputs:
+        stop = start + x.shape[axis]
+        grads.append(STRIDED_SLICE(g, index=(*[slice(None)] * axis, slice(start, stop))))
+        start = stop
+    return grads
+
+
+CONCAT = register(Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat))
+
+
+def concat(values: Sequence[Any], axis: int) -> Tensor:
+    """Return the tensors `values` joined along `axis`.
+
+    Raises:
+        ValueError: there are none.
+        InvalidArgumentError: their shapes or dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.concat([[1, 2], [3]], axis=0).numpy()
+        array([1, 2, 3], dtype=int32)
+    """
+    if not values:
+        raise ValueError("concat needs at least one tensor. Received: none.")
+    tensors = [_tensor(value) for value in values]
+    if tensors[0].ndim == 0:
+        raise InvalidArgumentError(
+            "ConcatOp : Expected at least one axis. Received: scalars. Give each an axis with "
+            "mr.expand_dims. [Op:ConcatV2]"
+        )
+    return CONCAT(*tensors, axis=normalize_axis("ConcatV2", axis, tensors[0].ndim))
+
+
+# ---------------------------------------------------------------------------- slicing
+
+
+def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
+    axes = sum(item is not None and item is not Ellipsis for item in index)
+    if axes > len(x.shape) or sum(item is Ellipsis for item in index) > 1:
+        raise InvalidArgumentError(
+            f"Index out of range using input dim {axes - 1}; input has only {len(x.shape)} dims. "
+            f"Received the index {index} [Op:StridedSlice]"
+        )
+    axis = 0
+    for item in index:
+        if item is Ellipsis:
+            axis += len(x.shape) - axes
+        elif item is not None:
+            if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
+                raise InvalidArgumentError(
+                    f"slice index {item} of dimension {axis} out of bounds. [Op:StridedSlice]"
+                )
+            axis += 1
+    # A stand-in of the same shape that takes no memory: NumPy's own rules give the result's.
+    stand_in = np.broadcast_to(np.empty((), np.bool_), x.shape)
+    return TensorSpec(stand_in[index].shape, x.dtype)
+
+
+def _slice(xp: Any, out: Any, x: Any, *, index: tuple[Any, ...]) -> None:
+    xp.copyto(out, x[index])
+
+
+def _grad_slice(call: OpCall, g: Tensor) -> Grads:
+    return [SLICE_GRAD(g, index=call.attrs["index"], shape=call.inputs[0].shape)]
+
+
+def _infer_slice_grad(g: TensorSpec, *, index: tuple[Any, ...], shape: Shape) -> TensorSpec:
+    return TensorSpec(shape, g.dtype)
+
+
+def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Shape) -> None:
+    out.fill(0)
+    out[index] = g
+
+
+def _grad_slice_grad(call: OpCall, g: Tensor) -> Grads:
+    return [STRIDED_SLICE(g, index=call.attrs["index"])]
+
+
+STRIDED_SLICE = register(
+    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice)
+)
+SLICE_GRAD = register(
+    Op(
+        name="StridedSliceGrad",
+        infer=_infer_slice_grad,
+        kernel=_slice_grad,
+        gradient=_grad_slice_grad,
+    )
+)
+
+
+def _tensor(x: Any) -> Tensor:
+    return adopt(x, None)

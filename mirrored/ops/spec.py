@@ -1,0 +1,180 @@
+"""What is known of a tensor before it exists: its shape and its dtype.
+
+The dtypes are NumPy's own objects; this module says which of them the library computes in.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored.errors import InvalidArgumentError
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+
+float32: DType = np.dtype(np.float32)
+float64: DType = np.dtype(np.float64)
+int32: DType = np.dtype(np.int32)
+int64: DType = np.dtype(np.int64)
+bool_: DType = np.dtype(np.bool_)
+
+FLOATS = frozenset({float32, float64})
+INTEGERS = frozenset({int32, int64})
+NUMBERS = FLOATS | INTEGERS
+ALL_DTYPES = NUMBERS | {bool_}
+
+# The names that TensorFlow's error texts use.
+TENSORFLOW_NAMES = {
+    float32: "float",
+    float64: "double",
+    int32: "int32",
+    int64: "int64",
+    bool_: "bool",
+}
+_PYTHON_TYPES: dict[Any, DType] = {float: float32, int: int32, bool: bool_}
+
+
+class TensorSpec(NamedTuple):
+    """The shape and the dtype of a tensor."""
+
+    shape: Shape
+    dtype: DType
+
+
+def as_dtype(value: Any) -> DType:
+    """Return the dtype that `value` names.
+
+    Args:
+        value: a NumPy dtype or scalar type, its name, or Python's float, int or bool, which
+            mean float32, int32 and bool.
+
+    Raises:
+        TypeError: no such dtype, or one that tensors cannot have.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.as_dtype("float64") == mr.float64
+        True
+    """
+    dtype = _PYTHON_TYPES.get(value) if isinstance(value, type) else None
+    if dtype is None:
+        try:
+            dtype = np.dtype(value)
+        except TypeError:
+            dtype = None
+    if value is None or dtype is None or dtype not in ALL_DTYPES:
+        raise TypeError(
+            f"Tensors have one of the dtypes {_listed(ALL_DTYPES)}. Received: {value!r}. "
+            "Convert the values to one of these first."
+        )
+    return dtype
+
+
+def _listed(dtypes: Iterable[DType]) -> str:
+    return ", ".join(sorted(dtype.name for dtype in dtypes))
+
+
+def check_dtype(op_name: str, dtype: DType, allowed: frozenset[DType]) -> None:
+    """Raise InvalidArgumentError, in TensorFlow's words, unless `dtype` is among `allowed`."""
+    if dtype not in allowed:
+        names = ", ".join(sorted(TENSORFLOW_NAMES[each] for each in allowed))
+        raise InvalidArgumentError(
+            f"Value for attr 'T' of {TENSORFLOW_NAMES[dtype]} is not in the list of allowed "
+            f"values: {names} [Op:{op_name}]"
+        )
+
+
+def check_same_dtype(op_name: str, *specs: TensorSpec) -> None:
+    """Raise InvalidArgumentError unless all `specs` have the dtype of the first."""
+    expected = specs[0].dtype
+    for position, spec in enumerate(specs):
+        if spec.dtype != expected:
+            raise InvalidArgumentError(
+                f"cannot compute {op_name} as input #{position}(zero-based) was expected to be "
+                f"a {TENSORFLOW_NAMES[expected]} tensor but is a {TENSORFLOW_NAMES[spec.dtype]} "
+                f"tensor [Op:{op_name}]"
+            )
+
+
+def shape_text(shape: Shape) -> str:
+    """Return `shape` as TensorFlow's errors write it: ``[2,3]``."""
+    return "[" + ",".join(str(size) for size in shape) + "]"
+
+
+def broadcast_shapes(op_name: str, *shapes: Shape) -> Shape:
+    """Return the shape that `shapes` broadcast to, by NumPy's rules.
+
+    Raises:
+        InvalidArgumentError: they do not.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        versus = " vs. ".join(shape_text(shape) for shape in shapes)
+        raise InvalidArgumentError(f"Incompatible shapes: {versus} [Op:{op_name}]") from None
+
+
+def as_shape(value: Any) -> Shape:
+    """Return `value`, an integer or a sequence of them, as a shape.
+
+    Raises:
+        TypeError: it is neither.
+        InvalidArgumentError: a size is negative.
+    """
+    sizes = [value] if isinstance(value, int | np.integer) else value
+    try:
+        shape = tuple(_as_size(size) for size in sizes)
+    except TypeError:
+        raise TypeError(
+            f"A shape is an integer or a sequence of integers. Received: {value!r}"
+        ) from None
+    if any(size < 0 for size in shape):
+        raise InvalidArgumentError(f"Dimensions of a shape are >= 0. Received: {shape}")
+    return shape
+
+
+def _as_size(size: Any) -> int:
+    if isinstance(size, bool | float | np.floating | np.bool_):
+        raise TypeError(size)
+    return int(size.__index__())
+
+
+_floatx: list[DType] = [float32]
+
+
+def floatx() -> str:
+    """Return the name of the dtype that layers, losses and optimizers use by default.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.backend.floatx()
+        'float32'
+    """
+    return str(_floatx[0].name)
+
+
+def set_floatx(value: Any) -> None:
+    """Set the dtype that layers, losses and optimizers made from now on use by default.
+
+    Args:
+        value: "float32" or "float64".
+
+    Raises:
+        ValueError: any other value.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.backend.set_floatx("float64")
+        >>> mr.layers.Dense(1).dtype.name
+        'float64'
+        >>> mr.keras.backend.set_floatx("float32")
+    """
+    accepted = sorted(dtype.name for dtype in FLOATS)
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = None
+    if value is None or dtype not in FLOATS:
+        raise ValueError(f"Unknown `floatx` value: {value}. Expected one of {accepted}")
+    _floatx[0] = dtype

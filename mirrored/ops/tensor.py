@@ -1,0 +1,283 @@
+"""Tensors: immutable, C-contiguous arrays that live on one logical device.
+
+What an operator computes is defined by the ops; here is only which one it calls.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.backends import Storage
+from mirrored.devices import Device
+from mirrored.ops.registry import OPS
+from mirrored.ops.spec import FLOATS, NUMBERS, DType, Shape, TensorSpec
+
+_ids = itertools.count(1)
+
+
+def new_id() -> int:
+    """Return a number that no tensor or variable had before; tapes tell them apart by it."""
+    return next(_ids)
+
+
+class Operators:
+    """The operators of Python, each of which calls an op; for tensors and variables.
+
+    NumPy values and Python numbers adopt the tensor's dtype.
+    """
+
+    __slots__ = ()
+    # NumPy arrays on the left leave the operation to the tensor.
+    __array_ufunc__: ClassVar[None] = None
+    # Equality is elementwise, so identity cannot be what hashing goes by.
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis."""
+        raise NotImplementedError
+
+    def numpy(self) -> Any:
+        """Return a copy of the values on the host: an array, or a scalar for rank 0."""
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size = 1
+        for each in self.shape:
+            size *= each
+        return size
+
+    def __add__(self, other: Any) -> "Tensor":
+        return OPS["AddV2"](self, other)
+
+    def __radd__(self, other: Any) -> "Tensor":
+        return OPS["AddV2"](other, self)
+
+    def __sub__(self, other: Any) -> "Tensor":
+        return OPS["Sub"](self, other)
+
+    def __rsub__(self, other: Any) -> "Tensor":
+        return OPS["Sub"](other, self)
+
+    def __mul__(self, other: Any) -> "Tensor":
+        return OPS["Mul"](self, other)
+
+    def __rmul__(self, other: Any) -> "Tensor":
+        return OPS["Mul"](other, self)
+
+    def __truediv__(self, other: Any) -> "Tensor":
+        return OPS["RealDiv"](*_real(self, other))
+
+    def __rtruediv__(self, other: Any) -> "Tensor":
+        return OPS["RealDiv"](*_real(other, self))
+
+    def __pow__(self, other: Any) -> "Tensor":
+        return OPS["Pow"](self, other)
+
+    def __rpow__(self, other: Any) -> "Tensor":
+        return OPS["Pow"](other, self)
+
+    def __matmul__(self, other: Any) -> "Tensor":
+        return OPS["MatMul" if self.ndim == 2 else "BatchMatMulV2"](
+            self, other, transpose_a=False, transpose_b=False
+        )
+
+    def __rmatmul__(self, other: Any) -> "Tensor":
+        return OPS["MatMul" if self.ndim == 2 else "BatchMatMulV2"](
+            other, self, transpose_a=False, transpose_b=False
+        )
+
+    def __neg__(self) -> "Tensor":
+        return OPS["Neg"](self)
+
+    def __abs__(self) -> "Tensor":
+        return OPS["Abs"](self)
+
+    def __lt__(self, other: Any) -> "Tensor":
+        return OPS["Less"](self, other)
+
+    def __le__(self, other: Any) -> "Tensor":
+        return OPS["LessEqual"](self, other)
+
+    def __gt__(self, other: Any) -> "Tensor":
+        return OPS["Greater"](self, other)
+
+    def __ge__(self, other: Any) -> "Tensor":
+        return OPS["GreaterEqual"](self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return False if other is None else OPS["Equal"](self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if other is None else OPS["NotEqual"](self, other)
+
+    def __invert__(self) -> "Tensor":
+        return OPS["LogicalNot"](self)
+
+    def __and__(self, other: Any) -> "Tensor":
+        return OPS["LogicalAnd"](self, other)
+
+    def __or__(self, other: Any) -> "Tensor":
+        return OPS["LogicalOr"](self, other)
+
+    def __getitem__(self, index: Any) -> "Tensor":
+        items = index if isinstance(index, tuple) else (index,)
+        return OPS["StridedSlice"](self, index=tuple(_index_item(item) for item in items))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("Scalar tensor has no `len()`")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        if not self.shape:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError(
+                "A tensor's memory cannot be shared with NumPy. Received: copy=False. "
+                "Leave `copy` unset, or call .numpy()."
+            )
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __index__(self) -> int:
+        return int(self.numpy().__index__())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy().item() if not self.shape and spec else str(self), spec)
+
+
+def _real(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return both operands of a true division, integer tensors as float64, as TensorFlow does."""
+    return _integers_to_float64(x), _integers_to_float64(y)
+
+
+def _integers_to_float64(x: Any) -> Any:
+    if isinstance(x, Operators) and x.dtype in NUMBERS - FLOATS:
+        return OPS["Cast"](x, dtype=np.dtype(np.float64))
+    return x
+
+
+def _index_item(item: Any) -> Any:
+    if item is None or item is Ellipsis:
+        return item
+    if isinstance(item, slice):
+        return slice(*(_optional_int(part) for part in (item.start, item.stop, item.step)))
+    return _optional_int(item)
+
+
+def _optional_int(item: Any) -> int | None:
+    if item is None:
+        return None
+    is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool | np.bool_)
+    if is_integer or (isinstance(item, Operators) and item.shape == () and item.dtype.kind == "i"):
+        return int(item)
+    raise TypeError(
+        "Only integers, slices (`:`), ellipsis (`...`), None (a new axis) and scalar int32 or "
+        f"int64 tensors are valid indices. Received: {item!r}"
+    )
+
+
+class Tensor(Operators):
+    """An immutable array on one logical device. Ops make tensors; `constant` makes the first.
+
+    Example:
+        >>> import mirrored as mr
+        >>> t = mr.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> t.shape, t.dtype.name, t.device
+        ((2, 2), 'float32', '/job:localhost/replica:0/task:0/device:CPU:0')
+        >>> (t * 2.0).numpy()
+        array([[2., 4.],
+               [6., 8.]], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_array", "_device", "_id", "_logits", "_storage")
+
+    def __init__(self, array: Any, storage: Storage, device: Device) -> None:
+        """Wrap an array that is, or is a view of, the memory of `storage` on `device`."""
+        self._array = array
+        self._storage = storage
+        self._device = device
+        self._id = new_id()
+        self._logits: Tensor | None = None
+
+    @property
+    def device(self) -> str:
+        """The full name of the logical device that holds the values."""
+        return self._device.full_name
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        dtype: DType = self._array.dtype
+        return dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis."""
+        shape: Shape = self._array.shape
+        return shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Shape and dtype together."""
+        return TensorSpec(self._array.shape, self._array.dtype)
+
+    def numpy(self) -> Any:
+        """Return a copy of the values on the host: an array, or a scalar for rank 0."""
+        array = self._device.backend.to_host(self._array)
+        return array[()] if not array.shape else array
+
+    def copy_to(self, device: Device) -> "Tensor":
+        """Return this tensor where it is on `device` already, else a copy there."""
+        if device is self._device:
+            return self
+        storage = device.allocate(self.shape, self.dtype)
+        device.backend.copy_between(self._array, storage)
+        return Tensor(storage.array, storage, device)
+
+    def __str__(self) -> str:
+        return f"mr.Tensor({_own_lines(str(self.numpy()))}, {self._described()})"
+
+    def __repr__(self) -> str:
+        return f"<mr.Tensor: {self._described()}, numpy={value_text(self)}>"
+
+    def _described(self) -> str:
+        return f"shape={self.shape}, dtype={self.dtype.name}"
+
+
+def value_text(value: Operators) -> str:
+    """Return the values as reprs show them: an array's repr, a bare scalar for rank 0."""
+    values = value.numpy()
+    return _own_lines(repr(values)) if value.shape else str(values)
+
+
+def _own_lines(text: str) -> str:
+    """Start text of several lines on a line of its own, as TensorFlow does."""
+    return "\n" + text if "\n" in text else text

@@ -1,0 +1,268 @@
+"""The maths of the losses, as functions of targets and predictions.
+
+The classes in `losses` and the metrics compute with these, so that each formula is written once.
+"""
+
+import math
+from typing import Any
+
+from mirrored import ops
+from mirrored.ops import Tensor
+
+_EPSILON = 1e-7  # Keras' epsilon: probabilities are kept this far from 0 and 1.
+
+
+def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean of (y_true - y_pred)^2 over the last axis.
+
+    Args:
+        y_true: Targets of shape (batch, ...).
+        y_pred: Predictions of the same shape.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.losses.mean_squared_error([[0.0, 1.0]], [[1.0, 1.0]]).numpy()
+        array([0.5], dtype=float32)
+    """
+    return ops.reduce_mean(squared_errors(*_converted(y_true, y_pred)), axis=-1)
+
+
+def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
+    """Return the mean binary cross-entropy over the last axis.
+
+    Args:
+        y_true: Targets in [0, 1] of shape (batch, ...).
+        y_pred: Probabilities, or logits, of the same shape.
+        from_logits: Whether predictions are logits.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.losses.binary_crossentropy([[1.0]], [[0.0]], from_logits=True).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    return ops.reduce_mean(binary_entropies(*_converted(y_true, y_pred), from_logits), axis=-1)
+
+
+def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
+    """Return the cross-entropy over the last axis, the classes.
+
+    Args:
+        y_true: Probabilities, as one-hot rows, of shape (batch, ..., classes).
+        y_pred: Probabilities, or logits, of the same shape.
+        from_logits: Whether predictions are logits.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.losses.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    return categorical_entropies(*_converted(y_true, y_pred), from_logits)
+
+
+def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
+    """Return the cross-entropy over the last axis, the classes, for integer labels.
+
+    Args:
+        y_true: Labels in [0, classes) of shape (batch, ...) or (batch, ..., 1).
+        y_pred: Probabilities, or logits, of shape (batch, ..., classes).
+        from_logits: Whether predictions are logits.
+
+    Raises:
+        ValueError: The shapes do not fit, or a label is out of range.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.losses.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    labels, predictions = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+    return sparse_entropies(labels, predictions, from_logits)
+
+
+def squared_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return (y_true - y_pred)^2, element by element.
+
+    Args:
+        y_true: Targets in the dtype of the predictions.
+        y_pred: Predictions of the same shape.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
+    check_same_shape(y_true, y_pred)
+    return ops.square(y_pred - y_true)
+
+
+def binary_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
+    """Return -(y log p + (1 - y) log(1 - p)), element by element.
+
+    Args:
+        y_true: Targets in the dtype of the predictions.
+        y_pred: Probabilities, or logits, of the same shape.
+        from_logits: Whether predictions are logits.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
+    check_same_shape(y_true, y_pred)
+    logits = y_pred if from_logits else ops.logits_of(y_pred)
+    if logits is not None:
+        return ops.sigmoid_cross_entropy_with_logits(y_true, logits)
+    p = ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON)
+    return -(y_true * ops.log(p) + (1.0 - y_true) * ops.log(1.0 - p))
+
+
+def categorical_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
+    """Return -sum(y log p) over the last axis.
+
+    Args:
+        y_true: Targets of shape (..., classes) in the dtype of the predictions.
+        y_pred: Probabilities, or logits, of the same shape.
+        from_logits: Whether predictions are logits.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
+    check_same_shape(y_true, y_pred)
+    logits = y_pred if from_logits else ops.logits_of(y_pred)
+    if logits is not None:
+        values = ops.softmax_cross_entropy_with_logits(_rows(y_true), _rows(logits))
+        return _shaped(values, y_pred.shape[:-1])
+    p = y_pred / ops.reduce_sum(y_pred, axis=-1, keepdims=True)
+    p = ops.clip_by_value(p, _EPSILON, 1.0 - _EPSILON)
+    return -ops.reduce_sum(y_true * ops.log(p), axis=-1)
+
+
+def sparse_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
+    """Return -log p of the classes that labels name.
+
+    Args:
+        y_true: Labels of shape (...) or (..., 1).
+        y_pred: Probabilities, or logits, of shape (..., classes).
+        from_logits: Whether predictions are logits.
+
+    Raises:
+        ValueError: The shapes do not fit, or a label is out of range.
+    """
+    labels = class_indices(y_true, y_pred)
+    logits = y_pred if from_logits else ops.logits_of(y_pred)
+    if logits is None:  # The logarithms of probabilities are logits of their softmax.
+        logits = ops.log(ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON))
+    flat = _shaped(labels, (labels.size,))
+    values = ops.sparse_softmax_cross_entropy_with_logits(flat, _rows(logits))
+    return _shaped(values, y_pred.shape[:-1])
+
+
+def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return labels as integers of the predictions' shape without its last axis.
+
+    Args:
+        y_true: Labels of shape (...) or (..., 1).
+        y_pred: Predictions of shape (..., classes).
+
+    Raises:
+        ValueError: The shapes do not fit.
+    """
+    expected = y_pred.shape[:-1]
+    if y_pred.shape and y_true.shape in (expected, (*expected, 1)):
+        labels = _shaped(y_true, expected)
+        return labels if labels.dtype in (ops.int32, ops.int64) else cast(labels, ops.int64)
+    raise ValueError(
+        "Labels must have the shape of the predictions without the last axis, the classes. "
+        f"Received: y_true with shape {y_true.shape} and y_pred with shape {y_pred.shape}. "
+        "One-hot targets go with categorical cross-entropy and accuracy."
+    )
+
+
+def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
+    """Refuse shapes that would be broadcast against each other.
+
+    Args:
+        y_true: Targets.
+        y_pred: Predictions.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
+    if y_true.shape != y_pred.shape:
+        raise ValueError(
+            "Targets and predictions must have the same shape. Received: y_true with shape "
+            f"{y_true.shape} and y_pred with shape {y_pred.shape}."
+        )
+
+
+def cast(x: Tensor, dtype: Any) -> Tensor:
+    """Return `x` in `dtype`, itself where it has it.
+
+    Args:
+        x: A tensor.
+        dtype: A dtype that tensors have.
+    """
+    return x if x.dtype == dtype else ops.cast(x, dtype)
+
+
+def aligned(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return targets with a last axis of size 1 added or removed, where that gives y_pred's shape.
+
+    Without this (batch,) against (batch, 1) would be broadcast to (batch, batch).
+
+    Args:
+        y_true: Targets of shape (batch, ...).
+        y_pred: Predictions of shape (batch, ...).
+    """
+    if y_pred.shape in ((*y_true.shape, 1), y_true.shape[:-1]) and y_true.size == y_pred.size:
+        return ops.reshape(y_true, y_pred.shape)
+    return y_true
+
+
+def mean_of_rest(values: Tensor) -> Tensor:
+    """Return the mean over all axes but the first, the batch.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+    """
+    return ops.reduce_mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
+
+
+def example_weights(sample_weight: Any, values: Tensor) -> Tensor:
+    """Return weights in the dtype of `values`, one an example, or one for all.
+
+    Args:
+        sample_weight: Weights of shape (batch,), (batch, 1) or ().
+        values: What they weigh, of shape (batch, ...).
+
+    Raises:
+        ValueError: The shape is another.
+    """
+    weights = cast(ops.convert_to_tensor(sample_weight), values.dtype)
+    batch = values.shape[0]
+    if weights.shape in ((), (batch,)):
+        return weights
+    if weights.shape == (batch, 1):
+        return ops.reshape(weights, (batch,))
+    raise ValueError(
+        f"`sample_weight` must have one weight an example, shape ({batch},) or ({batch}, 1). "
+        f"Received: sample_weight with shape {weights.shape}."
+    )
+
+
+def _converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
+    y_pred = ops.convert_to_tensor(y_pred)
+    return aligned(cast(ops.convert_to_tensor(y_true), y_pred.dtype), y_pred), y_pred
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x if x.ndim == 2 else ops.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return x if x.shape == shape else ops.reshape(x, shape)

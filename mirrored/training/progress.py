@@ -1,0 +1,161 @@
+"""Shows how far training, evaluation or prediction has come, and the loss and metrics so far.
+
+A terminal gets a bar that is redrawn in place; a file or a pipe gets one plain line an epoch.
+"""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from mirrored.training.callbacks import Callback, Logs
+
+if TYPE_CHECKING:  # Drawing is imported when something is drawn: importing us stays fast.
+    from tqdm import tqdm
+
+_SMALL = 1e-3  # Below it four decimals would show too little.
+
+
+class ProgressBar(Callback):
+    """Draws a bar for each epoch, or prints a line.
+
+    The values shown are those in `logs`: the means over the global batches.
+
+    Args:
+        verbose: 0 shows nothing; 1 and "auto" draw a bar on a terminal and print a line an epoch
+            elsewhere; 2 prints lines everywhere.
+
+    Raises:
+        ValueError: `verbose` is something else.
+
+    Example:
+        >>> from mirrored.training.progress import ProgressBar
+        >>> ProgressBar(verbose=3)
+        Traceback (most recent call last):
+        ValueError: `verbose` must be "auto", 0, 1 or 2. Received: verbose=3.
+    """
+
+    def __init__(self, verbose: int | str = "auto") -> None:
+        super().__init__()
+        if verbose not in ("auto", 0, 1, 2):
+            raise ValueError(f'`verbose` must be "auto", 0, 1 or 2. Received: verbose={verbose!r}.')
+        self._verbose = 1 if verbose == "auto" else int(verbose)
+        self._bar: tqdm[Any] | None = None
+        self._started = 0.0
+        self._training = False  # Validation inside `fit` is part of its epoch's bar and line.
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        """Note that evaluations are validation from here on."""
+        self._training = True
+
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        """Finish."""
+        self.close()
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        """Start the epoch's bar."""
+        self._begin(self._epoch_title(epoch))
+
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Advance the bar."""
+        self._advance(batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        """Finish the bar with the values of the epoch and its validation, or print the line."""
+        self._end(self._epoch_title(epoch), logs)
+
+    def on_test_begin(self, logs: Logs | None = None) -> None:
+        """Start the bar of an evaluation."""
+        if not self._training:
+            self._begin("Evaluate")
+
+    def on_test_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Advance the bar of an evaluation."""
+        if not self._training:
+            self._advance(batch, logs)
+
+    def on_test_end(self, logs: Logs | None = None) -> None:
+        """Finish the bar of an evaluation, or print its line."""
+        if not self._training:
+            self._end("Evaluate", logs)
+
+    def on_predict_begin(self, logs: Logs | None = None) -> None:
+        """Start the bar of a prediction."""
+        self._begin("Predict")
+
+    def on_predict_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Advance the bar of a prediction."""
+        self._advance(batch, None)
+
+    def on_predict_end(self, logs: Logs | None = None) -> None:
+        """Finish the bar of a prediction; there is nothing to print."""
+        self._leave_bar()
+
+    def close(self) -> None:
+        """Leave the bar as it stands and go to the next line: after an exception or an interrupt.
+
+        Closing twice, or where nothing is drawn, does nothing.
+        """
+        self._training = False
+        self._leave_bar()
+
+    def _leave_bar(self) -> None:
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.close()
+
+    def _epoch_title(self, epoch: int) -> str:
+        return f"Epoch {epoch + 1}/{self.params.get('epochs', '?')}"
+
+    def _begin(self, title: str) -> None:
+        self._leave_bar()  # What an interrupted run may have left.
+        self._started = time.perf_counter()
+        if self._verbose == 1 and sys.stdout is not None and sys.stdout.isatty():
+            self._bar = _new_bar(title, self.params.get("steps"))
+
+    def _advance(self, batch: int, logs: Logs | None) -> None:
+        if self._bar is not None:
+            if logs:
+                self._bar.set_postfix_str(format_logs(logs), refresh=False)
+            self._bar.update(batch + 1 - self._bar.n)
+
+    def _end(self, title: str, logs: Logs | None) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(format_logs(logs or {}), refresh=True)
+            self._leave_bar()
+        elif self._verbose != 0 and sys.stdout is not None:
+            seconds = time.perf_counter() - self._started
+            parts = [title, f"{seconds:.1f}s", *([format_logs(logs)] if logs else [])]
+            print(" - ".join(parts), flush=True)
+
+
+def format_logs(logs: Logs) -> str:
+    """Return the values as a line shows them: four decimals, or scientific for small ones.
+
+    Args:
+        logs: Values by name.
+
+    Example:
+        >>> from mirrored.training.progress import format_logs
+        >>> format_logs({"loss": 0.30119, "lr": 1e-4})
+        'loss: 0.3012 - lr: 1.0000e-04'
+    """
+    return " - ".join(f"{name}: {_format_value(value)}" for name, value in logs.items())
+
+
+def _format_value(value: Any) -> str:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):  # A callback may log whatever it likes.
+        return str(value)
+    return f"{number:.4e}" if 0 < abs(number) < _SMALL else f"{number:.4f}"
+
+
+def _new_bar(title: str, steps: int | None) -> "tqdm[Any]":
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[type-arg]  # tqdm is generic in its stubs only.
+        monitor_interval = 0  # No watching thread: every update looks at the clock by itself.
+
+    return Bar(
+        total=steps, desc=title, unit="batch", file=sys.stdout, miniters=1, dynamic_ncols=True
+    )

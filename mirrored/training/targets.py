@@ -1,0 +1,140 @@
+"""Checks of targets against a model's output, on the host and before training begins.
+
+A target of the wrong shape would be broadcast and a label out of range would index other memory,
+both without a word, so each is an error here.
+"""
+
+from typing import Any
+
+import numpy as np
+
+OutputShape = tuple[int | None, ...]
+
+
+def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: str) -> np.ndarray:
+    """Return `y` in the shape of the model's output; only a last axis of size 1 may differ.
+
+    Args:
+        loss: The loss's name, for the error.
+        y: Targets of shape (examples, ...).
+        output_shape: The model's output shape, (None, ...).
+        hint: What to do where the shapes do not fit, for the error.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.training.targets import match_output
+        >>> match_output("mse", np.zeros(3), (None, 1), hint="").shape
+        (3, 1)
+    """
+    aligned = align_last_axis(y, output_shape)
+    if not _fits(aligned.shape, output_shape):
+        raise ValueError(
+            f"The loss {loss!r} compares targets and outputs element by element, so the targets "
+            f"must have the model's output shape {output_shape}. "
+            f"Received: y with shape {y.shape}. {hint}"
+        )
+    return aligned
+
+
+def align_last_axis(y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
+    """Return `y` with a last axis of size 1 added or removed, where that gives the output's rank.
+
+    Args:
+        y: Targets of shape (examples, ...).
+        output_shape: The model's output shape, (None, ...).
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.training.targets import align_last_axis
+        >>> align_last_axis(np.zeros((3, 1)), (None,)).shape
+        (3,)
+    """
+    if len(output_shape) == y.ndim + 1 and output_shape[-1] == 1:
+        return y[..., np.newaxis]
+    if len(output_shape) == y.ndim - 1 and y.shape[-1] == 1:
+        return y[..., 0]
+    return y
+
+
+def check_probabilities(loss: str, y: np.ndarray) -> np.ndarray:
+    """Return `y`, whose values must be within [0, 1].
+
+    Args:
+        loss: The loss's name, for the error.
+        y: Targets of any shape.
+
+    Raises:
+        ValueError: A value is outside, or is not a number.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.training.targets import check_probabilities
+        >>> check_probabilities("binary_crossentropy", np.array([0, 1])).tolist()
+        [0, 1]
+    """
+    if y.size and not (y.min() >= 0 and y.max() <= 1):  # False for NaN too.
+        wrong = y[~((y >= 0) & (y <= 1))][0]
+        raise ValueError(
+            f"Received a label value of {wrong} which is outside the valid range of [0, 1]. "
+            f"The targets of {loss!r} are probabilities: map the two classes to 0 and 1."
+        )
+    return y
+
+
+def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
+    """Return class indices as int32 or int64 of the output's shape without its last axis.
+
+    Args:
+        loss: The loss's name, for the error.
+        y: Labels of shape (examples, ...) or (examples, ..., 1); floats must be whole numbers.
+        output_shape: The model's output shape, (None, ..., classes).
+
+    Raises:
+        ValueError: The shape does not fit, or a label is no integer in [0, classes).
+
+    Example:
+        >>> import numpy as np
+        >>> from mirrored.training.targets import check_labels
+        >>> check_labels("sparse_categorical_crossentropy", np.array([[1.0], [0.0]]), (None, 4))
+        array([1, 0])
+    """
+    expected, classes = output_shape[:-1], output_shape[-1]
+    labels = y[..., 0] if y.ndim == len(output_shape) and y.shape[-1] == 1 else y
+    if not _fits(labels.shape, expected):
+        raise ValueError(
+            f"The loss {loss!r} needs one integer label for each of the model's predictions, "
+            f"shape {expected} for the output shape {output_shape}. Received: y with shape "
+            f"{y.shape}. One-hot targets go with 'categorical_crossentropy'."
+        )
+    if labels.dtype.kind == "f" and not (labels == np.floor(labels)).all():
+        raise ValueError(
+            f"The loss {loss!r} needs integer labels. Received: a label value of "
+            f"{labels[labels != np.floor(labels)][0]}. "
+            "Targets that are not classes need another loss."
+        )
+    if classes is not None and labels.size:
+        low, high = labels.min(), labels.max()
+        if low < 0 or high >= classes:
+            raise ValueError(_out_of_range(low if low < 0 else high, classes))
+    return labels if labels.dtype == np.int32 else labels.astype(np.int64, copy=False)
+
+
+def _out_of_range(label: Any, classes: int) -> str:
+    advice = "renumber the labels from 0"
+    if np.isfinite(label) and label >= classes:
+        advice += f", or give the last layer at least {int(label) + 1} units"
+    return (
+        f"Received a label value of {label} which is outside the valid range of [0, {classes}). "
+        f"Labels are indices of the model's {classes} outputs: {advice}."
+    )
+
+
+def _fits(shape: tuple[int, ...], expected: OutputShape) -> bool:
+    """Whether shapes agree but for the first axis, the examples, and sizes that are not known."""
+    return len(shape) == len(expected) and all(
+        wanted is None or size == wanted
+        for size, wanted in zip(shape[1:], expected[1:], strict=True)
+    )

@@ -1,0 +1,341 @@
+"""Variables: named values that can be assigned, and who gets to say what making one makes.
+
+A read is a snapshot: tensors never change, so an assign gives the variable another tensor.
+"""
+
+import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mirrored import devices, ops
+from mirrored.devices import Device
+from mirrored.ops.dispatch import adopt, to_array
+from mirrored.ops.listeners import active_listeners
+from mirrored.ops.registry import OPS
+from mirrored.ops.spec import DType, Shape, check_same_dtype
+from mirrored.ops.tensor import Operators, Tensor, new_id, value_text
+
+
+class VariableSynchronization(enum.Enum):
+    """When the copies of a variable on several replicas are brought together.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.VariableSynchronization.ON_WRITE.name
+        'ON_WRITE'
+    """
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How values that replicas assign to one variable become one value.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.VariableAggregation.MEAN.name
+        'MEAN'
+    """
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+# For each way of writing: what the placement log calls it, and the op with the old value.
+_WRITES: dict[str, tuple[str, str | None]] = {
+    "assign": ("AssignVariableOp", None),
+    "assign_add": ("AssignAddVariableOp", "AddV2"),
+    "assign_sub": ("AssignSubVariableOp", "Sub"),
+}
+
+
+class Creator(Protocol):
+    """Makes a variable; `next_creator` is what would have made it otherwise."""
+
+    def __call__(self, next_creator: Callable[..., "Variable"], **kwargs: Any) -> "Variable":
+        """Return the variable."""
+
+
+_creators: ContextVar[tuple[Creator, ...]] = ContextVar("mirrored_variable_creators", default=())
+
+
+@contextmanager
+def variable_creator_scope(creator: Creator) -> Iterator[None]:
+    """Within this context let `creator` make the variables."""
+    token = _creators.set((*_creators.get(), creator))
+    try:
+        yield
+    finally:
+        _creators.reset(token)
+
+
+class _VariableType(type):
+    """Lets `Variable(...)` ask the creators; classes below it are made as any other."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not Variable:
+            return super().__call__(*args, **kwargs)
+        return _create(*args, **kwargs)
+
+
+def _create(
+    initial_value: Any = None,
+    trainable: bool | None = None,
+    name: str | None = None,
+    dtype: Any = None,
+    *,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> "Variable":
+    if initial_value is None:
+        raise ValueError(
+            "The `initial_value` arg to `mr.Variable` is required. Received: None. Give a value, "
+            "or a function without arguments that returns one."
+        )
+    if not isinstance(aggregation, VariableAggregation):
+        raise ValueError(
+            f"Invalid variable aggregation mode: {aggregation} for variable: {name}. Give one of "
+            f"{[str(each) for each in VariableAggregation]}."
+        )
+    make: Callable[..., Variable] = DeviceVariable
+    for creator in _creators.get():
+        make = _bound(creator, make)
+    return make(
+        initial_value=initial_value,
+        trainable=trainable,
+        name=name or "Variable",
+        dtype=None if dtype is None else ops.as_dtype(dtype),
+        synchronization=synchronization,
+        aggregation=aggregation,
+    )
+
+
+def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "Variable"]:
+    return lambda **kwargs: creator(make, **kwargs)
+
+
+class Variable(Operators, metaclass=_VariableType):
+    """A value that can be assigned. It computes as the tensor that it holds when it is read.
+
+    Inside a strategy's scope this makes a variable with a copy on every replica.
+
+    Args:
+        initial_value: a number, array or tensor, or a function without arguments that returns
+            one.
+        trainable: whether tapes watch it and optimizers get it; True by default.
+        name: what messages and files call it.
+        dtype: the dtype to convert the initial value to.
+        synchronization: when the copies on several replicas are brought together.
+        aggregation: how values that replicas assign become one.
+
+    Raises:
+        ValueError: no initial value, or an unknown aggregation.
+
+    Example:
+        >>> import mirrored as mr
+        >>> v = mr.Variable([1.0, 2.0], name="q")
+        >>> v
+        <mr.Variable 'q:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
+        >>> v.assign_add([1.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__",)
+
+    if TYPE_CHECKING:  # The signature of `Variable(...)`; `_create` is what runs.
+
+        def __init__(
+            self,
+            initial_value: Any = None,
+            trainable: bool | None = None,
+            name: str | None = None,
+            dtype: Any = None,
+            *,
+            synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+            aggregation: VariableAggregation = VariableAggregation.NONE,
+        ) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """The name, with TensorFlow's ``:0`` behind it."""
+        raise NotImplementedError
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers get it."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> str:
+        """The full name of the device that holds the value."""
+        raise NotImplementedError
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values that replicas assign become one."""
+        raise NotImplementedError
+
+    def read_value(self) -> Tensor:
+        """Return the value; a later assign does not change what was returned."""
+        raise NotImplementedError
+
+    def assign(self, value: Any) -> "Variable":
+        """Set the value and return the variable.
+
+        Raises:
+            ValueError: the shapes differ.
+            InvalidArgumentError: the dtypes differ.
+        """
+        return self._write("assign", value)
+
+    def assign_add(self, delta: Any) -> "Variable":
+        """Add to the value and return the variable; errors as for `assign`."""
+        return self._write("assign_add", delta)
+
+    def assign_sub(self, delta: Any) -> "Variable":
+        """Subtract from the value and return the variable; errors as for `assign`."""
+        return self._write("assign_sub", delta)
+
+    def _write(self, method: str, value: Any) -> "Variable":
+        raise NotImplementedError
+
+    def value(self) -> Tensor:
+        """Return the value, as `read_value` does."""
+        return self.read_value()
+
+    def numpy(self) -> Any:
+        """Return a copy of the value on the host."""
+        return self.read_value().numpy()
+
+    def _as_tensor(self) -> Tensor:
+        return self.read_value()
+
+    def __repr__(self) -> str:
+        return (
+            f"<mr.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
+            f"numpy={value_text(self)}>"
+        )
+
+
+class DeviceVariable(Variable):
+    """A variable with one value on one device. Arguments as for `Variable`."""
+
+    __slots__ = ("_aggregation", "_device", "_id", "_name", "_tensor", "_trainable")
+
+    def __init__(
+        self,
+        initial_value: Any,
+        trainable: bool | None = None,
+        name: str = "Variable",
+        dtype: DType | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+    ) -> None:
+        """Compute the initial value and keep it on the device that is current."""
+        del synchronization  # There is nothing to synchronize one value with.
+        value = initial_tensor(initial_value, dtype)
+        self._device: Device = devices.place("VarHandleOp", ("GPU", "CPU"))
+        self._tensor = own(value.copy_to(self._device))
+        self._name = name
+        self._trainable = True if trainable is None else bool(trainable)
+        self._aggregation = aggregation
+        self._id = new_id()
+        devices.log_placement("VarHandleOp", self._device)
+        devices.log_placement("AssignVariableOp", self._device)
+
+    @property
+    def name(self) -> str:
+        """The name, with TensorFlow's ``:0`` behind it."""
+        return f"{self._name}:0"
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers get it."""
+        return self._trainable
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values that replicas assign become one."""
+        return self._aggregation
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the value."""
+        return self._tensor.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        return self._tensor.shape
+
+    @property
+    def device(self) -> str:
+        """The full name of the device that holds the value."""
+        return self._device.full_name
+
+    def read_value(self) -> Tensor:
+        """Return the value; a later assign does not change what was returned."""
+        devices.log_placement("ReadVariableOp", self._device)
+        current = self._tensor
+        # A tensor of its own for each read: tapes tell by it when the variable was read.
+        value = Tensor(current._array, current._storage, current._device)
+        for listener in active_listeners():
+            listener.on_read(self, value)
+        return value
+
+    def _write(self, method: str, value: Any) -> Variable:
+        self.commit(self.prepare(method, value), method)
+        return self
+
+    def prepare(self, method: str, value: Any) -> Tensor:
+        """Return the tensor that `assign`, `assign_add` or `assign_sub` would leave here.
+
+        All that can fail happens here, and nothing is changed: variables that belong together
+        are prepared one by one and then committed.
+        """
+        with devices.device(self._device):
+            tensor = adopt(value, self.dtype)
+            if tensor.shape != self.shape:
+                raise ValueError(
+                    f"Cannot assign value to variable ' {self.name}': Shape mismatch."
+                    f"The variable shape {self.shape}, and the assigned value shape "
+                    f"{tensor.shape} are incompatible."
+                )
+            log_name, op_name = _WRITES[method]
+            check_same_dtype(log_name, self._tensor.spec, tensor.spec)
+            if op_name is not None:
+                tensor = OPS[op_name](self._tensor, tensor)
+            return own(tensor.copy_to(self._device))
+
+    def commit(self, value: Tensor, method: str = "assign") -> None:
+        """Take over a value that `prepare` or an op on this device made; allocates nothing."""
+        self._tensor = value
+        devices.log_placement(_WRITES[method][0], self._device)
+
+
+def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
+    """Return the tensor that a variable starts with, computed now."""
+    value = initial_value() if callable(initial_value) else initial_value
+    if not isinstance(value, Operators):
+        return ops.constant(to_array(value, dtype))
+    tensor = adopt(value, None)
+    return tensor if dtype is None else ops.cast(tensor, dtype)
+
+
+def own(tensor: Tensor) -> Tensor:
+    """Return the tensor as a variable may keep it: one that keeps nothing else alive.
+
+    A small view of large memory is copied, and the logits of probabilities are forgotten.
+    """
+    if tensor._storage.nbytes > tensor._array.nbytes:
+        return ops.transfer(tensor.numpy(), tensor._device)
+    if tensor._logits is not None:
+        return Tensor(tensor._array, tensor._storage, tensor._device)
+    return tensor

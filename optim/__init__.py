@@ -1,0 +1,41 @@
+"""Optimizers: how gradients change weights. One rule a file.
+
+`get` finds one by its name.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mirrored.optim.adam import Adam as Adam
+from mirrored.optim.base import Optimizer as Optimizer
+from mirrored.optim.sgd import SGD as SGD
+
+_BY_NAME: dict[str, Callable[[], Optimizer]] = {"adam": Adam, "sgd": SGD}
+
+
+def get(identifier: Any) -> Optimizer:
+    """Return the optimizer that `identifier` names or is.
+
+    Args:
+        identifier: "sgd" or "adam" in any case, an optimizer, or a class of optimizers.
+
+    Raises:
+        ValueError: there is no such optimizer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> type(mr.optim.get("sgd")).__name__
+        'SGD'
+    """
+    if isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, str) and identifier.lower() in _BY_NAME:
+        return _BY_NAME[identifier.lower()]()
+    make: Callable[[], Optimizer] = identifier
+    if inspect.isclass(identifier) and issubclass(identifier, Optimizer):
+        return make()
+    raise ValueError(
+        f"Could not interpret optimizer identifier: {identifier}. The optimizers there are: "
+        f"{', '.join(sorted(_BY_NAME))}; or pass an `Optimizer`."
+    )

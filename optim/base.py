@@ -1,0 +1,314 @@
+"""What all optimizers share: the learning rate, the step count, clipping, and how updates land.
+
+An optimizer is an update rule plus its slots. The rule is a pure function; here its results are
+computed for every replica first and written afterwards, so that a step happens wholly or not.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mirrored import devices, ops
+from mirrored._logging import logger
+from mirrored.distribute import (
+    MirroredVariable,
+    PerReplica,
+    Strategy,
+    get_replica_context,
+    get_strategy,
+)
+from mirrored.ops import Tensor
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.listeners import only
+from mirrored.variables import DeviceVariable, Variable, VariableAggregation
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """New values that are computed and not written yet."""
+
+    values: tuple[tuple[DeviceVariable, Tensor], ...]
+
+    def commit(self) -> None:
+        """Write them all; nothing here can fail or allocate."""
+        for variable, value in self.values:
+            variable.commit(value)
+
+
+class Optimizer:
+    """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
+
+    Args:
+        learning_rate: the size of a step, a number >= 0.
+        weight_decay: the part of each weight, times the learning rate, that a step takes away;
+            None: none.
+        clipnorm: the largest L2 norm of each gradient; None: any.
+        clipvalue: the largest absolute value in a gradient; None: any.
+        global_clipnorm: the largest L2 norm of all gradients together; None: any.
+        name: what messages call it; None: the class's name in lower case.
+
+    Raises:
+        ValueError: a number is not in its range, or more than one kind of clipping is asked for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> v = mr.Variable([1.0, 2.0])
+        >>> mr.optim.SGD(learning_rate=3.0).apply_gradients([(mr.constant([0.1, 0.1]), v)])
+        >>> v.numpy()
+        array([0.7, 1.7], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        learning_rate: float,
+        *,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Check the arguments and make the variables of learning rate and step count."""
+        clips = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
+        given = {key: value for key, value in clips.items() if value is not None}
+        if len(given) > 1:
+            raise ValueError(
+                "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. "
+                f"Received: {', '.join(f'{key}={value}' for key, value in clips.items())}."
+            )
+        for key, value in given.items():
+            check_number(key, value, above_zero=True)
+        if weight_decay is not None:
+            check_number("weight_decay", weight_decay)
+        rate = check_number("learning_rate", learning_rate)
+        self.name = name or type(self).__name__.lower()
+        self.weight_decay = weight_decay
+        self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
+        self._strategy = get_strategy()
+        self._learning_rate = Variable(
+            rate, trainable=False, name="learning_rate", dtype=ops.floatx()
+        )
+        self._iterations = Variable(
+            0,
+            trainable=False,
+            name="iterations",
+            dtype=ops.int64,
+            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+        self._slots: dict[int, tuple[Variable, tuple[Variable, ...]]] = {}
+
+    @property
+    def slot_names(self) -> tuple[str, ...]:
+        """The names of the values that are kept for each variable beside it."""
+        return ()
+
+    @property
+    def learning_rate(self) -> Any:
+        """The size of a step: a variable, which may be set to a number between steps."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self._learning_rate.assign(check_number("learning_rate", value))
+
+    @property
+    def iterations(self) -> Variable:
+        """The number of steps taken, an int64 variable."""
+        return self._iterations
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The step count, the learning rate, and the slots of every variable."""
+        slots = [slot for _, each in self._slots.values() for slot in each]
+        return [self._iterations, self._learning_rate, *slots]
+
+    def update(
+        self,
+        gradient: Tensor,
+        value: Tensor,
+        slots: tuple[Tensor, ...],
+        learning_rate: Tensor,
+        step: Tensor,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the new value of a variable and of its slots; it changes nothing.
+
+        Args:
+            gradient: the gradient, of the variable's shape and dtype.
+            value: the variable's value.
+            slots: the values of `slot_names`, each of the variable's shape and dtype.
+            learning_rate: a scalar of the variable's dtype.
+            step: the number of this step, from 1, a scalar of the variable's dtype.
+        """
+        raise NotImplementedError(
+            f"The optimizer {type(self).__name__} has no `update`. Define `update(self, gradient, "
+            "value, slots, learning_rate, step)` that returns the new value and the new slots."
+        )
+
+    def build(self, variables: Iterable[Variable]) -> None:
+        """Make the slots of `variables`, zeros on every replica, where they have none yet.
+
+        Raises:
+            ValueError: a variable was made in another strategy's scope than this optimizer.
+        """
+        new = [each for each in variables if id(each) not in self._slots]
+        for variable in new:
+            if not self._strategy.owns(variable):
+                raise ValueError(
+                    f"Variable {variable.name} was not created in the distribution strategy "
+                    f"scope of optimizer {self.name} ({self._strategy}). Create the model and "
+                    "its optimizer inside the same `with strategy.scope():`."
+                )
+        made = [(each, tuple(self._slot(each, name) for name in self.slot_names)) for each in new]
+        # All of them or none: the device may have no room for the last one.
+        self._slots.update({id(variable): (variable, slots) for variable, slots in made})
+
+    def _slot(self, variable: Variable, name: str) -> Variable:
+        def zeros() -> Tensor:
+            return ops.zeros(variable.shape, variable.dtype)
+
+        plain = variable.name.removesuffix(":0").replace("/", "_")
+        with self._strategy.scope(), devices.device(variable.device):
+            return Variable(zeros, trainable=False, name=f"{self.name}/{plain}_{name}")
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
+        """Take one step: sum the replicas' gradients, clip, update every copy of each variable.
+
+        Called in a replica's context it waits for the other replicas.
+
+        Args:
+            grads_and_vars: pairs of gradient and variable. A gradient that is None, because the
+                loss does not depend on the variable, leaves it alone.
+
+        Raises:
+            ValueError: there is no gradient at all, or shapes differ.
+            RuntimeError: the call is made in the cross-replica context.
+        """
+        pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
+        context = get_replica_context()
+        if context is None:
+            raise RuntimeError(
+                "apply_gradients() cannot be called in cross-replica context. Use "
+                "strategy.run to enter replica context."
+            )
+        kept = self._with_gradients(pairs)
+        variables = [variable for _, variable in kept]
+        gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
+        context.merge_call(self._sum_and_apply, (variables, gradients))
+
+    def _with_gradients(self, pairs: list[tuple[Any, Variable]]) -> list[tuple[Any, Variable]]:
+        kept = [pair for pair in pairs if pair[0] is not None]
+        if not kept:
+            raise ValueError(
+                "No gradients provided for any variable. Received: variables "
+                f"{[variable.name for _, variable in pairs]}. Compute the loss from them, inside "
+                "the tape."
+            )
+        if len(kept) < len(pairs):
+            missing = [variable.name for gradient, variable in pairs if gradient is None]
+            logger.warning("Gradients do not exist for variables %s; they stay as are.", missing)
+        return kept
+
+    def _sum_and_apply(
+        self, strategy: Strategy, variables: list[Variable], gradients: list[Any]
+    ) -> None:
+        self.prepare(strategy, variables, strategy.batch_all_reduce("sum", gradients)).commit()
+
+    def prepare(
+        self, strategy: Strategy, variables: Sequence[Variable], gradients: Sequence[Any]
+    ) -> Update:
+        """Return one step's new values, on every replica, from gradients that are reduced.
+
+        Args:
+            strategy: whose replicas have the variables.
+            variables: the variables to update.
+            gradients: for each the gradient, equal on all replicas: per-replica or plain.
+
+        Raises:
+            ValueError: a gradient has another shape than its variable.
+            ResourceExhaustedError: a device has no room for the new values.
+        """
+        for variable, gradient in zip(variables, gradients, strict=True):
+            shape = _part(gradient, 0).shape
+            if shape != variable.shape:
+                raise ValueError(
+                    f"A gradient has the shape of its variable. Received: {shape} for "
+                    f"{variable.name} of shape {variable.shape}."
+                )
+        self.build(variables)
+        values: list[tuple[DeviceVariable, Tensor]] = []
+        with only():
+            for replica in range(strategy.num_replicas_in_sync):
+                with strategy.replica_device_scope(replica):
+                    values += self._updates(replica, variables, gradients)
+        return Update(tuple(values))
+
+    def _updates(
+        self, replica: int, variables: Sequence[Variable], gradients: Sequence[Any]
+    ) -> list[tuple[DeviceVariable, Tensor]]:
+        """Return the new values of one replica's copies."""
+        iterations = _copy(self._iterations, replica)
+        step = iterations.read_value() + 1
+        rate = _copy(self._learning_rate, replica).read_value()
+        updates = [(iterations, step)]
+        clipped = self._clip([_part(gradient, replica) for gradient in gradients])
+        for variable, gradient in zip(variables, clipped, strict=True):
+            copies = [_copy(each, replica) for each in (variable, *self._slots[id(variable)][1])]
+            value, *slots = (each.read_value() for each in copies)
+            local_rate = ops.cast(rate, variable.dtype)
+            if self.weight_decay:
+                value = value - value * (local_rate * self.weight_decay)
+            with devices.device(copies[0].device):
+                new_value, new_slots = self.update(
+                    gradient, value, tuple(slots), local_rate, ops.cast(step, variable.dtype)
+                )
+            updates += zip(copies, (new_value, *new_slots), strict=True)
+        return updates
+
+    def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
+        if self.clipvalue is not None:
+            return [ops.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
+        if self.clipnorm is not None:
+            return [ops.clip_by_norm(g, self.clipnorm) for g in gradients]
+        if self.global_clipnorm is not None:
+            return ops.clip_by_global_norm(gradients, self.global_clipnorm)[0]
+        return gradients
+
+
+def _copy(variable: Variable, replica: int) -> DeviceVariable:
+    """Return the copy of a variable that one replica has."""
+    if isinstance(variable, MirroredVariable):
+        return variable.copies[replica]
+    if isinstance(variable, DeviceVariable):
+        return variable
+    raise TypeError(f"Optimizers update variables made by mr.Variable. Received: {variable!r}")
+
+
+def _part(gradient: Any, replica: int) -> Tensor:
+    part: Tensor = gradient.values[replica] if isinstance(gradient, PerReplica) else gradient
+    return part
+
+
+def check_number(
+    name: str, value: Any, *, below: float = math.inf, above_zero: bool = False
+) -> float:
+    """Return a hyperparameter as a float.
+
+    Args:
+        name: what the error calls it.
+        value: a number in [0, below).
+        below: what it is less than.
+        above_zero: whether 0 is refused.
+
+    Raises:
+        ValueError: it is no such number.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not (0 <= number < below) or (above_zero and number == 0):
+        low = "above 0" if above_zero else "of 0 or more"
+        high = "" if below == math.inf else f" and below {below:g}"
+        raise ValueError(f"`{name}` is a finite number {low}{high}. Received: {name}={value!r}")
+    return number

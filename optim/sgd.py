@@ -1,0 +1,82 @@
+"""Stochastic gradient descent, with momentum if asked for.
+
+The plainest rule there is: a step against the gradient.
+"""
+
+from mirrored.ops import Tensor
+from mirrored.optim.base import Optimizer, check_number
+
+
+class SGD(Optimizer):
+    """Gradient descent, with momentum (Polyak 1964) or Nesterov's (1983) if asked for.
+
+    With gradient g and learning rate r: w <- w - r g. With momentum m: v <- m v - r g, then
+    w <- w + v, or with Nesterov's w <- w + m v - r g.
+
+    Args:
+        learning_rate: r, a number >= 0; it may be set between steps.
+        momentum: m, in [0, 1).
+        nesterov: whether to look ahead along the momentum.
+        weight_decay: the part of each weight, times r, that a step takes away; None: none.
+        clipnorm: the largest L2 norm of each gradient; None: any.
+        clipvalue: the largest absolute value in a gradient; None: any.
+        global_clipnorm: the largest L2 norm of all gradients together; None: any.
+        name: what messages call it.
+
+    Raises:
+        ValueError: a number is not in its range, or more than one kind of clipping is asked for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> optimizer = mr.optim.SGD(learning_rate=2.0, momentum=0.9)
+        >>> v = mr.Variable([1.0, 2.0])
+        >>> for _ in range(2):
+        ...     optimizer.apply_gradients([(mr.constant([0.1, 0.1]), v)])
+        >>> v.numpy()
+        array([0.42000002, 1.42      ], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        name: str = "sgd",
+    ) -> None:
+        """Check the arguments."""
+        self.momentum = check_number("momentum", momentum, below=1.0)
+        self.nesterov = bool(nesterov)
+        super().__init__(
+            learning_rate,
+            weight_decay=weight_decay,
+            clipnorm=clipnorm,
+            clipvalue=clipvalue,
+            global_clipnorm=global_clipnorm,
+            name=name,
+        )
+
+    @property
+    def slot_names(self) -> tuple[str, ...]:
+        """The velocity, where there is momentum."""
+        return ("momentum",) if self.momentum else ()
+
+    def update(
+        self,
+        gradient: Tensor,
+        value: Tensor,
+        slots: tuple[Tensor, ...],
+        learning_rate: Tensor,
+        step: Tensor,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the new value and velocity; arguments as for `Optimizer.update`."""
+        descent = gradient * learning_rate
+        if not slots:
+            return value - descent, ()
+        velocity = slots[0] * self.momentum - descent
+        if self.nesterov:
+            return value + velocity * self.momentum - descent, (velocity,)
+        return value + velocity, (velocity,)

@@ -1,0 +1,49 @@
+"""CUDA_VISIBLE_DEVICES is read as CUDA reads it."""
+
+import pytest
+
+from mirrored.backends.visibility import visible_ordinals
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("0,1,2,3", [0, 1, 2, 3]),
+        ("1", [1]),
+        ("2,0", [2, 0]),
+        (" 3 , 1 ", [3, 1]),
+        ("+1", [1]),
+        ("1gpu2,2ampere", [1, 2]),
+        ("", []),
+        ("-1", []),
+        ("-1,0", []),
+        ("none", []),
+        ("NoDevFiles", []),
+        ("0,7,1", [0]),
+        ("0,-1,1", [0]),
+        ("0,,1", [0]),
+        ("0,x,1", [0]),
+        ("1,1", []),
+        ("0,1,0", []),
+    ],
+)
+def test_entries(setting: str | None, expected: list[int]) -> None:
+    assert visible_ordinals(setting, count=4) == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("GPU-beef", [1]),
+        ("GPU-beef,0", [1, 0]),
+        ("GPU-be", []),  # Two cards begin like this.
+        ("GPU-bead1,GPU-nowhere,1", [0]),
+    ],
+)
+def test_unique_ids(setting: str, expected: list[int]) -> None:
+    assert visible_ordinals(setting, 2, ids=["GPU-bead1", "GPU-beef2"]) == expected
+
+
+def test_no_cards() -> None:
+    assert visible_ordinals("0", count=0) == []

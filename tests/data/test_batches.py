@@ -1,0 +1,66 @@
+"""Batches cover every example once, in order, whatever the sizes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored.data import Batches, adapt
+
+
+@pytest.mark.parametrize(
+    ("examples", "batch_size", "sizes"),
+    [(1, 1, [1]), (7, 3, [3, 3, 1]), (6, 3, [3, 3]), (4, 100, [4]), (3, 1, [1, 1, 1])],
+)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_cover(examples: int, batch_size: int, sizes: list[int], shuffled: bool) -> None:
+    order = np.random.default_rng(examples).permutation(examples) if shuffled else None
+    x = np.arange(2.0 * examples).reshape(examples, 2)
+    y, weights = np.arange(examples), np.arange(examples) / 4
+    batches = Batches(adapt(x, y, weights), batch_size, order)
+    rows = np.arange(examples) if order is None else order
+    assert len(batches) == len(sizes)
+    for _ in range(2):  # A second pass gives the same batches.
+        listed = list(batches)
+        assert [batch.size for batch in listed] == sizes
+        assert [batch.start for batch in listed] == [sum(sizes[:i]) for i in range(len(sizes))]
+        np.testing.assert_array_equal(np.concatenate([b.x for b in listed]), x[rows])
+        np.testing.assert_array_equal(np.concatenate([b.y for b in listed]), y[rows])
+        np.testing.assert_array_equal(
+            np.concatenate([b.sample_weight for b in listed]), weights[rows]
+        )
+
+
+def test_without_order_batches_are_views() -> None:
+    x = np.zeros((5, 2))
+    assert all(np.shares_memory(batch.x, x) for batch in Batches(adapt(x, x), 2))
+
+
+def test_inputs_alone() -> None:
+    (batch,) = Batches(adapt([1.0, 2.0], for_what="predict"), 8)
+    assert batch.y is None
+    assert batch.sample_weight is None
+
+
+def test_order_may_take_some_rows() -> None:
+    arrays = adapt([0.0, 1.0, 2.0], [0, 1, 2])
+    assert [batch.x.tolist() for batch in Batches(arrays, 2, np.array([2, 2, 0]))] == [[2, 2], [0]]
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (np.array([[0]]), r"vector of integers. .*shape \(1, 1\)"),
+        (np.array([0.0]), r"vector of integers. .*dtype float64"),
+        (np.array([0, 3]), r"rows in \[0, 3\). Received: rows from 0 to 3"),
+        (np.array([-1, 2]), r"Received: rows from -1 to 2"),
+    ],
+)
+def test_order_refused(order: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Batches(adapt([0.0, 1.0, 2.0], [0, 1, 2]), 2, order)
+
+
+def test_batch_size_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected a positive integer. Received: batch_size=0"):
+        Batches(adapt([0.0], [0]), 0)

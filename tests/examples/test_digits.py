@@ -1,0 +1,82 @@
+"""Held here: what the digits example prints and draws, and what it says when it cannot run."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def accuracy(done: "subprocess.CompletedProcess[str]") -> float:
+    found = re.search(r"^Held-out accuracy: ([\d.]+)% of 360 images$", done.stdout, re.MULTILINE)
+    assert found is not None, done.stdout
+    return float(found[1])
+
+
+def test_four_simulated_gpus_learn_the_digits(run_example, tmp_path: Path) -> None:
+    done = run_example("digits.py", "--gpus", 4, "--plot", "curves.png")
+    assert accuracy(done) >= 97.0
+    assert "0 of 4 GPUs are here: simulating 4 in host memory." in done.stdout
+    assert "Replicas: 4\n" in done.stdout
+    assert (tmp_path / "curves.png").read_bytes().startswith(PNG)
+
+
+def test_default_is_four_gpus_and_a_line_an_epoch(run_example) -> None:
+    done = run_example("digits.py", "--epochs", 2)
+    assert "Replicas: 4\n" in done.stdout
+    assert len(re.findall(r"^Epoch \d/2\b.*val_accuracy", done.stdout, re.MULTILINE)) == 2
+    assert accuracy(done) > 80.0
+
+
+@pytest.mark.parametrize("gpus", [1, 3])
+def test_number_of_gpus_does_not_change_what_is_learned(run_example, gpus: int) -> None:
+    few = run_example("digits.py", "--gpus", gpus, "--epochs", 1, "--batch-size", 100)
+    none = run_example("digits.py", "--gpus", 0, "--epochs", 1, "--batch-size", 100)
+    assert f"Replicas: {gpus}\n" in few.stdout
+    assert "simulating" not in none.stdout
+    assert "Replicas: 1\n" in none.stdout
+    assert accuracy(few) == pytest.approx(accuracy(none), abs=0.3)  # One image is 0.28%.
+
+
+def test_gpus_that_are_there_are_used(run_example) -> None:
+    done = run_example("digits.py", "--gpus", 2, "--epochs", 1, MIRRORED_SIMULATED_GPUS="3")
+    assert "simulating" not in done.stdout
+    assert "Replicas: 2\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gpus", -1], "argument --gpus: must be at least 0. Received: -1"),
+        (["--epochs", 0], "argument --epochs: must be at least 1. Received: 0"),
+        (["--batch-size", 2.5], "argument --batch-size: invalid"),
+        (["--plot", "absent/curves.png"], "there is no folder absent. Make it first."),
+        (["--plot", "curves.docx"], "--plot: curves.docx needs an ending, one of "),
+        (["--plot", "curves"], "--plot: curves needs an ending, one of "),
+    ],
+)
+def test_bad_arguments_end_before_training(run_example, arguments, message: str) -> None:
+    done = run_example("digits.py", *arguments, fails=True)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Epoch" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments"), [("sklearn", []), ("matplotlib", ["--plot", "curves.png"])]
+)
+def test_missing_extra_is_one_error_with_the_install_command(
+    run_example, tmp_path: Path, missing: str, arguments: list[str]
+) -> None:
+    absent = tmp_path / "absent" / missing
+    absent.mkdir(parents=True)
+    (absent / "__init__.py").write_text(
+        f"raise ModuleNotFoundError(\"No module named '{missing}'\", name='{missing}')"
+    )
+    done = run_example("digits.py", *arguments, fails=True, PYTHONPATH=str(absent.parent))
+    assert len(done.stderr.splitlines()) == 1
+    assert f"No module named '{missing}'" in done.stderr
+    assert 'pip install "mirrored[examples]"' in done.stderr
+    assert "Epoch" not in done.stdout

@@ -1,0 +1,16 @@
+"""A new example without a test, or without a word in its first lines, is found here."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = sorted((HERE.parents[1] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_has_a_test_and_says_what_it_shows(example: Path) -> None:
+    tests = [path.read_text() for path in HERE.glob("test_*.py") if path != Path(__file__)]
+    assert any(f'"{example.name}"' in text for text in tests)
+    assert ast.get_docstring(ast.parse(example.read_text()))

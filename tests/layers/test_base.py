@@ -1,0 +1,252 @@
+"""How layers are built and called: modes, placeholders, failures."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import config, ops
+from mirrored.layers import Dense, Dropout, Input, Layer, initializers
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+
+
+class Recorder(Layer):
+    """Writes down what mode it is called in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modes: list[bool] = []
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        self.modes.append(training)
+        return inputs
+
+
+class Parent(Layer):
+    """Calls a layer without saying in which mode."""
+
+    def __init__(self, child: Layer) -> None:
+        super().__init__()
+        self.child = child
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return self.child(inputs)
+
+
+class Explicit(Parent):
+    """Calls a layer in a mode of its own."""
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return self.child(inputs, training=False)
+
+
+class Scale(Layer):
+    """A layer with one weight, as a user writes it."""
+
+    def build(self, input_shape: Shape) -> None:
+        self.factor = self.add_weight(
+            shape=(input_shape[-1],), initializer="ones", name="factor", regularizer="l2"
+        )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return inputs * self.factor
+
+
+X = np.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("training", "seen"), [(None, False), (False, False), (True, True), (1, True)]
+)
+def test_the_mode_reaches_call(training: Any, seen: bool) -> None:
+    recorder = Recorder()
+    recorder(X, training=training)
+    assert recorder.modes == [seen]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_sublayers_follow_the_mode_of_the_layer_that_calls_them(training: bool) -> None:
+    recorder = Recorder()
+    Parent(Parent(recorder))(X, training=training)
+    assert recorder.modes == [training]
+
+
+def test_an_explicit_mode_wins_and_ends_with_the_call() -> None:
+    inner, outer = Recorder(), Recorder()
+
+    class Both(Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Explicit(inner), outer
+
+        def call(self, inputs: Tensor) -> Tensor:
+            return self.second(self.first(inputs))
+
+    Both()(X, training=True)
+    outer(X)
+    assert (inner.modes, outer.modes) == ([False], [True, False])
+
+
+def test_the_mode_is_restored_after_an_exception() -> None:
+    class Broken(Layer):
+        def call(self, inputs: Tensor) -> Tensor:
+            raise KeyError("no")
+
+    recorder = Recorder()
+    with pytest.raises(KeyError):
+        Broken()(X, training=True)
+    recorder(X)
+    assert recorder.modes == [False]
+
+
+def test_a_default_of_true_in_the_signature_of_call_holds() -> None:
+    class Eager(Recorder):
+        def call(self, inputs: Tensor, training: bool = True) -> Tensor:
+            return super().call(inputs, training)
+
+    layer = Eager()
+    layer(X)
+    layer(X, training=False)
+    assert layer.modes == [True, False]
+
+
+def test_calling_on_numbers_builds_once() -> None:
+    layer = Scale()
+    assert not layer.built
+    with pytest.raises(AttributeError, match=r"scale has never been called.*no defined input"):
+        _ = layer.input_shape
+    with pytest.raises(AttributeError, match=r"scale has never been called.*no defined output"):
+        _ = layer.output_shape
+    layer(X)
+    factor = layer.factor
+    layer(np.ones((7, 3)))
+    layer.build((None, 3))
+    assert layer.factor is factor
+    assert (layer.built, len(layer.weights)) == (True, 1)
+    assert (layer.input_shape, layer.output_shape) == ((None, 3), (None, 3))
+
+
+def test_build_may_be_called_first_and_extended_by_a_subclass() -> None:
+    class Shifted(Scale):
+        def build(self, input_shape: Shape) -> None:
+            super().build(input_shape)
+            self.shift = self.add_weight(shape=(), initializer="zeros", name="shift")
+
+    layer = Shifted()
+    layer.build([None, 3])  # type: ignore[arg-type]
+    assert layer.input_shape == (None, 3)
+    assert [each.name for each in layer.weights] == ["shifted/factor:0", "shifted/shift:0"]
+
+
+def test_a_build_that_fails_leaves_nothing_behind() -> None:
+    class Fragile(Scale):
+        failing = True
+
+        def build(self, input_shape: Shape) -> None:
+            super().build(input_shape)
+            if self.failing:
+                raise MemoryError("full")
+
+    layer = Fragile()
+    with pytest.raises(MemoryError, match="full"):
+        layer(X)
+    assert (layer.built, layer.weights, layer.losses) == (False, [], [])
+    assert not hasattr(layer, "factor")
+    layer.failing = False
+    layer(X)
+    assert (len(layer.weights), len(layer.losses)) == (1, 1)
+
+
+def test_a_layer_out_of_memory_gives_back_what_its_build_took(simulate: Any) -> None:
+    simulate(1, memory_limit=3)
+    x = ops.zeros((1, 200))
+    layer = Dense(1000, bias_initializer=lambda shape, dtype: ops.zeros((1000, 1000)))
+    before = config.experimental.get_memory_info("GPU:0")["current"]
+    with pytest.raises(MemoryError):
+        layer(x)
+    assert config.experimental.get_memory_info("GPU:0")["current"] == before
+    layer.bias_initializer = initializers.Zeros()
+    assert layer(x).shape == (1, 1000)
+
+
+def test_output_shapes_are_found_by_running_where_none_is_announced() -> None:
+    class Sums(Layer):
+        def call(self, inputs: Tensor) -> Tensor:
+            return ops.reduce_sum(inputs, axis=1)
+
+    assert Sums()(Input((3, 4))).shape == (None, 4)
+    assert Sums()(Input((3, 4), batch_size=5)).shape == (5, 4)
+    assert Parent(Dense(6))(Input((3,))).shape == (None, 6)
+    assert Scale().compute_output_shape((None, 3)) == (None, 3)
+    with pytest.raises(ValueError, match="Define `compute_output_shape"):
+        Sums(name="sums")(Input((None, 4)))
+
+
+def test_placeholders_do_not_train() -> None:
+    recorder = Recorder()
+    recorder(Input((3,)))
+    assert recorder.modes == [False]
+
+
+def test_a_parent_builds_its_sublayers() -> None:
+    parent = Parent(Dense(4))
+    assert parent.weights == []
+    parent(X)
+    assert [each.shape for each in parent.weights] == [(3, 4), (4,)]
+
+
+def test_a_missing_call_is_named() -> None:
+    class Empty(Layer):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Layer Empty does not have a `call` method"):
+        Empty()(X)
+
+
+def test_a_call_that_returns_nothing_is_named() -> None:
+    class Forgetful(Layer):
+        def call(self, inputs: Tensor) -> Tensor:
+            return None  # type: ignore[return-value]
+
+    with pytest.raises(ValueError, match='The `call` method of layer "forgetful" returned None'):
+        Forgetful()(X)
+
+
+def test_a_forgotten_super_is_named() -> None:
+    class Hasty(Layer):
+        def __init__(self) -> None:
+            self.dense = Dense(1)
+
+        def call(self, inputs: Tensor) -> Tensor:
+            return self.dense(inputs)
+
+    with pytest.raises(
+        RuntimeError, match=re.escape("In layer 'Hasty', you forgot to call `super")
+    ):
+        Hasty()(X)
+
+
+def test_errors_inside_say_in_which_layers_they_were_raised() -> None:
+    class Wrong(Layer):
+        def call(self, inputs: Tensor) -> Tensor:
+            return ops.matmul(inputs, inputs)
+
+    with pytest.raises(ValueError, match="Matrix size-incompatible") as caught:
+        Parent(Wrong(name="inner"))(X)
+    assert caught.value.__notes__ == [
+        "Raised in layer <Wrong name=inner, built=True>, called on shape (2, 3).",
+        "Raised in layer <Parent name=parent, built=True>, called on shape (2, 3).",
+    ]
+
+
+def test_reprs_are_kerass() -> None:
+    layer = Dropout(0.5)
+    assert repr(layer) == "<Dropout name=dropout, built=False>"
+
+
+@pytest.mark.parametrize("dtype", ["foo", "complex64", object])
+def test_dtypes_that_tensors_cannot_have_are_refused(dtype: Any) -> None:
+    with pytest.raises(TypeError, match="Received"):
+        Dense(1, dtype=dtype)

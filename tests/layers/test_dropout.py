@@ -1,0 +1,101 @@
+"""Dropout's masks, scale and seeds."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+from mirrored.distribute import MirroredStrategy, PerReplica, shard_bounds
+from mirrored.layers import Dropout
+
+
+def mask(layer: Dropout, shape: tuple[int, ...] = (50, 40)) -> Any:
+    return layer(np.ones(shape), training=True).numpy()
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_the_rate_is_dropped_and_the_rest_scaled(rate: float) -> None:
+    values = mask(Dropout(rate, seed=1), (400, 300))
+    kept = values != 0
+    np.testing.assert_allclose(values[kept], 1 / (1 - rate), rtol=1e-6)
+    # Five standard deviations of the mean of 120,000 draws.
+    tolerance = 5 * np.sqrt(rate * (1 - rate) / values.size)
+    assert abs(kept.mean() - (1 - rate)) < tolerance
+    assert kept.any(axis=0).all()
+
+
+def test_the_gradient_is_the_mask() -> None:
+    x = ops.constant(np.random.default_rng(0).normal(size=(6, 5)))
+    layer = Dropout(0.4, seed=1, dtype="float64")
+    with GradientTape() as tape:
+        tape.watch(x)
+        output = layer(x, training=True)
+    expected = mask(Dropout(0.4, seed=1, dtype="float64"), (6, 5))
+    gradient = tape.gradient(output, x)
+    assert gradient is not None
+    np.testing.assert_array_equal(gradient.numpy(), expected)
+    np.testing.assert_allclose(output.numpy(), x.numpy() * expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("training", [None, False])
+def test_outside_training_the_very_input_passes(training: bool | None) -> None:
+    x = ops.ones((3, 4))
+    assert Dropout(0.5)(x, training=training) is x
+
+
+def test_the_limits_of_the_rate() -> None:
+    x = ops.ones((3, 4))
+    assert Dropout(0)(x, training=True) is x
+    np.testing.assert_array_equal(mask(Dropout(1.0)), np.zeros((50, 40)))
+
+
+def test_every_call_draws_a_new_mask_and_a_seed_the_same_ones_again() -> None:
+    layer, again, other = Dropout(0.5, seed=7), Dropout(0.5, seed=7), Dropout(0.5, seed=8)
+    first, second = mask(layer), mask(layer)
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(mask(again), first)
+    np.testing.assert_array_equal(mask(again), second)
+    assert not np.array_equal(mask(other), first)
+
+
+def test_without_a_seed_the_global_one_decides() -> None:
+    ops.set_seed(3)
+    first, other = mask(Dropout(0.5)), mask(Dropout(0.5))
+    assert not np.array_equal(first, other)
+    ops.set_seed(3)
+    np.testing.assert_array_equal(mask(Dropout(0.5)), first)
+
+
+def test_a_generator_may_be_shared() -> None:
+    generator = ops.SeedGenerator(5)
+    first, second = mask(Dropout(0.5, seed=generator)), mask(Dropout(0.5, seed=generator))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "0.5", None, True])
+def test_other_rates_are_refused(rate: object) -> None:
+    text = (
+        "Invalid value received for argument `rate`. Expected a float value between 0 and 1. "
+        f"Received: rate={rate}"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Dropout(rate)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("examples", [1, 4, 7, 21])
+def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, examples: int) -> None:
+    simulate(replicas)
+    strategy = MirroredStrategy()
+    x = np.ones((examples, 3, 5))
+    alone, shared = Dropout(0.5, seed=1), Dropout(0.5, seed=1)
+    bounds = shard_bounds(examples, replicas)
+    shards = PerReplica([x[begin:end] for begin, end in bounds], [begin for begin, _ in bounds])
+    for _ in range(3):  # Steps.
+        outputs = strategy.run(lambda part: shared(part, training=True), args=(shards,))
+        parts = strategy.experimental_local_results(outputs)
+        joined = np.concatenate([part.numpy() for part in parts])
+        np.testing.assert_array_equal(joined, alone(x, training=True).numpy())

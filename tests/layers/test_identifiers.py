@@ -1,0 +1,49 @@
+"""Names of initializers, regularizers and activations."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mirrored.layers import Activation, Dense, activations, initializers, regularizers
+from mirrored.layers.identifiers import resolve
+
+
+def test_names_are_looked_up_and_callables_pass() -> None:
+    assert resolve("thing", "absolute", {"absolute": abs}) is abs
+    assert resolve("thing", len, {"absolute": abs}) is len
+
+
+@pytest.mark.parametrize(
+    ("get", "kind", "known"),
+    [
+        (activations.get, "activation function", "relu"),
+        (initializers.get, "initializer", "glorot_uniform"),
+        (regularizers.get, "regularizer", "l2"),
+    ],
+)
+@pytest.mark.parametrize("identifier", ["foo", 3, ["relu"]])
+def test_unknown_ones_are_refused_with_the_names_there_are(
+    get: Callable[[object], Any], kind: str, known: str, identifier: object
+) -> None:
+    text = f"Could not interpret {kind} identifier: {identifier}"
+    with pytest.raises(ValueError, match=re.escape(text)) as caught:
+        get(identifier)
+    assert known in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Dense(1, activation="foo"), "activation function identifier: foo"),
+        (lambda: Dense(1, kernel_initializer="foo"), "initializer identifier: foo"),
+        (lambda: Dense(1, bias_initializer="foo"), "initializer identifier: foo"),
+        (lambda: Dense(1, kernel_regularizer="foo"), "regularizer identifier: foo"),
+        (lambda: Dense(1, bias_regularizer="foo"), "regularizer identifier: foo"),
+        (lambda: Activation("foo"), "activation function identifier: foo"),
+    ],
+)
+def test_layers_check_names_when_they_are_made(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        make()

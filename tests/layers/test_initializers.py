@@ -1,0 +1,211 @@
+"""Initializers: bounds, moments, seeds and names."""
+
+import re
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.layers import Dense, initializers
+from mirrored.layers.initializers import (
+    Constant,
+    GlorotNormal,
+    GlorotUniform,
+    HeNormal,
+    HeUniform,
+    Ones,
+    RandomNormal,
+    RandomUniform,
+    TruncatedNormal,
+    VarianceScaling,
+    Zeros,
+)
+
+SHAPE = (400, 600)
+CUT = 0.87962566103423978  # The deviation of a standard normal cut at -2 and 2.
+INF = float("inf")
+
+# Each one, the mean, the deviation and the bounds that its values should have.
+DETERMINISTIC: list[tuple[Any, float]] = [(Zeros(), 0.0), (Ones(), 1.0), (Constant(2.5), 2.5)]
+RANDOM: list[tuple[Any, float, float, float, float]] = [
+    (RandomUniform(), 0.0, 0.1 / 12**0.5, -0.05, 0.05),
+    (RandomUniform(1.0, 3.0), 2.0, 2 / 12**0.5, 1.0, 3.0),
+    (RandomNormal(), 0.0, 0.05, -INF, INF),
+    (RandomNormal(2.0, 0.5), 2.0, 0.5, -INF, INF),
+    (TruncatedNormal(), 0.0, 0.05 * CUT, -0.1, 0.1),
+    (TruncatedNormal(2.0, 0.5), 2.0, 0.5 * CUT, 1.0, 3.0),
+    (GlorotUniform(), 0.0, (2 / 1000) ** 0.5, -((6 / 1000) ** 0.5), (6 / 1000) ** 0.5),
+    (
+        GlorotNormal(),
+        0.0,
+        (2 / 1000) ** 0.5,
+        -2 * (2 / 1000) ** 0.5 / CUT,
+        2 * (2 / 1000) ** 0.5 / CUT,
+    ),
+    (HeUniform(), 0.0, (2 / 400) ** 0.5, -((6 / 400) ** 0.5), (6 / 400) ** 0.5),
+    (HeNormal(), 0.0, (2 / 400) ** 0.5, -2 * (2 / 400) ** 0.5 / CUT, 2 * (2 / 400) ** 0.5 / CUT),
+    (VarianceScaling(), 0.0, (1 / 400) ** 0.5, -0.1 / CUT, 0.1 / CUT),
+    (VarianceScaling(3.0, "fan_out", "untruncated_normal"), 0.0, (3 / 600) ** 0.5, -INF, INF),
+]
+
+
+def test_every_public_initializer_is_in_the_tables() -> None:
+    public = {
+        value
+        for name, value in vars(initializers).items()
+        if isinstance(value, type)
+        and value.__module__ == initializers.__name__
+        and not name.startswith("_")
+    }
+    assert public == {type(row[0]) for row in [*DETERMINISTIC, *RANDOM]}
+
+
+@pytest.mark.parametrize(("make", "value"), DETERMINISTIC)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_constants_fill(make: Any, value: float, dtype: str) -> None:
+    tensor = make((2, 3), dtype=dtype)
+    assert tensor.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(tensor.numpy(), np.full((2, 3), value).astype(dtype))
+
+
+def test_a_constant_array_broadcasts() -> None:
+    values = Constant([1.0, 2.0])((3, 2)).numpy()
+    np.testing.assert_array_equal(values, [[1, 2]] * 3)
+
+
+@pytest.mark.parametrize(("make", "mean", "deviation", "low", "high"), RANDOM)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_moments_and_bounds(
+    make: Any, mean: float, deviation: float, low: float, high: float, dtype: str
+) -> None:
+    tensor = make(SHAPE, dtype=dtype)
+    values = tensor.numpy()
+    assert (tensor.dtype, tensor.shape) == (np.dtype(dtype), SHAPE)
+    # Five standard errors; a fourth central moment of at most 3 bounds the variance's.
+    assert abs(values.mean() - mean) < 5 * deviation / values.size**0.5
+    assert abs(values.std() / deviation - 1) < 5 * (0.5 / values.size) ** 0.5
+    slack = 1e-6 * max(abs(low), abs(high)) if high < INF else 0.0
+    assert low - slack <= values.min()
+    assert values.max() <= high + slack
+    if high < INF:  # The bounds are reached, nearly.
+        assert values.min() < low + 0.01 * (high - low)
+        assert values.max() > high - 0.01 * (high - low)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_truncated_normals_are_the_exact_quantiles_of_their_uniforms(dtype: str) -> None:
+    values = TruncatedNormal(stddev=1.0, seed=4)((1000,), dtype=dtype).numpy()
+    fractions = ops.SeedGenerator(4).uniform((1000,), dtype=dtype).numpy().astype(float)
+    normal = statistics.NormalDist()
+    low, high = normal.cdf(-2.0), normal.cdf(2.0)
+    exact = [normal.inv_cdf(low + each * (high - low)) for each in fractions.tolist()]
+    np.testing.assert_allclose(values, exact, rtol=0, atol=2e-8 if dtype == "float64" else 2e-7)
+
+
+@pytest.mark.parametrize("row", RANDOM)
+def test_seeds(row: Any) -> None:
+    kind = type(row[0])
+    np.testing.assert_array_equal(kind(seed=3)((4, 5)).numpy(), kind(seed=3)((4, 5)).numpy())
+    seeded = kind(seed=3)
+    np.testing.assert_array_equal(seeded((4, 5)).numpy(), seeded((4, 5)).numpy())
+    assert not np.array_equal(kind(seed=4)((4, 5)).numpy(), seeded((4, 5)).numpy())
+
+    unseeded = kind()
+    ops.set_seed(9)
+    first, second = unseeded((4, 5)).numpy(), unseeded((4, 5)).numpy()
+    assert not np.array_equal(first, second)
+    ops.set_seed(9)
+    np.testing.assert_array_equal(unseeded((4, 5)).numpy(), first)
+
+    generator = ops.SeedGenerator(3)
+    moving = kind(seed=generator)
+    assert not np.array_equal(moving((4, 5)).numpy(), moving((4, 5)).numpy())
+
+
+@pytest.mark.parametrize(
+    ("shape", "fan_in", "fan_out"),
+    [((), 1, 1), ((7,), 7, 7), ((2, 3), 2, 3), ((3, 3, 4, 5), 36, 45)],
+)
+def test_fans_are_kerass(shape: tuple[int, ...], fan_in: int, fan_out: int) -> None:
+    assert initializers._fans(shape) == (fan_in, fan_out)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (3, 0), (0,)])
+@pytest.mark.parametrize("row", RANDOM)
+def test_scalars_and_empty_shapes(row: Any, shape: tuple[int, ...]) -> None:
+    values = row[0](shape)
+    assert values.shape == shape
+    assert np.isfinite(values.numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("constant", Constant),
+        ("glorot_normal", GlorotNormal),
+        ("glorot_uniform", GlorotUniform),
+        ("he_normal", HeNormal),
+        ("he_uniform", HeUniform),
+        ("normal", RandomNormal),
+        ("one", Ones),
+        ("ones", Ones),
+        ("random_normal", RandomNormal),
+        ("random_uniform", RandomUniform),
+        ("truncated_normal", TruncatedNormal),
+        ("uniform", RandomUniform),
+        ("variance_scaling", VarianceScaling),
+        ("zero", Zeros),
+        ("zeros", Zeros),
+    ],
+)
+def test_names_are_kerass_and_those_of_the_classes(name: str, kind: type) -> None:
+    assert type(initializers.get(name)) is kind
+    assert type(initializers.get(kind.__name__)) is kind
+    assert type(initializers.get(kind)) is kind
+
+
+def test_instances_and_functions_are_accepted() -> None:
+    zeros = Zeros()
+    assert initializers.get(zeros) is zeros
+
+    def arange(shape: tuple[int, ...], dtype: Any = None) -> Any:
+        return np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+
+    layer = Dense(2, kernel_initializer=arange)
+    layer.build((None, 2))
+    np.testing.assert_array_equal(layer.get_weights()[0], [[0, 1], [2, 3]])
+
+
+@pytest.mark.parametrize("row", RANDOM)
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_random_values_are_floats(row: Any, dtype: str) -> None:
+    text = f"{type(row[0]).__name__} expected a floating point dtype. Received: dtype={dtype}"
+    with pytest.raises(ValueError, match=text):
+        row[0]((2,), dtype=dtype)
+
+
+@pytest.mark.parametrize("row", RANDOM)
+@pytest.mark.parametrize("seed", ["x", 1.5, True])
+def test_other_seeds_are_refused(row: Any, seed: object) -> None:
+    text = (
+        "`seed` argument should be an instance of `SeedGenerator` or an integer. "
+        f"Received: seed={seed}"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        type(row[0])(seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        ({"scale": 0.0}, "`scale` must be positive float. Received: scale=0.0"),
+        ({"scale": "a"}, "`scale` must be positive float. Received: scale=a"),
+        ({"mode": "fan"}, "Invalid `mode` argument: fan. Please use one of fan_in, fan_out"),
+        ({"distribution": "x"}, "Invalid `distribution` argument: x. Please use one of uniform"),
+    ],
+)
+def test_bad_arguments_of_variance_scaling(kwargs: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        VarianceScaling(**kwargs)

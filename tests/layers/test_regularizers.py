@@ -1,0 +1,86 @@
+"""Penalties against NumPy."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+from mirrored.layers import regularizers
+from mirrored.layers.regularizers import L1, L1L2, L2
+from mirrored.variables import Variable
+
+W = np.array([[1.0, -2.0], [0.5, 3.0]])
+CASES = {
+    "L1": (L1(), 0.01 * np.abs(W).sum(), 0.01 * np.sign(W)),
+    "L1 factor": (L1(0.2), 0.2 * np.abs(W).sum(), 0.2 * np.sign(W)),
+    "L2": (L2(), 0.01 * (W**2).sum(), 0.02 * W),
+    "L2 factor": (L2(l2=3), 3 * (W**2).sum(), 6 * W),
+    "L1L2": (
+        L1L2(0.2, 0.3),
+        0.2 * np.abs(W).sum() + 0.3 * (W**2).sum(),
+        0.2 * np.sign(W) + 0.6 * W,
+    ),
+}
+each_case = pytest.mark.parametrize(("penalty", "value", "slope"), CASES.values(), ids=CASES)
+
+
+def test_every_public_regularizer_is_in_the_table() -> None:
+    public = {
+        value
+        for value in vars(regularizers).values()
+        if isinstance(value, type) and value.__module__ == regularizers.__name__
+    }
+    assert public == {type(penalty) for penalty, _, _ in CASES.values()}
+
+
+@each_case
+def test_values_and_gradients_are_numpys(penalty: L1L2, value: float, slope: Any) -> None:
+    weight = Variable(ops.constant(W))
+    with GradientTape() as tape:
+        result = penalty(weight)
+    assert (result.shape, result.dtype) == ((), ops.float64)
+    assert float(result.numpy()) == pytest.approx(value, rel=1e-14)
+    gradient = tape.gradient(result, weight)
+    assert gradient is not None
+    np.testing.assert_allclose(gradient.numpy(), slope, rtol=1e-14)
+
+
+def test_no_factors_are_no_penalty() -> None:
+    result = L1L2()(Variable(ops.constant(W)))
+    assert (float(result.numpy()), result.dtype) == (0.0, ops.float64)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "expected"),
+    [
+        ("l1", "L1(l1=0.01)"),
+        ("L1", "L1(l1=0.01)"),
+        ("l2", "L2(l2=0.01)"),
+        ("L2", "L2(l2=0.01)"),
+        ("L1L2", "L1L2(l1=0.0, l2=0.0)"),
+        (L2, "L2(l2=0.01)"),
+        (L2(0.5), "L2(l2=0.5)"),
+        (None, "None"),
+    ],
+)
+def test_names_classes_and_instances_are_accepted(identifier: Any, expected: str) -> None:
+    assert repr(regularizers.get(identifier)) == expected
+
+
+def test_functions_are_accepted_and_lower_case_names_are_classes() -> None:
+    assert regularizers.get(ops.reduce_sum) is ops.reduce_sum
+    assert (regularizers.l1, regularizers.l2, regularizers.l1_l2) == (L1, L2, L1L2)
+
+
+@pytest.mark.parametrize("factor", [-1, float("nan"), float("inf"), "a", None, True])
+@pytest.mark.parametrize(("kind", "name"), [(L1, "l1"), (L2, "l2"), (L1L2, "l1"), (L1L2, "l2")])
+def test_other_factors_are_refused(kind: Any, name: str, factor: object) -> None:
+    text = (
+        f"Invalid value for argument {name}: expected a non-negative float. "
+        f"Received: {name}={factor}"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        kind(**{name: factor})

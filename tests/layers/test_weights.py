@@ -1,0 +1,246 @@
+"""Which weights a layer has, in which order, and how they are read and set."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.distribute import MirroredStrategy
+from mirrored.layers import Dense, Layer
+from mirrored.ops import Tensor
+from mirrored.variables import Variable
+
+X = np.ones((2, 2))
+
+
+class Chain(Layer):
+    """Calls its layers in turn."""
+
+    def __init__(self, *chain: Layer, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.chain = list(chain)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        for layer in self.chain:
+            inputs = layer(inputs)
+        return inputs
+
+
+def names(variables: list[Variable]) -> list[str]:
+    return [each.name.removesuffix(":0") for each in variables]
+
+
+def built(*chain: Layer) -> Chain:
+    layer = Chain(*chain)
+    layer(X)
+    return layer
+
+
+def test_attributes_lists_tuples_and_dicts_are_tracked_in_order() -> None:
+    class Mixed(Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = {"a": Dense(1, name="a")}
+            self.blocks: list[Layer] = []
+            self.pair = (Dense(2, name="p"), [Dense(2, name="q")])
+            self.blocks.append(Dense(2, name="b"))
+            self.scale = Variable([1.0, 1.0], name="scale")
+            self.count = Variable([0.0], name="count", trainable=False)
+            self.numbers = [1, 2.0, "x", None]
+
+        def call(self, inputs: Tensor) -> Tensor:
+            inputs = self.pair[1][0](self.pair[0](self.blocks[0](inputs * self.scale)))
+            return self.last["a"](inputs)
+
+    layer = Mixed()
+    layer(X)
+    assert names(layer.weights) == [
+        *("scale", "count"),
+        *("a/kernel", "a/bias", "b/kernel", "b/bias", "p/kernel", "p/bias", "q/kernel", "q/bias"),
+    ]
+    assert names(layer.non_trainable_weights) == ["count"]
+    assert names(layer.trainable_weights) == [
+        each for each in names(layer.weights) if each != "count"
+    ]
+    assert names(layer.variables) == names(layer.weights)
+    assert names(layer.trainable_variables) == names(layer.trainable_weights)
+
+
+def test_own_trainable_weights_come_before_others_as_in_keras() -> None:
+    class Norm(Layer):
+        def build(self, input_shape: Any) -> None:
+            self.mean = self.add_weight(shape=(2,), name="mean", trainable=False)
+            self.gamma = self.add_weight(shape=(2,), name="gamma")
+
+    layer = Norm(name="norm")
+    layer.build((None, 2))
+    assert names(layer.weights) == ["norm/gamma", "norm/mean"]
+
+
+def test_shared_layers_and_variables_count_once() -> None:
+    shared = Dense(2, name="shared")
+    layer = built(shared, Dense(2, name="other"), shared)
+    layer.again = shared  # type: ignore[attr-defined]
+    layer.kernel = shared.kernel  # type: ignore[attr-defined]
+    assert sorted(names(layer.weights)) == [
+        "other/bias",
+        "other/kernel",
+        "shared/bias",
+        "shared/kernel",
+    ]
+    assert layer.count_params() == 12
+
+
+def test_layers_that_hold_each_other_end() -> None:
+    parent, child = Chain(name="parent"), Chain(name="child")
+    parent.child, child.parent = child, parent  # type: ignore[attr-defined]
+    child.scale = Variable(1.0, name="scale")  # type: ignore[attr-defined]
+    assert names(parent.weights) == names(child.weights) == ["scale"]
+
+
+def test_freezing_a_parent_freezes_what_is_inside() -> None:
+    inner = Dense(2, kernel_regularizer="l2")
+    layer = built(Chain(inner), Dense(2, name="head"))
+    layer.chain[0].trainable = False
+    assert not inner.trainable
+    assert names(layer.trainable_weights) == ["head/kernel", "head/bias"]
+    assert names(layer.non_trainable_weights) == names(inner.weights)
+    assert len(layer.weights) == 4
+    assert layer.losses == []
+    layer.trainable = True
+    assert len(layer.trainable_weights) == 4
+    assert len(layer.losses) == 1
+
+
+def test_losses_come_from_all_sublayers() -> None:
+    first = Dense(2, kernel_initializer="ones", kernel_regularizer="l2", bias_regularizer="l1")
+    second = Dense(3, kernel_initializer="ones", kernel_regularizer=lambda w: ops.reduce_sum(w))
+    layer = built(first, second)
+    assert [float(each.numpy()) for each in layer.losses] == pytest.approx([0.04, 0.0, 6.0])
+    assert [
+        weight is own
+        for (weight, _), own in zip(
+            layer.regularized_weights, [first.kernel, first.bias, second.kernel], strict=True
+        )
+    ] == [True] * 3
+
+
+def test_a_weight_that_does_not_train_has_no_penalty() -> None:
+    layer = Layer()
+    layer.add_weight(shape=(2,), trainable=False, regularizer="l2")
+    trained = layer.add_weight(shape=(2,), regularizer="l2")
+    assert len(layer.losses) == 1
+    assert layer.regularized_weights[0][0] is trained
+
+
+def test_added_weights_have_the_layers_dtype_or_their_own() -> None:
+    layer = Layer(name="it", dtype="float64")
+    own = layer.add_weight(shape=[2], initializer="ones", name="own")
+    other = layer.add_weight(shape=(), initializer="zeros", dtype="int32", trainable=False)
+    assert (own.dtype, other.dtype) == (ops.float64, ops.int32)
+    assert (own.shape, other.shape) == ((2,), ())
+    assert names(layer.weights) == ["it/own", "it/variable_1"]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        (
+            {"shape": (None, 2)},
+            "(no `None` dimensions). Received: shape=(None, 2) for variable path='it/w'",
+        ),
+        ({"shape": (-1,)}, "Negative dimensions are not allowed"),
+        ({"shape": (2,), "initializer": "foo"}, "initializer identifier: foo"),
+        ({"shape": (2,), "regularizer": "foo"}, "regularizer identifier: foo"),
+        (
+            {"shape": (2,), "initializer": lambda shape, dtype: np.ones(3)},
+            "The initializer of it/w must return the shape (2,). Received: a value of shape (3,)",
+        ),
+    ],
+)
+def test_bad_weights_are_refused(kwargs: dict[str, Any], text: str) -> None:
+    layer = Layer(name="it")
+    with pytest.raises(ValueError, match=re.escape(text)):
+        layer.add_weight(name="w", **kwargs)
+    assert layer.weights == []
+
+
+def test_weights_survive_a_round_trip() -> None:
+    source, target = built(Dense(3), Dense(2)), built(Dense(3), Dense(2))
+    before = source.get_weights()
+    assert not np.array_equal(before[0], target.get_weights()[0])
+    target.set_weights(before)
+    for mine, theirs in zip(target.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    before[0][:] = 7
+    assert not np.array_equal(source.get_weights()[0], before[0])
+
+
+def test_values_are_converted_to_the_weights_dtype() -> None:
+    layer = built(Dense(1))
+    layer.set_weights([[[1], [2]], np.array([3.0], dtype=np.float64)])
+    assert [each.dtype for each in layer.get_weights()] == [np.float32, np.float32]
+    assert layer(X).numpy().tolist() == [[6.0], [6.0]]
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "text"),
+    [
+        (
+            [np.ones((2, 3))],
+            ValueError,
+            "You called `set_weights(weights)` on layer 'head' with a weight list of length 1, "
+            "but the layer was expecting 2 weights.",
+        ),
+        ([np.ones((2, 3))] * 3, ValueError, "with a weight list of length 3"),
+        (
+            [np.ones((2, 3)), np.ones(4)],
+            ValueError,
+            "Layer head weight shape (3,) is not compatible with provided weight shape (4,). The "
+            "weight is head/bias:0.",
+        ),
+        ([np.ones((2, 3)), np.array(["a"] * 3)], TypeError, "Layer head weight head/bias:0 takes"),
+        ([np.ones((2, 3)), np.array([None] * 3)], TypeError, "Received: a value of dtype object"),
+        ([np.ones((2, 3)), np.ones(3, complex)], TypeError, "of dtype complex128"),
+    ],
+)
+def test_all_values_are_checked_before_any_is_set(
+    weights: list[Any], error: type[Exception], text: str
+) -> None:
+    layer = Dense(3, name="head")
+    layer.build((None, 2))
+    before = layer.get_weights()
+    with pytest.raises(error, match=re.escape(text)):
+        layer.set_weights(weights)
+    for now, then in zip(layer.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_an_unbuilt_layer_has_no_weights_to_count() -> None:
+    layer = Dense(3)
+    assert (layer.weights, layer.get_weights()) == ([], [])
+    with pytest.raises(ValueError, match="`count_params` on layer 'dense', but the layer isn't"):
+        layer.count_params()
+
+
+def test_a_strategys_scope_mirrors_the_weights(simulate: Any) -> None:
+    simulate(3)
+    strategy = MirroredStrategy()
+    with strategy.scope():
+        layer = built(Dense(3, name="a", kernel_regularizer="l2"), Dense(1, name="b"))
+    assert names(layer.weights) == ["a/kernel", "a/bias", "b/kernel", "b/bias"]
+    assert layer.count_params() == 13
+    for weight, value in zip(layer.weights, layer.get_weights(), strict=True):
+        assert strategy.owns(weight)
+        for copy in strategy.experimental_local_results(weight):
+            np.testing.assert_array_equal(copy.numpy(), value)
+    layer.set_weights([np.full(each.shape, 2.0) for each in layer.weights])
+    for weight in layer.weights:
+        for copy in strategy.experimental_local_results(weight):
+            np.testing.assert_array_equal(copy.numpy(), np.full(weight.shape, 2.0))
+    outputs = strategy.run(layer, args=(X,))
+    assert [each.device[-5:] for each in outputs.values] == ["GPU:0", "GPU:1", "GPU:2"]
+    assert [each.numpy().tolist() for each in outputs.values] == [[[38.0]] * 2] * 3
+    assert [float(each.numpy()) for each in layer.losses] == pytest.approx([0.24])

@@ -1,0 +1,62 @@
+"""``mr.config`` and ``mr.config.experimental`` hold names, and no logic of their own."""
+
+from types import ModuleType
+
+import pytest
+
+from mirrored import config, devices
+from mirrored.config import experimental
+
+CONFIG = {
+    name: name
+    for name in (
+        "LogicalDevice",
+        "LogicalDeviceConfiguration",
+        "PhysicalDevice",
+        "get_logical_device_configuration",
+        "get_soft_device_placement",
+        "get_visible_devices",
+        "list_logical_devices",
+        "list_physical_devices",
+        "set_logical_device_configuration",
+        "set_soft_device_placement",
+        "set_visible_devices",
+    )
+}
+EXPERIMENTAL = {
+    name: name
+    for name in (
+        "get_device_details",
+        "get_device_policy",
+        "get_memory_growth",
+        "get_memory_info",
+        "get_visible_devices",
+        "list_logical_devices",
+        "list_physical_devices",
+        "reset_memory_stats",
+        "set_device_policy",
+        "set_memory_growth",
+        "set_simulated_gpus",
+        "set_visible_devices",
+    )
+} | {
+    "VirtualDeviceConfiguration": "LogicalDeviceConfiguration",
+    "get_virtual_device_configuration": "get_logical_device_configuration",
+    "set_virtual_device_configuration": "set_logical_device_configuration",
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meaning"),
+    [(config, *names) for names in CONFIG.items()]
+    + [(experimental, *names) for names in EXPERIMENTAL.items()],
+)
+def test_names(module: ModuleType, name: str, meaning: str) -> None:
+    assert getattr(module, name) is getattr(devices, meaning)
+
+
+@pytest.mark.parametrize(
+    ("module", "names"), [(config, {*CONFIG, "experimental"}), (experimental, set(EXPERIMENTAL))]
+)
+def test_there_is_nothing_else(module: ModuleType, names: set[str]) -> None:
+    assert {name for name in vars(module) if not name.startswith("_")} == names

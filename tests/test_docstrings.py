@@ -1,0 +1,60 @@
+"""Runs the examples in the docstrings of the installed package, each as a test of its own.
+
+They run here, not through pytest's own collection, so that what is imported is what is installed.
+"""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def package_modules() -> Iterator[ModuleType]:
+    """Yield every module of the package but the command line's."""
+    yield mr
+    for found in pkgutil.walk_packages(mr.__path__, "mirrored."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+def docstring_examples() -> Iterator[doctest.DocTest]:
+    """Yield the examples of each object once, in the module that defines it."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for module in package_modules():
+        for test in finder.find(module, extraglobs={"mr": mr, "np": np}):
+            if test.examples:
+                yield test
+
+
+EXAMPLES = list(docstring_examples())
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_example(example: doctest.DocTest) -> None:
+    report: list[str] = []
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(
+        example, out=report.append, clear_globs=False
+    )
+    assert result.failed == 0, "".join(report)
+
+
+def test_examples_are_found_in_every_part() -> None:
+    """Guard against a finder that finds nothing, and so tests nothing."""
+    parts = {example.name.split(".")[1] for example in EXAMPLES}
+    assert {"devices", "distribute", "layers", "ops", "optim", "training"} <= parts
+
+
+@pytest.mark.parametrize("module", list(package_modules()), ids=lambda module: module.__name__)
+def test_module_says_why_it_exists(module: ModuleType) -> None:
+    assert module.__doc__
+    summary = inspect.cleandoc(module.__doc__).splitlines()[0]
+    assert summary.endswith("."), "the first line is one sentence"

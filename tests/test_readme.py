@@ -1,0 +1,41 @@
+"""The Python in README and CONTRIBUTING is run as it stands, and all links lead somewhere.
+
+It is the first code that people copy, so it may not be the code that is tested least.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+def test_twenty_lines_run(tmp_path: Path) -> None:
+    (code,) = PYTHON.findall((ROOT / "README.md").read_text())
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Epoch 10/10" in done.stdout
+    predicted, expected = re.findall(r"\[(\d+ \d+ \d+)\]", done.stdout)[-2:]
+    assert predicted == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("code", PYTHON.findall((ROOT / "CONTRIBUTING.md").read_text()))
+def test_code_for_contributors_runs(tmp_path: Path, code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,439 @@
+"""Losses against formulas written out in NumPy's float64, at the edges and on empty batches."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.training import losses
+from mirrored.training.losses import Loss
+
+EPSILON = 1e-7
+TOLERANCE = {"float32": 2e-6, "float64": 1e-12}
+Array = Any  # What NumPy's own operators are annotated to return.
+
+
+def squared(y: Array, p: Array) -> Array:
+    return ((y - p) ** 2).mean(-1)
+
+
+def binary(y: Array, p: Array) -> Array:
+    p = np.clip(p, EPSILON, 1 - EPSILON)
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(-1)
+
+
+def binary_logits(y: Array, z: Array) -> Array:
+    return (y * np.logaddexp(0, -z) + (1 - y) * np.logaddexp(0, z)).mean(-1)
+
+
+def categorical(y: Array, p: Array) -> Array:
+    p = np.clip(p / p.sum(-1, keepdims=True), EPSILON, 1 - EPSILON)
+    return -(y * np.log(p)).sum(-1)
+
+
+def categorical_logits(y: Array, z: Array) -> Array:
+    return (y * (np.logaddexp.reduce(z, -1, keepdims=True) - z)).sum(-1)
+
+
+def sparse(y: Array, p: Array) -> Array:
+    return categorical(np.eye(p.shape[-1])[y], p)
+
+
+def sparse_logits(y: Array, z: Array) -> Array:
+    return categorical_logits(np.eye(z.shape[-1])[y], z)
+
+
+def random(shape: tuple[int, ...], seed: int = 3) -> Array:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def probabilities(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(4).uniform(0.02, 0.98, shape)
+
+
+def distribution(shape: tuple[int, ...]) -> Array:
+    p = probabilities(shape)
+    return p / p.sum(-1, keepdims=True)
+
+
+def labels(shape: tuple[int, ...]) -> Array:
+    return np.random.default_rng(5).integers(0, shape[-1], shape[:-1])
+
+
+Case = tuple[Callable[..., Loss], Any, Callable[..., Array], Callable[..., Any], Callable[..., Any]]
+# The class, the function, the formula, and where targets and predictions come from.
+CASES: dict[str, Case] = {
+    "mse": (losses.MeanSquaredError, losses.mean_squared_error, squared, random, probabilities),
+    "binary": (
+        losses.BinaryCrossentropy,
+        losses.binary_crossentropy,
+        binary,
+        lambda shape: (random(shape) > 0) * 1.0,
+        probabilities,
+    ),
+    "binary, soft targets": (
+        losses.BinaryCrossentropy,
+        losses.binary_crossentropy,
+        binary,
+        lambda shape: probabilities(shape) ** 2,
+        probabilities,
+    ),
+    "binary from logits": (
+        lambda **options: losses.BinaryCrossentropy(from_logits=True, **options),
+        lambda y, p: losses.binary_crossentropy(y, p, from_logits=True),
+        binary_logits,
+        lambda shape: (random(shape) > 0) * 1.0,
+        lambda shape: 9 * random(shape, 6),
+    ),
+    "categorical": (
+        losses.CategoricalCrossentropy,
+        losses.categorical_crossentropy,
+        categorical,
+        lambda shape: np.eye(shape[-1])[labels(shape)],
+        distribution,
+    ),
+    "categorical, soft targets, sums other than one": (
+        losses.CategoricalCrossentropy,
+        losses.categorical_crossentropy,
+        categorical,
+        distribution,
+        probabilities,
+    ),
+    "categorical from logits": (
+        lambda **options: losses.CategoricalCrossentropy(from_logits=True, **options),
+        lambda y, p: losses.categorical_crossentropy(y, p, from_logits=True),
+        categorical_logits,
+        distribution,
+        lambda shape: 9 * random(shape, 6),
+    ),
+    "sparse": (
+        losses.SparseCategoricalCrossentropy,
+        losses.sparse_categorical_crossentropy,
+        sparse,
+        labels,
+        distribution,
+    ),
+    "sparse from logits": (
+        lambda **options: losses.SparseCategoricalCrossentropy(from_logits=True, **options),
+        lambda y, p: losses.sparse_categorical_crossentropy(y, p, from_logits=True),
+        sparse_logits,
+        labels,
+        lambda shape: 9 * random(shape, 6),
+    ),
+}
+all_losses = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+both_dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def test_the_table_names_every_public_loss() -> None:
+    classes = {
+        value
+        for name, value in vars(losses).items()
+        if inspect.isclass(value) and issubclass(value, Loss) and not name.startswith("_")
+    }
+    assert {type(make()) for make, *_ in CASES.values()} == classes - {Loss}
+    functions = {
+        value
+        for value in vars(losses).values()
+        if inspect.isfunction(value) and [*inspect.signature(value).parameters][:1] == ["y_true"]
+    }
+    assert len(functions) == len(classes) - 1
+    assert functions <= {function for _, function, *_ in CASES.values()}
+
+
+@all_losses
+@both_dtypes
+@pytest.mark.parametrize("shape", [(5, 4), (1, 2), (3, 2, 4)])
+def test_values(case: Case, dtype: str, shape: tuple[int, ...]) -> None:
+    make, function, formula, make_targets, make_predictions = case
+    y, p = make_targets(shape), make_predictions(shape).astype(dtype)
+    expected = formula(y, p.astype("float64"))
+    values = function(y, p)
+    assert values.dtype == dtype
+    np.testing.assert_allclose(values.numpy(), expected, rtol=TOLERANCE[dtype], atol=1e-7)
+    by_example = expected.reshape(shape[0], -1).mean(-1)
+    for result in (make().per_example(y, p), make(reduction="none")(y, p)):
+        assert result.shape == (shape[0],)
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result.numpy(), by_example, rtol=TOLERANCE[dtype], atol=1e-7)
+
+
+@all_losses
+@both_dtypes
+def test_reductions_and_weights(case: Case, dtype: str) -> None:
+    make, _, formula, make_targets, make_predictions = case
+    y, p = make_targets((6, 4)), make_predictions((6, 4)).astype(dtype)
+    weights = np.array([0.0, 1.0, 2.0, 0.5, 0.25, 3.0])
+    expected = formula(y, p.astype("float64"))
+    tolerance = TOLERANCE[dtype]
+    for given, factor in ((None, 1.0), (weights, weights), (weights[:, None], weights), (2.0, 2.0)):
+        weighted = expected * factor
+        for reduction, reduced in (
+            ("none", weighted),
+            (None, weighted),
+            ("sum", weighted.sum()),
+            ("sum_over_batch_size", weighted.sum() / 6),  # Examples, not the sum of weights.
+        ):
+            result = make(reduction=reduction)(y, p, given)
+            assert result.dtype == dtype
+            np.testing.assert_allclose(result.numpy(), reduced, rtol=tolerance, atol=1e-7)
+
+
+@all_losses
+@both_dtypes
+def test_no_examples(case: Case, dtype: str) -> None:
+    make, _, _, make_targets, _ = case
+    y, p = make_targets((0, 4)), np.zeros((0, 4), dtype)
+    assert make().per_example(y, p).shape == (0,)
+    assert make(reduction="none")(y, p).shape == (0,)
+    for reduction in ("sum", "sum_over_batch_size"):
+        for weights in (None, np.zeros(0)):
+            result = make(reduction=reduction)(y, p, weights)
+            assert result.shape == ()
+            assert result.dtype == dtype
+            assert float(result) == 0.0
+
+
+@all_losses
+def test_gradients_of_shards_add_up_to_that_of_the_batch(case: Case) -> None:
+    make, _, _, make_targets, make_predictions = case
+    y, p = make_targets((5, 4)), make_predictions((5, 4))
+
+    def gradient(rows: slice) -> Array:
+        predictions = ops.constant(p[rows])
+        with mr.GradientTape() as tape:
+            tape.watch(predictions)
+            loss = make(reduction="sum")(y[rows], predictions)
+        return np.asarray(tape.gradient(loss, predictions))
+
+    whole = gradient(slice(0, 5))
+    parts = [gradient(slice(*ends)) for ends in ((0, 3), (3, 5), (5, 5))]
+    assert parts[-1].shape == (0, 4)
+    assert np.abs(whole).max() > 0
+    np.testing.assert_allclose(np.concatenate(parts), whole, rtol=1e-12)
+
+
+Z = np.array([[300.0, 0.0, -300.0], [-300.0, 0.0, 300.0]], np.float32)
+
+
+@pytest.mark.parametrize("from_logits", [True, False])
+@pytest.mark.parametrize(
+    ("loss", "activation", "y", "expected"),
+    [
+        (losses.SparseCategoricalCrossentropy, ops.softmax, [2, 2], [600.0, 0.0]),
+        (losses.CategoricalCrossentropy, ops.softmax, [[0, 0, 1], [0, 0, 1]], [600.0, 0.0]),
+        (losses.BinaryCrossentropy, ops.sigmoid, [[0, 0.5, 1], [0, 0.5, 1]], None),
+    ],
+)
+def test_saturated_predictions_are_exact_by_their_logits(
+    loss: Any, activation: Any, y: Any, expected: Any, from_logits: bool
+) -> None:
+    if expected is None:
+        expected = [(600 + np.log(2)) / 3, np.log(2) / 3]
+    predictions = Z if from_logits else activation(Z)
+    values = loss(from_logits=from_logits).per_example(y, predictions)
+    np.testing.assert_allclose(values.numpy(), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y"),
+    [
+        (losses.SparseCategoricalCrossentropy, [0]),
+        (losses.CategoricalCrossentropy, [[1.0, 0.0]]),
+        (losses.BinaryCrossentropy, [[1.0, 0.0]]),
+    ],
+)
+def test_saturated_probabilities_are_clipped(loss: Any, y: Any) -> None:
+    value = float(loss()(y, np.array([[0.0, 1.0]])))
+    assert value == pytest.approx(-np.log(EPSILON), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loss", "activation", "y", "formula"),
+    [
+        (losses.BinaryCrossentropy, ops.softmax, np.eye(3)[[0, 2]], binary),
+        (losses.CategoricalCrossentropy, ops.sigmoid, np.eye(3)[[0, 2]], categorical),
+        (losses.SparseCategoricalCrossentropy, ops.sigmoid, np.array([0, 2]), sparse),
+    ],
+)
+def test_logits_of_another_activation_are_not_used(
+    loss: Any, activation: Any, y: Any, formula: Any
+) -> None:
+    predictions = activation(random((2, 3)))
+    expected = formula(y, predictions.numpy())
+    np.testing.assert_allclose(loss().per_example(y, predictions).numpy(), expected, rtol=1e-6)
+
+
+def test_keras_probabilities() -> None:
+    """Values seen in Keras 3.15."""
+    p = np.array([[0.2, 0.999999], [1.0, 0.0]], np.float32)
+    loss = losses.BinaryCrossentropy(reduction="none")
+    np.testing.assert_allclose(loss([[0, 1], [0, 0]], p).numpy(), [0.11157227, 7.9711924], 1e-6)
+    rows = np.array([[0.2, 0.3, 0.1]])
+    assert float(losses.CategoricalCrossentropy()([[1.0, 0, 0]], rows)) == pytest.approx(1.0986123)
+    assert float(losses.SparseCategoricalCrossentropy()([0], rows)) == pytest.approx(1.0986123)
+
+
+@pytest.mark.parametrize(
+    ("y_shape", "p_shape"), [((3,), (3, 1)), ((3, 1), (3,)), ((3, 1), (3, 1)), ((1,), (1, 1))]
+)
+def test_a_column_is_not_broadcast_against_a_vector(y_shape: Any, p_shape: Any) -> None:
+    y, p = np.arange(float(y_shape[0])), np.arange(float(y_shape[0]))[::-1]
+    loss = losses.MeanSquaredError(reduction="none")
+    expected = (y - p) ** 2
+    result = loss(y.reshape(y_shape), p.reshape(p_shape))
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "bool"])
+def test_targets_are_cast_to_the_predictions_dtype(dtype: str) -> None:
+    y = np.array([[0], [1]], dtype)
+    p = np.array([[0.5], [0.5]], np.float32)
+    assert losses.MeanSquaredError()(y, p).dtype == "float32"
+    assert losses.get(lambda y_true, y_pred: y_true - y_pred)(y, p).dtype == "float32"
+
+
+@pytest.mark.parametrize("y", [[1.0, 0.0], [[1], [0]], np.array([1, 0], np.int32)])
+def test_labels_of_any_form(y: Any) -> None:
+    p = np.array([[0.25, 0.75], [0.5, 0.5]])
+    result = losses.SparseCategoricalCrossentropy(reduction="none")(y, p)
+    np.testing.assert_allclose(result.numpy(), -np.log([0.75, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "p", "message"),
+    [
+        (
+            losses.MeanSquaredError(),
+            np.zeros((3, 2)),
+            np.zeros((3, 4)),
+            r"must have the same shape. Received: y_true with shape \(3, 2\) and y_pred with shape",
+        ),
+        (losses.BinaryCrossentropy(), np.zeros((3, 1)), np.zeros((3, 4)), "the same shape"),
+        (losses.CategoricalCrossentropy(), np.zeros(3), np.zeros((3, 4)), "the same shape"),
+        (losses.MeanSquaredError(), 1.0, 2.0, r"predictions of shape \(batch, ...\). .* scalar"),
+        (
+            losses.SparseCategoricalCrossentropy(),
+            np.zeros((3, 4)),
+            np.zeros((3, 4)),
+            r"without the last axis.* y_true with shape \(3, 4\) .*One-hot targets go with",
+        ),
+        (
+            losses.SparseCategoricalCrossentropy(),
+            [0, 4],
+            np.full((2, 4), 0.25),
+            r"Received a label value of 4 which is outside the valid range of \[0, 4\)",
+        ),
+        (
+            losses.get(lambda y_true, y_pred: ops.reduce_mean(y_pred)),
+            np.zeros((3, 4)),
+            np.zeros((3, 4)),
+            r"'<lambda>' must return one value an example, shape \(3,\) or \(3, ...\). "
+            r"Received: a tensor of shape \(\).*the mean over the batch is taken later",
+        ),
+    ],
+)
+def test_shapes_refused(loss: Loss, y: Any, p: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        loss(y, p)
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), np.ones((2, 2)), np.ones((1, 2))])
+def test_weights_refused(weights: Array) -> None:
+    with pytest.raises(ValueError, match=r"shape \(2,\) or \(2, 1\). Received: sample_weight with"):
+        losses.MeanSquaredError()(np.zeros((2, 1)), np.zeros((2, 1)), weights)
+
+
+def test_own_losses() -> None:
+    def absolute(y_true: Any, y_pred: Any) -> Any:
+        return ops.abs(y_true - y_pred)
+
+    class Absolute(Loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return absolute(y_true, y_pred)
+
+    y, p = np.array([[1, 2], [3, 4]]), np.array([[1.0, 4.0], [0.0, 4.0]])
+    for loss, name in (
+        (losses.get(absolute), "absolute"),
+        (losses.get(Absolute), "absolute"),
+        (losses.get(Absolute(name="mine", reduction="sum")), "mine"),
+    ):
+        assert loss.name == name
+        np.testing.assert_array_equal(loss.per_example(y, p).numpy(), [1.0, 1.5])
+
+
+def test_a_loss_without_call() -> None:
+    class Empty(Loss):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"The loss Empty has no `call`. Define"):
+        Empty()([1.0], [1.0])
+
+
+NAMES: dict[str, type[Loss]] = {
+    "mse": losses.MeanSquaredError,
+    "MSE": losses.MeanSquaredError,
+    "mean_squared_error": losses.MeanSquaredError,
+    "MeanSquaredError": losses.MeanSquaredError,
+    "bce": losses.BinaryCrossentropy,
+    "binary_crossentropy": losses.BinaryCrossentropy,
+    "BinaryCrossentropy": losses.BinaryCrossentropy,
+    "categorical_crossentropy": losses.CategoricalCrossentropy,
+    "CategoricalCrossentropy": losses.CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": losses.SparseCategoricalCrossentropy,
+    "SparseCategoricalCrossentropy": losses.SparseCategoricalCrossentropy,
+}
+
+
+@pytest.mark.parametrize(("name", "cls"), NAMES.items())
+def test_names(name: str, cls: type[Loss]) -> None:
+    assert type(losses.get(name)) is cls
+
+
+@pytest.mark.parametrize(
+    ("function", "cls"),
+    [
+        (losses.mse, losses.MeanSquaredError),
+        (losses.binary_crossentropy, losses.BinaryCrossentropy),
+        (losses.categorical_crossentropy, losses.CategoricalCrossentropy),
+        (losses.sparse_categorical_crossentropy, losses.SparseCategoricalCrossentropy),
+    ],
+)
+def test_our_functions_are_checked_as_our_classes_are(function: Any, cls: type[Loss]) -> None:
+    assert type(losses.get(function)) is cls
+
+
+@pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
+def test_unknown(identifier: Any) -> None:
+    with pytest.raises(ValueError, match=r"Could not interpret loss identifier: .*The losses") as e:
+        losses.get(identifier)
+    assert str(identifier) in str(e.value)
+    assert all(name in str(e.value) for name in NAMES)
+
+
+def test_reduction_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"`reduction`. Expected one of .* Received: reduction=foo"
+    ):
+        losses.MeanSquaredError(reduction="foo")
+
+
+def test_reduction_names() -> None:
+    for reduction in (losses.Reduction.NONE, losses.Reduction.SUM):
+        assert losses.MeanSquaredError(reduction=reduction).reduction == reduction
+    assert losses.MeanSquaredError().reduction == losses.Reduction.SUM_OVER_BATCH_SIZE
+
+
+def test_the_mean_over_a_batch_is_refused_in_a_scope() -> None:
+    y = p = np.zeros((2, 1))
+    with mr.MirroredStrategy(["CPU:0"]).scope():
+        with pytest.raises(
+            ValueError, match=r"Please use `mr.losses.Reduction.SUM` or `mr.losses."
+        ):
+            losses.MeanSquaredError()(y, p)
+        assert float(losses.MeanSquaredError(reduction="sum")(y, p)) == 0.0
+    assert float(losses.MeanSquaredError()(y, p)) == 0.0

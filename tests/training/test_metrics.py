@@ -1,0 +1,343 @@
+"""Metrics against NumPy, over whole batches and over shards of any size."""
+
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.training import losses, metrics
+from mirrored.training.metrics import Metric
+
+Array = np.ndarray
+RNG = np.random.default_rng(8)
+LABELS = RNG.integers(0, 4, 10)
+SCORES = RNG.uniform(0, 1, (10, 4))
+STEPS = RNG.integers(0, 3, (10, 2))
+SEQUENCES = RNG.uniform(0, 1, (10, 2, 3))
+BITS = RNG.integers(0, 2, (10, 3))
+
+# What makes it, targets, predictions, and the value of every element.
+CASES: dict[str, tuple[Callable[[], Metric], Array, Array, Array]] = {
+    "accuracy": (metrics.Accuracy, LABELS, LABELS * (SCORES[:, 0] > 0.3), SCORES[:, 0]),
+    "binary": (metrics.BinaryAccuracy, BITS, SCORES[:, :3], (SCORES[:, :3] > 0.5) == BITS),
+    "binary, vector against column": (
+        metrics.BinaryAccuracy,
+        BITS[:, 0],
+        SCORES[:, :1],
+        (SCORES[:, 0] > 0.5) == BITS[:, 0],
+    ),
+    "binary with a threshold": (
+        lambda: metrics.BinaryAccuracy(threshold=0.2),
+        BITS,
+        SCORES[:, :3],
+        (SCORES[:, :3] > 0.2) == BITS,
+    ),
+    "categorical": (
+        metrics.CategoricalAccuracy,
+        np.eye(4)[LABELS],
+        SCORES,
+        SCORES.argmax(-1) == LABELS,
+    ),
+    "categorical, bool": (
+        metrics.CategoricalAccuracy,
+        np.eye(4)[LABELS] > 0,
+        SCORES,
+        SCORES.argmax(-1) == LABELS,
+    ),
+    "categorical sequences": (
+        metrics.CategoricalAccuracy,
+        np.eye(3)[STEPS],
+        SEQUENCES,
+        SEQUENCES.argmax(-1) == STEPS,
+    ),
+    "sparse": (metrics.SparseCategoricalAccuracy, LABELS, SCORES, SCORES.argmax(-1) == LABELS),
+    "sparse column": (
+        metrics.SparseCategoricalAccuracy,
+        LABELS[:, None].astype("float64"),
+        SCORES,
+        SCORES.argmax(-1) == LABELS,
+    ),
+    "sparse sequences": (
+        metrics.SparseCategoricalAccuracy,
+        STEPS.astype(np.int32),
+        SEQUENCES,
+        SEQUENCES.argmax(-1) == STEPS,
+    ),
+    "mse": (metrics.MeanSquaredError, BITS, SCORES[:, :3], (SCORES[:, :3] - BITS) ** 2),
+    "own function": (
+        lambda: metrics.get(lambda y_true, y_pred: ops.abs(y_true - y_pred)),
+        BITS * 1.0,
+        SCORES[:, :3],
+        np.abs(SCORES[:, :3] - BITS),
+    ),
+}
+CASES["accuracy"] = (*CASES["accuracy"][:3], CASES["accuracy"][2] == LABELS)
+all_metrics = pytest.mark.parametrize(("make", "y", "p", "values"), CASES.values(), ids=CASES)
+both_dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+WEIGHTS = np.array([0.0, 1.0, 2.0, 0.5, 0.25, 3.0, 1.0, 1.0, 0.125, 4.0])
+
+
+def test_the_table_names_every_public_metric() -> None:
+    classes = {
+        value
+        for name, value in vars(metrics).items()
+        if inspect.isclass(value) and issubclass(value, Metric) and not name.startswith("_")
+    }
+    assert {type(make()) for make, *_ in CASES.values()} >= classes - {Metric, metrics.Mean}
+
+
+@all_metrics
+@both_dtypes
+@pytest.mark.parametrize("weights", [None, WEIGHTS, WEIGHTS[:, None]], ids=["plain", "w", "w1"])
+def test_values(
+    make: Callable[[], Metric], y: Array, p: Array, values: Array, dtype: str, weights: Any
+) -> None:
+    metric = make()
+    total, count = metric.statistics(y, p.astype(dtype), weights)
+    assert total.shape == count.shape == ()
+    assert total.dtype == count.dtype == dtype
+    by_example = values.reshape(10, -1)
+    factors = np.ones((10, 1)) if weights is None else WEIGHTS[:, None]
+    tolerance = 1e-6 if dtype == "float32" else 1e-12
+    assert float(total) == pytest.approx((by_example * factors).sum(), rel=tolerance)
+    assert float(count) == pytest.approx((by_example * 0 + factors).sum(), rel=tolerance)
+    assert metric.result() == 0.0  # The statistics change nothing.
+    metric.update_state(y, p.astype(dtype), weights)
+    expected = np.average(by_example, weights=by_example * 0 + factors)
+    assert metric.result() == pytest.approx(expected, rel=tolerance)
+    assert isinstance(metric.result(), float)
+
+
+SHARDS = [[10], [5, 5], [4, 3, 3], [1, 0, 9], [0, 10], [1] * 10]
+
+
+@all_metrics
+@pytest.mark.parametrize("sizes", SHARDS, ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shards_add_up(
+    make: Callable[[], Metric], y: Array, p: Array, values: Array, sizes: list[int], weighted: bool
+) -> None:
+    metric = make()
+    weights = WEIGHTS if weighted else None
+    whole = [float(each) for each in metric.statistics(y, p.astype("float32"), weights)]
+    ends = np.cumsum([0, *sizes])
+    parts = [
+        [
+            float(each)
+            for each in metric.statistics(
+                y[start:stop],
+                p[start:stop].astype("float32"),
+                None if weights is None else weights[start:stop],
+            )
+        ]
+        for start, stop in itertools.pairwise(ends)
+    ]
+    for part, size in zip(parts, sizes, strict=True):
+        if size == 0:
+            assert part == [0.0, 0.0]
+    total, count = np.sum(parts, axis=0)
+    assert count == whole[1]
+    if values.dtype == bool:  # Ones, zeros and these weights are exact in any order.
+        assert total == whole[0]
+    assert total == pytest.approx(whole[0], rel=1e-6)
+    for part in parts:
+        metric.accumulate(*part)
+    assert metric.result() == pytest.approx(whole[0] / whole[1], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "total", "count"),
+    [
+        ([1.0, 2.0, 6.0], None, 9.0, 3.0),
+        ([1.0, 2.0, 6.0], [1.0, 0.0, 0.5], 4.0, 1.5),
+        (3.0, None, 3.0, 1.0),
+        (3.0, 2.0, 6.0, 2.0),
+        ([1, 2], None, 3.0, 2.0),
+        ([True, False], None, 1.0, 2.0),
+        ([[1.0, 3.0], [5.0, 7.0]], None, 16.0, 4.0),
+        ([[1.0, 3.0], [5.0, 7.0]], [2.0, 1.0], 20.0, 6.0),
+        ([1.0, 2.0], 0.5, 1.5, 1.0),
+        (np.zeros((0, 3)), None, 0.0, 0.0),
+        (np.zeros((0, 3)), np.zeros(0), 0.0, 0.0),
+    ],
+)
+def test_mean(values: Any, weights: Any, total: float, count: float) -> None:
+    mean = metrics.Mean()
+    assert [float(each) for each in mean.statistics(values, weights)] == [total, count]
+    mean.update_state(values, weights)
+    mean.update_state(values, sample_weight=weights)
+    assert mean.result() == (total / count if count else 0.0)
+
+
+def test_evaluating_the_identity() -> None:
+    """Numbers of Keras: 13.5, and 11.7 weighted, since metrics divide by the weights' sum."""
+    y, p = np.array([2.0, 4.0, 6.0, 8.0]), np.arange(4.0)[:, None]
+    weights = np.array([0.25, 0.5, 0.75, 1.0])
+    plain, weighted = metrics.MeanSquaredError(), metrics.MeanSquaredError()
+    for rows in (slice(0, 2), slice(2, 4)):
+        plain.update_state(y[rows], p[rows])
+        weighted.update_state(y[rows], p[rows], weights[rows])
+    assert plain.result() == 13.5
+    assert weighted.result() == pytest.approx(10.625 * 4 / weights.sum())
+
+
+def test_reset() -> None:
+    metric = metrics.Mean()
+    metric.update_state([4.0])
+    metric.reset_state()
+    assert metric.result() == 0.0
+    metric.update_state([2.0])
+    assert metric.result() == 2.0
+
+
+def test_many_batches_do_not_lose_small_values() -> None:
+    metric = metrics.Mean()
+    metric.accumulate(2.0**24, 2.0**24)
+    metric.accumulate(0.0, 1.0)  # A float32 count would stand still.
+    assert metric.result() < 1.0
+
+
+def test_integer_predictions_can_be_weighted() -> None:
+    metric = metrics.Accuracy()
+    metric.update_state([1, 2], [1, 3], [0.25, 0.75])
+    assert metric.result() == 0.25
+
+
+ONE_HOT = np.eye(4)[LABELS]
+
+
+@pytest.mark.parametrize("name", ["accuracy", "acc"])
+@pytest.mark.parametrize(
+    ("loss", "y", "p", "expected"),
+    [
+        ("sparse_categorical_crossentropy", LABELS, SCORES, (SCORES.argmax(-1) == LABELS).mean()),
+        ("categorical_crossentropy", ONE_HOT, SCORES, (SCORES.argmax(-1) == LABELS).mean()),
+        ("mse", ONE_HOT, SCORES, (SCORES.argmax(-1) == LABELS).mean()),
+        ("binary_crossentropy", BITS[:, :1], SCORES[:, :1], ((SCORES > 0.5)[:, 0] == BITS[:, 0])),
+        ("binary_crossentropy", BITS[:, 0], SCORES[:, 0], ((SCORES > 0.5)[:, 0] == BITS[:, 0])),
+        (lambda a, b: b, LABELS, SCORES, (SCORES.argmax(-1) == LABELS).mean()),
+        (lambda a, b: b, LABELS[:, None], SCORES, (SCORES.argmax(-1) == LABELS).mean()),
+        (lambda a, b: b, ONE_HOT, SCORES, (SCORES.argmax(-1) == LABELS).mean()),
+        (lambda a, b: b, BITS[:, :1], SCORES[:, :1], ((SCORES > 0.5)[:, 0] == BITS[:, 0])),
+    ],
+)
+def test_accuracy_is_of_the_kind_that_fits(
+    name: str, loss: Any, y: Array, p: Array, expected: Any
+) -> None:
+    metric = metrics.resolve(name, losses.get(loss), (None, *p.shape[1:]))
+    assert metric.name == name
+    metric.update_state(y, p)
+    assert metric.result() == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+NAMES: dict[str, type[Metric]] = {
+    "mse": metrics.MeanSquaredError,
+    "MSE": metrics.MeanSquaredError,
+    "mean_squared_error": metrics.MeanSquaredError,
+    "MeanSquaredError": metrics.MeanSquaredError,
+    "Accuracy": metrics.Accuracy,
+    "accuracy": metrics.Accuracy,
+    "binary_accuracy": metrics.BinaryAccuracy,
+    "BinaryAccuracy": metrics.BinaryAccuracy,
+    "categorical_accuracy": metrics.CategoricalAccuracy,
+    "CategoricalAccuracy": metrics.CategoricalAccuracy,
+    "sparse_categorical_accuracy": metrics.SparseCategoricalAccuracy,
+    "SparseCategoricalAccuracy": metrics.SparseCategoricalAccuracy,
+    "mean": metrics.Mean,
+    "Mean": metrics.Mean,
+}
+
+
+@pytest.mark.parametrize(("name", "cls"), NAMES.items())
+def test_names(name: str, cls: type[Metric]) -> None:
+    assert type(metrics.get(name)) is cls
+    if name != "accuracy":
+        resolved = metrics.resolve(name, losses.get("mse"), (None, 4))
+        assert type(resolved) is cls
+        assert resolved.name == name  # As in Keras, the logs use the name that was given.
+
+
+def test_other_identifiers() -> None:
+    def error(y_true: Any, y_pred: Any) -> Any:
+        return ops.abs(y_true - y_pred)
+
+    own = metrics.MeanSquaredError(name="mine")
+    assert metrics.resolve(own, losses.get("mse"), (None, 1)) is own
+    assert own.name == "mine"
+    assert metrics.get(metrics.BinaryAccuracy).name == "binary_accuracy"
+    assert metrics.get(error).name == "error"
+
+
+@pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
+def test_unknown(identifier: Any) -> None:
+    for call in (metrics.get, lambda i: metrics.resolve(i, losses.get("mse"), (None, 1))):
+        with pytest.raises(ValueError, match=r"Could not interpret metric identifier: .*The") as e:
+            call(identifier)
+        assert all(name in str(e.value) for name in [*NAMES, "acc"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "y", "p", "message"),
+    [
+        (metrics.Accuracy, np.zeros((3, 2)), np.zeros((3, 4)), "must have the same shape"),
+        (metrics.BinaryAccuracy, np.zeros(3), np.zeros((3, 4)), r"y_true with shape \(3,\)"),
+        (metrics.CategoricalAccuracy, np.zeros(3), np.zeros((3, 4)), "the same shape"),
+        (metrics.MeanSquaredError, np.zeros(3), np.zeros((3, 4)), "the same shape"),
+        (metrics.SparseCategoricalAccuracy, np.zeros((3, 4)), np.zeros((3, 4)), "last axis"),
+    ],
+)
+def test_shapes_refused(metric: type[Metric], y: Any, p: Any, message: str) -> None:
+    made = metric()
+    with pytest.raises(ValueError, match=message):
+        made.update_state(y, p)
+    assert made.result() == 0.0
+
+
+def test_own_function_must_keep_the_examples() -> None:
+    metric = metrics.get(lambda y_true, y_pred: ops.reduce_mean(y_pred))
+    with pytest.raises(ValueError, match=r"'<lambda>' must return one value an example, .*\(\)"):
+        metric.update_state(np.zeros((3, 1)), np.zeros((3, 1)))
+
+
+def test_weights_refused() -> None:
+    with pytest.raises(ValueError, match=r"Received: sample_weight with shape \(2,\)"):
+        metrics.Mean().update_state([1.0, 2.0, 3.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_threshold_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match=r"interval \[0, 1\]. Received: threshold="):
+        metrics.BinaryAccuracy(threshold=threshold)
+
+
+def test_a_metric_without_statistics() -> None:
+    class Empty(Metric):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"The metric Empty has no `statistics`"):
+        Empty().update_state([1.0], [1.0])
+
+
+def test_a_metric_of_the_users_own() -> None:
+    class Largest(Metric):
+        def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+            return ops.reduce_max(y_pred), ops.constant(1.0)
+
+    metric = Largest()
+    assert metric.name == "largest"
+    metric.update_state([0.0], [1.0])
+    metric.update_state([0.0], [4.0])
+    assert metric.result() == 2.5
+
+
+def test_metrics_know_their_strategy() -> None:
+    strategy = mr.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        inside = metrics.Mean()
+    assert inside._strategy is strategy
+    assert metrics.Mean()._strategy is not strategy

@@ -1,0 +1,216 @@
+"""What is shown is what the logs say: a bar on a terminal, lines elsewhere, nothing when silent."""
+
+import contextlib
+import io
+import itertools
+import re
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored.training.progress import ProgressBar, format_logs
+
+EPOCHS, STEPS = 2, 3
+
+
+class Terminal(io.StringIO):
+    """Remembers what a terminal was given."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("COLUMNS", "200")
+    return Terminal()
+
+
+def train(bar: ProgressBar, *, validate: bool = False, steps: int | None = STEPS) -> None:
+    """Call the hooks as `fit` does, with values that tell where they come from."""
+    bar.set_params({"epochs": EPOCHS, "steps": steps, "verbose": 1})
+    bar.on_train_begin()
+    for epoch in range(EPOCHS):
+        bar.on_epoch_begin(epoch)
+        for batch in range(STEPS):
+            bar.on_train_batch_begin(batch)
+            bar.on_train_batch_end(batch, {"loss": epoch + batch / 10})
+        logs = {"loss": epoch + 0.71234, "accuracy": 0.25}
+        if validate:
+            evaluate(bar)
+            logs["val_loss"] = epoch + 0.9
+        bar.on_epoch_end(epoch, logs)
+    bar.on_train_end()
+
+
+def evaluate(bar: ProgressBar) -> None:
+    bar.on_test_begin()
+    for batch in range(STEPS):
+        bar.on_test_batch_end(batch, {"loss": batch / 10})
+    bar.on_test_end({"loss": 0.31256, "accuracy": 0.5})
+
+
+def predict(bar: ProgressBar) -> None:
+    bar.set_params({"steps": STEPS})
+    bar.on_predict_begin()
+    for batch in range(STEPS):
+        bar.on_predict_batch_end(batch)
+    bar.on_predict_end()
+
+
+def last_drawn(text: str) -> list[str]:
+    """Return each line as it finally stood: what follows its last carriage return."""
+    return [line.rpartition("\r")[2].strip() for line in text.split("\n") if line.strip()]
+
+
+@pytest.mark.parametrize("verbose", ["auto", 1, True])
+def test_bar_on_a_terminal(terminal: Terminal, verbose: Any) -> None:
+    with contextlib.redirect_stdout(terminal):
+        train(ProgressBar(verbose), validate=True)
+    first, second = last_drawn(terminal.getvalue())
+    assert re.fullmatch(
+        r"Epoch 1/2: 100%\|\S+\| 3/3 \[.*, loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000\]",
+        first,
+    )
+    assert second.startswith("Epoch 2/2: 100%|")
+    assert "loss: 1.7123 - accuracy: 0.2500 - val_loss: 1.9000]" in second
+
+
+def test_bar_shows_the_values_of_each_batch(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With a second between any two looks at the clock, every update is drawn.
+    ticks = itertools.count()
+    monkeypatch.setattr("tqdm.std.time", lambda: float(next(ticks)))
+    with contextlib.redirect_stdout(terminal):
+        train(ProgressBar(1))
+    for value in ("0.0000", "0.1000", "0.2000", "1.0000", "1.1000", "1.2000"):
+        assert f"loss: {value}]" in terminal.getvalue()
+    for count in range(STEPS + 1):
+        assert f"{count}/3 [" in terminal.getvalue()
+
+
+def test_bar_of_unknown_length(terminal: Terminal) -> None:
+    with contextlib.redirect_stdout(terminal):
+        train(ProgressBar(1), steps=None)
+    assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2: 3batch [")
+
+
+def test_bars_of_evaluate_and_predict(terminal: Terminal) -> None:
+    with contextlib.redirect_stdout(terminal):
+        evaluate(ProgressBar(1))
+        predict(ProgressBar(1))
+    first, second = last_drawn(terminal.getvalue())
+    assert first.startswith("Evaluate: 3batch [")
+    assert first.endswith("loss: 0.3126 - accuracy: 0.5000]")
+    assert second.startswith("Predict: 100%|")
+
+
+@pytest.mark.parametrize("verbose", ["auto", 1, 2])
+def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], verbose: Any) -> None:
+    train(ProgressBar(verbose), validate=True)
+    evaluate(ProgressBar(verbose))
+    predict(ProgressBar(verbose))
+    out, err = capsys.readouterr()
+    assert re.fullmatch(
+        r"Epoch 1/2 - \d+\.\ds - loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000\n"
+        r"Epoch 2/2 - \d+\.\ds - loss: 1\.7123 - accuracy: 0\.2500 - val_loss: 1\.9000\n"
+        r"Evaluate - \d+\.\ds - loss: 0\.3126 - accuracy: 0\.5000\n",
+        out,
+    )
+    assert err == ""
+
+
+def test_lines_on_a_terminal_where_asked(terminal: Terminal) -> None:
+    with contextlib.redirect_stdout(terminal):
+        train(ProgressBar(2))
+    assert terminal.getvalue().count("\n") == EPOCHS
+    assert "\r" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize("verbose", [0, False])
+def test_silent(terminal: Terminal, verbose: Any) -> None:
+    bar = ProgressBar(verbose)
+    with contextlib.redirect_stdout(terminal):
+        train(bar)
+        evaluate(bar)
+        predict(bar)
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("verbose", ["auto", 2])
+def test_programs_without_standard_output(monkeypatch: pytest.MonkeyPatch, verbose: Any) -> None:
+    bar = ProgressBar(verbose)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        train(bar)
+    assert bar.params["epochs"] == EPOCHS
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_closing_after_an_exception(terminal: Terminal, error: type[BaseException]) -> None:
+    bar = ProgressBar(1)
+    bar.set_params({"epochs": EPOCHS, "steps": STEPS})
+
+    def interrupted() -> None:
+        with contextlib.redirect_stdout(terminal), contextlib.closing(bar):
+            bar.on_train_begin()
+            bar.on_epoch_begin(0)
+            bar.on_train_batch_end(0, {"loss": 0.5})
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert terminal.getvalue().endswith("\n")
+    assert "Epoch 1/2:  33%|" in last_drawn(terminal.getvalue())[0]
+    seen = terminal.getvalue()
+    bar.close()
+    assert terminal.getvalue() == seen
+
+
+def test_closed_training_leaves_evaluation_working(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = ProgressBar(2)
+    bar.on_train_begin()
+    bar.on_epoch_begin(0)
+    bar.close()
+    evaluate(bar)
+    assert capsys.readouterr().out.startswith("Evaluate - ")
+
+
+def test_no_thread_is_left(terminal: Terminal) -> None:
+    before = set(threading.enumerate())
+    bar = ProgressBar(1)
+    with contextlib.redirect_stdout(terminal), contextlib.closing(bar):
+        bar.on_epoch_begin(0)
+        assert "Epoch 1/?" in terminal.getvalue()
+        assert set(threading.enumerate()) == before
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.30119, "0.3012"),
+        (12345.678, "12345.6780"),
+        (0.00099, "9.9000e-04"),
+        (-1e-7, "-1.0000e-07"),
+        (0.001, "0.0010"),
+        (0, "0.0000"),
+        (np.float32(0.5), "0.5000"),
+        (np.array(2.0), "2.0000"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        ("fast", "fast"),
+        (None, "None"),
+    ],
+)
+def test_values(value: Any, text: str) -> None:
+    assert format_logs({"a": value, "b": 1.0}) == f"a: {text} - b: 1.0000"
+
+
+@pytest.mark.parametrize("verbose", [3, -1, "foo", None, 0.5])
+def test_verbose_refused(verbose: Any) -> None:
+    with pytest.raises(ValueError, match=r'must be "auto", 0, 1 or 2\. Received: verbose='):
+        ProgressBar(verbose)
