@@ -1,4 +1,88 @@
-from mirrored import config as config, devices as devices, layers as layers, ops as ops, optim as optim
-from mirrored.ops import *
-from mirrored.variables import Variable as Variable
+"""Multi-GPU data-parallel training with TensorFlow's MirroredStrategy programming model.
+
+Import it ``as mr``. Every public name is listed here, or in a module that is.
+"""
+
+from mirrored import config as config
+from mirrored import debugging as debugging
+from mirrored import distribute as distribute
+from mirrored import errors as errors
+from mirrored import keras as keras
+from mirrored import layers as layers
+from mirrored import linalg as linalg
+from mirrored import nn as nn
+from mirrored import optim as optim
+from mirrored import random as random
+from mirrored.autodiff import GradientTape as GradientTape
+from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
+from mirrored.ops import Tensor as Tensor
+from mirrored.ops import abs as abs
+from mirrored.ops import add as add
+from mirrored.ops import add_n as add_n
+from mirrored.ops import argmax as argmax
+from mirrored.ops import as_dtype as as_dtype
+from mirrored.ops import bool_ as bool_
+from mirrored.ops import broadcast_to as broadcast_to
+from mirrored.ops import cast as cast
+from mirrored.ops import clip_by_global_norm as clip_by_global_norm
+from mirrored.ops import clip_by_norm as clip_by_norm
+from mirrored.ops import clip_by_value as clip_by_value
+from mirrored.ops import concat as concat
+from mirrored.ops import constant as constant
+from mirrored.ops import convert_to_tensor as convert_to_tensor
+from mirrored.ops import divide as divide
+from mirrored.ops import equal as equal
+from mirrored.ops import exp as exp
+from mirrored.ops import expand_dims as expand_dims
+from mirrored.ops import fill as fill
+from mirrored.ops import float32 as float32
+from mirrored.ops import float64 as float64
+from mirrored.ops import greater as greater
+from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import identity as identity
+from mirrored.ops import int32 as int32
+from mirrored.ops import int64 as int64
+from mirrored.ops import less as less
+from mirrored.ops import less_equal as less_equal
+from mirrored.ops import log as log
+from mirrored.ops import logical_and as logical_and
+from mirrored.ops import logical_not as logical_not
+from mirrored.ops import logical_or as logical_or
+from mirrored.ops import matmul as matmul
+from mirrored.ops import maximum as maximum
+from mirrored.ops import minimum as minimum
+from mirrored.ops import multiply as multiply
+from mirrored.ops import negative as negative
+from mirrored.ops import not_equal as not_equal
+from mirrored.ops import numpy_function as numpy_function
+from mirrored.ops import ones as ones
+from mirrored.ops import ones_like as ones_like
+from mirrored.ops import pow as pow
+from mirrored.ops import reduce_max as reduce_max
+from mirrored.ops import reduce_mean as reduce_mean
+from mirrored.ops import reduce_sum as reduce_sum
+from mirrored.ops import reshape as reshape
+from mirrored.ops import sigmoid as sigmoid
+from mirrored.ops import sign as sign
+from mirrored.ops import sqrt as sqrt
+from mirrored.ops import square as square
+from mirrored.ops import squeeze as squeeze
+from mirrored.ops import stop_gradient as stop_gradient
+from mirrored.ops import subtract as subtract
+from mirrored.ops import tanh as tanh
+from mirrored.ops import transpose as transpose
+from mirrored.ops import zeros as zeros
+from mirrored.ops import zeros_like as zeros_like
+from mirrored.training import Model as Model
+from mirrored.training import Sequential as Sequential
+from mirrored.training import callbacks as callbacks
+from mirrored.training import losses as losses
+from mirrored.training import metrics as metrics
+from mirrored.variables import Variable as Variable
+from mirrored.variables import VariableAggregation as VariableAggregation
+from mirrored.variables import VariableSynchronization as VariableSynchronization
+
+bool = bool_  # TensorFlow's name of the dtype.
+
+__version__ = "0.1.0.dev0"

@@ -1,7 +1,7 @@
 """Running one function on every replica, one at a time, meeting at every merge call.
 
-Each replica has a thread, so that it can stop in the middle of a function, but only one runs at
-any time: users' code has no data races, and the placement log is the same every time.
+Replicas have threads, so that each can stop in the middle of a function, but only one runs at any
+time: users' code has no data races, and the placement log is the same every time.
 """
 
 import contextvars
@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mirrored import devices
-from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaContext, enter
 from mirrored.distribute.values import regroup, select
 from mirrored.ops.random import ShardPosition, shard_position
@@ -47,42 +45,45 @@ def run_replicas(
     """
     if len(arguments) == 1:
         return [_run_alone(strategy, fn, arguments[0], positions[0])]
-    replicas = [
-        _Replica(strategy, device, fn, each, position)
-        for device, each, position in zip(strategy.devices, arguments, positions, strict=True)
-    ]
+    relay = _Relay(
+        [
+            _Replica(strategy, fn, each, position)
+            for each, position in zip(arguments, positions, strict=True)
+        ]
+    )
     try:
         while True:
-            for replica in replicas:
-                replica.proceed()
-            waiting = [replica for replica in replicas if replica.request is not None]
+            relay.run_round()
+            waiting = [replica for replica in relay.replicas if replica.request is not None]
             if not waiting:
-                return [replica.result for replica in replicas]
-            if len(waiting) < len(replicas):
+                return [replica.result for replica in relay.replicas]
+            if len(waiting) < len(relay.replicas):
                 raise RuntimeError(
                     "Some replicas made a different number of replica_context().merge_call() "
-                    f"calls. Received: replicas {[r.position.replica for r in waiting]} wait in "
-                    "one, the others have ended. Make every call in all replicas."
+                    f"calls. Received: replicas {[r.number for r in waiting]} wait in one, the "
+                    "others have ended. Make every call in all replicas."
                 )
-            _merge(strategy, replicas)
+            _merge(strategy, relay.replicas)
     finally:
-        for replica in replicas:
-            replica.stop()
+        relay.stop()
 
 
 def _run_alone(
     strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
 ) -> Any:
+    context = ReplicaContext(strategy, 0, alone_merge(strategy))
+    with enter(strategy, context), strategy.replica_device_scope(0), shard_position(position):
+        return fn(*arguments[0], **arguments[1])
+
+
+def alone_merge(strategy: "Strategy") -> Callable[..., Any]:
+    """Return what a merge call does where there is one replica: it waits for nobody."""
+
     def merge(merge_fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with enter(strategy, None):
             return select(0, merge_fn(strategy, *args, **kwargs))
 
-    with (
-        enter(strategy, ReplicaContext(strategy, 0, merge)),
-        strategy.replica_device_scope(0),
-        shard_position(position),
-    ):
-        return fn(*arguments[0], **arguments[1])
+    return merge
 
 
 def _merge(strategy: "Strategy", replicas: Sequence["_Replica"]) -> None:
@@ -97,52 +98,43 @@ def _merge(strategy: "Strategy", replicas: Sequence["_Replica"]) -> None:
 
 
 class _Replica:
-    """One replica's thread, which runs only between `proceed` and its next merge call or end."""
+    """One replica's call of the function: what it asks of the others, and what came of it."""
 
     def __init__(
-        self,
-        strategy: "Strategy",
-        device: Device,
-        fn: Function,
-        arguments: Arguments,
-        position: ShardPosition,
+        self, strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
     ) -> None:
-        self.position = position
-        self.result: Any = None
-        self.merged: Any = None
+        self.number = position.replica
+        self.resume = threading.Semaphore(0)
         self.request: MergeRequest | None = None
-        self._device = device
-        self._error: BaseException | None = None
-        self._resume = threading.Semaphore(0)
-        self._paused = threading.Semaphore(0)
-        self._stopping = False
-        context = ReplicaContext(strategy, position.replica, self._wait_for_merge)
+        self.merged: Any = None
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._strategy = strategy
+        self._function = fn
+        self._arguments = arguments
+        self._position = position
+        # What is in force here - tapes, device scopes - is in force in the replica.
+        self._context = contextvars.copy_context()
 
-        def body() -> Any:
-            with enter(strategy, context), devices.device(device), shard_position(position):
-                return fn(*arguments[0], **arguments[1])
+    def call(self, wait_for_merge: Callable[..., Any]) -> None:
+        """Run the function to its end and keep what it returns or raises."""
+        try:
+            self.result = self._context.run(self._call, wait_for_merge)
+        except _Stopped:
+            pass
+        except BaseException as error:
+            device = self._strategy.devices[self.number].full_name
+            error.add_note(f"Raised in replica {self.number} on {device}.")
+            self.error = error
 
-        self._thread: threading.Thread | None = threading.Thread(
-            target=self._run,
-            # What is in force here - tapes, device scopes - is in force in the replicas.
-            args=(contextvars.copy_context(), body),
-            name=f"mirrored-replica-{position.replica}",
-            daemon=True,
-        )
-
-    def proceed(self) -> None:
-        """Run to the next merge call or to the end; raises what the function raised."""
-        if self._thread is not None and not self._thread.ident:
-            self._thread.start()
-        else:
-            self._resume.release()
-        self._paused.acquire()
-        if self._error is not None:
-            error, self._error = self._error, None
-            try:
-                raise error
-            finally:
-                del error  # Its traceback leads here: a cycle would keep the call's tensors.
+    def _call(self, wait_for_merge: Callable[..., Any]) -> Any:
+        args, kwargs = self._arguments
+        with (
+            enter(self._strategy, ReplicaContext(self._strategy, self.number, wait_for_merge)),
+            self._strategy.replica_device_scope(self.number),
+            shard_position(self._position),
+        ):
+            return self._function(*args, **kwargs)
 
     def take_request(self) -> MergeRequest:
         """Return what the merge call was given, and forget it."""
@@ -151,35 +143,60 @@ class _Replica:
             raise RuntimeError("A replica that does not wait has nothing to merge.")
         return request
 
+
+class _Relay:
+    """Hands the turn from replica to replica, and back to the caller at the end of each round.
+
+    Switching threads is what a step of many replicas costs besides its work. So the turn goes
+    straight to the next replica, and a thread whose replica has ended goes on with that one.
+    """
+
+    def __init__(self, replicas: Sequence[_Replica]) -> None:
+        self.replicas = replicas
+        self._threads: list[threading.Thread] = []
+        self._caller = threading.Semaphore(0)
+        self._stopping = False
+
+    def run_round(self) -> None:
+        """Run each replica to its next merge call or its end; raises what one raised."""
+        if self._threads:
+            self.replicas[0].resume.release()
+        else:
+            self._start_thread(self.replicas[0])
+        self._caller.acquire()
+        for replica in self.replicas:
+            error, replica.error = replica.error, None
+            if error is not None:
+                try:
+                    raise error
+                finally:
+                    del error  # Its traceback leads here: a cycle would keep the call's tensors.
+
     def stop(self) -> None:
-        """Unwind the thread if it waits, wait for its end, and let go of everything."""
-        thread, self._thread = self._thread, None
-        if thread is not None and thread.ident:
-            self._stopping = True
-            self._resume.release()
+        """Unwind the replicas that wait, one by one, and wait for the end of all threads."""
+        self._stopping = True
+        for replica in self.replicas:
+            waiting = replica.request is not None
+            replica.resume.release()
+            if waiting:
+                self._caller.acquire()
+        for thread in self._threads:
             thread.join()
-        self._error = None  # One that was raised while unwinding has nobody to go to.
+        for replica in self.replicas:
+            replica.error = None  # One that was raised while unwinding has nobody to go to.
 
-    def _run(self, context: contextvars.Context, body: Callable[[], Any]) -> None:
-        try:
-            self.result = context.run(body)
-        except _Stopped:
-            pass
-        except BaseException as error:
-            error.add_note(
-                f"Raised in replica {self.position.replica} on {self._device.full_name}."
-            )
-            self._error = error
-        finally:
-            self._paused.release()
+    def _start_thread(self, replica: _Replica) -> None:
+        thread = threading.Thread(
+            target=self._run_from, args=(replica,), name=f"mirrored-replica-{replica.number}"
+        )
+        thread.daemon = True
+        thread.start()
+        self._threads.append(thread)
 
-    def _wait_for_merge(
-        self, merge_fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        self.request = (merge_fn, args, kwargs)
-        self._paused.release()
-        self._resume.acquire()
-        if self._stopping:
-            raise _Stopped
-        merged, self.merged = self.merged, None
-        return merged
+    def _run_from(self, replica: _Replica) -> None:
+        following: _Replica | None = replica
+        while following is not None:
+            ...
+
+    def _pass_turn(self, replica: _Replica) -> _Replica | None:
+        ...

@@ -66,7 +66,10 @@ class Strategy:
                 "Mixing different mr.distribute.Strategy objects: "
                 f"{current} is not {self}. Leave the scope of the one first."
             )
-        with enter(self, None), variable_creator_scope(self._create_variable):
+        # Entered again, it must not mirror twice.
+        entered = current is self
+        creator = variable_creator_scope(self._create_variable)
+        with enter(self, None), contextlib.nullcontext() if entered else creator:
             yield self
 
     def owns(self, variable: Variable) -> bool:

@@ -210,7 +210,7 @@ def sigmoid(x: Any) -> Tensor:
         0.5
     """
     x = adopt(x, None)
-    return _remember(SIGMOID(x), x)
+    return _remember(SIGMOID(x), "sigmoid", x)
 
 
 def tanh(x: Any) -> Tensor:
@@ -277,18 +277,25 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
     x = adopt(x, None)
     axis = normalize_axis("Softmax", axis, x.ndim)
     probabilities = SOFTMAX(x, axis=axis)
-    return _remember(probabilities, x) if axis == x.ndim - 1 else probabilities
+    return _remember(probabilities, "softmax", x) if axis == x.ndim - 1 else probabilities
 
 
-def _remember(probabilities: Tensor, logits: Tensor) -> Tensor:
-    probabilities._logits = logits
+def _remember(probabilities: Tensor, activation: str, logits: Tensor) -> Tensor:
+    probabilities._logits = (activation, logits)
     return probabilities
 
 
-def logits_of(probabilities: Tensor) -> Tensor | None:
-    """Return the logits that softmax (over the last axis) or sigmoid made this tensor from.
+def logits_of(probabilities: Tensor, activation: str) -> Tensor | None:
+    """Return the logits that an activation made this tensor from.
 
-    A loss that is given probabilities computes from these, which is exact and stable; None where
-    the tensor was made in another way.
+    A loss that is given probabilities computes from these, which is exact and stable.
+
+    Args:
+        probabilities: the tensor.
+        activation: "softmax", over the last axis, or "sigmoid".
+
+    Returns:
+        The logits; None where the tensor was made in another way.
     """
-    return probabilities._logits
+    made_by, logits = probabilities._logits or ("", None)
+    return logits if made_by == activation else None

@@ -15,7 +15,6 @@ from mirrored.ops.registry import Op, set_executor
 from mirrored.ops.spec import (
     ALL_DTYPES,
     FLOATS,
-    INTEGERS,
     DType,
     as_dtype,
     as_shape,

@@ -225,7 +225,8 @@ class Tensor(Operators):
         self._storage = storage
         self._device = device
         self._id = new_id()
-        self._logits: Tensor | None = None
+        # Which activation made this tensor from which logits, where one did.
+        self._logits: tuple[str, Tensor] | None = None
 
     @property
     def device(self) -> str:

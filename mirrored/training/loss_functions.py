@@ -114,7 +114,7 @@ def binary_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tenso
         ValueError: The shapes differ.
     """
     check_same_shape(y_true, y_pred)
-    logits = y_pred if from_logits else ops.logits_of(y_pred)
+    logits = y_pred if from_logits else ops.logits_of(y_pred, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(y_true, logits)
     p = ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON)
@@ -133,7 +133,7 @@ def categorical_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> 
         ValueError: The shapes differ.
     """
     check_same_shape(y_true, y_pred)
-    logits = y_pred if from_logits else ops.logits_of(y_pred)
+    logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
     if logits is not None:
         values = ops.softmax_cross_entropy_with_logits(_rows(y_true), _rows(logits))
         return _shaped(values, y_pred.shape[:-1])
@@ -154,7 +154,7 @@ def sparse_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tenso
         ValueError: The shapes do not fit, or a label is out of range.
     """
     labels = class_indices(y_true, y_pred)
-    logits = y_pred if from_logits else ops.logits_of(y_pred)
+    logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
     if logits is None:  # The logarithms of probabilities are logits of their softmax.
         logits = ops.log(ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON))
     flat = _shaped(labels, (labels.size,))

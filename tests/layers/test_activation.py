@@ -23,6 +23,6 @@ def test_it_keeps_the_shape_and_has_no_weights() -> None:
 
 def test_softmax_keeps_its_logits() -> None:
     outputs = Activation("softmax")(np.ones((2, 3)))
-    logits = ops.logits_of(outputs)
+    logits = ops.logits_of(outputs, "softmax")
     assert logits is not None
     np.testing.assert_array_equal(logits.numpy(), np.ones((2, 3)))

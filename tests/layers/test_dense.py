@@ -61,7 +61,7 @@ def test_activation_may_be_positional_or_a_function() -> None:
 
 def test_softmax_outputs_remember_their_logits() -> None:
     outputs = Dense(3, activation="softmax")(np.ones((2, 2)))
-    logits = ops.logits_of(outputs)
+    logits = ops.logits_of(outputs, "softmax")
     assert logits is not None
     assert logits.shape == (2, 3)
 

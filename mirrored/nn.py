@@ -1,0 +1,15 @@
+"""The public names of neural-network ops, as ``mr.nn``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored.ops import bias_add as bias_add
+from mirrored.ops import relu as relu
+from mirrored.ops import sigmoid as sigmoid
+from mirrored.ops import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
+from mirrored.ops import softmax as softmax
+from mirrored.ops import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
+from mirrored.ops import (
+    sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
+)
+from mirrored.ops import tanh as tanh

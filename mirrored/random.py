@@ -1,0 +1,10 @@
+"""The public names of random numbers, as ``mr.random``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored.ops import random_normal as normal
+from mirrored.ops import random_uniform as uniform
+from mirrored.ops import set_seed as set_seed
+
+__all__ = ["normal", "set_seed", "uniform"]

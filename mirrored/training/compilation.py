@@ -1,0 +1,159 @@
+"""What `compile` makes of an optimizer, a loss and metrics, and whether they fit together.
+
+Everything that has a name is looked up here, so that a typing error shows before training.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mirrored import optim
+from mirrored.distribute import Strategy, get_strategy, has_strategy
+from mirrored.training import losses
+from mirrored.training import metrics as metrics_module
+from mirrored.training.losses import Loss
+from mirrored.training.metrics import Metric
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+
+@dataclass
+class Compilation:
+    """How a model is trained.
+
+    Attributes:
+        optimizer: the optimizer.
+        given_loss: the loss as it was given.
+        loss: the loss; None where the model is only to predict.
+        identifiers: the metrics as they were given, each with whether weights count for it.
+        metrics: the metrics with whether weights count, once the output's shape is known.
+    """
+
+    optimizer: optim.Optimizer
+    given_loss: Any
+    loss: Loss | None
+    identifiers: list[tuple[Any, bool]]
+    metrics: list[tuple[Metric, bool]] = field(default_factory=list)
+
+    @property
+    def all_metrics(self) -> list[Metric]:
+        """The metrics in the order in which they were given."""
+        return [metric for metric, _ in self.metrics]
+
+    def resolve_metrics(self, output_shape: tuple[int | None, ...]) -> None:
+        """Make the metrics that were given by name, now that the output's shape is known."""
+        if self.metrics or not self.identifiers:
+            return
+        found = [
+            (_resolved(each, self.loss, output_shape), weighted)
+            for each, weighted in self.identifiers
+        ]
+        _make_names_differ([metric for metric, _ in found])
+        self.metrics = found
+
+    def required_loss(self) -> Loss:
+        """Return the loss.
+
+        Raises:
+            ValueError: none was given.
+        """
+        if self.loss is None:
+            raise ValueError(
+                "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
+            )
+        return self.loss
+
+
+def compile_model(
+    model: "Model", optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any
+) -> Compilation:
+    """Return what `Model.compile` keeps; its arguments are those of that method.
+
+    Raises:
+        ValueError: a name is unknown, or the parts were made in different strategies' scopes.
+    """
+    strategy = get_strategy() if has_strategy() else model.distribute_strategy
+    _check_variables(model, strategy)
+    given = [(each, False) for each in _listed("metrics", metrics)]
+    given += [(each, True) for each in _listed("weighted_metrics", weighted_metrics)]
+    _check_scopes(strategy, optimizer, [each for each, _ in given])
+    with strategy.scope():
+        compilation = Compilation(
+            optim.get(optimizer), loss, None if loss is None else losses.get(loss), given
+        )
+        if model.built:
+            compilation.resolve_metrics(model.output_shape)
+        else:  # Names are checked now, whatever the shape will be.
+            for identifier, _ in given:
+                _resolved(identifier, compilation.loss, (None, 2))
+    return compilation
+
+
+def _listed(argument: str, value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, dict) or (isinstance(value, list | tuple) and _is_nested(value)):
+        raise ValueError(
+            f"`{argument}` is a list of metrics; models have one output for now. "
+            f"Received: {value!r}"
+        )
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _is_nested(value: Any) -> bool:
+    return any(isinstance(each, list | tuple | dict) for each in value)
+
+
+def _resolved(identifier: Any, loss: Loss | None, output_shape: tuple[int | None, ...]) -> Metric:
+    if loss is None:
+        return metrics_module.get(identifier)
+    return metrics_module.resolve(identifier, loss, output_shape)
+
+
+def _make_names_differ(metrics: list[Metric]) -> None:
+    """Number names that are there twice, as in accuracy, accuracy_1: logs go by name."""
+    taken = {"loss"}
+    for metric in metrics:
+        name, number = metric.name, 0
+        while metric.name in taken:
+            number += 1
+            metric.name = f"{name}_{number}"
+        taken.add(metric.name)
+
+
+def _check_variables(model: "Model", strategy: Strategy) -> None:
+    for variable in model.variables:
+        if not strategy.owns(variable):
+            raise ValueError(
+                f"Variable ({variable.name}) was not created in the distribution strategy scope "
+                f"of ({strategy}). It is most likely because some layers, model, or optimizer was "
+                "being created outside the distribution strategy scope. Try to make sure your "
+                "code looks similar to the following.\nwith strategy.scope():\n"
+                "  model=_create_model()\n  model.compile(...)"
+            )
+    if model.distribute_strategy is not strategy:
+        raise ValueError(
+            f"Model ({model.name}) was not created in the distribution strategy scope of "
+            f"({strategy}), in which `compile` was called, but in that of "
+            f"({model.distribute_strategy}). Create and compile the model in the same scope."
+        )
+
+
+def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> None:
+    parts: list[tuple[str, Any, type[Any]]] = [("Optimizer", optimizer, optim.Optimizer)]
+    parts += [("Metric", metric, Metric) for metric in metrics]
+    for kind, part, base in parts:
+        if isinstance(part, base) and part._strategy is not strategy:
+            lower = kind.lower()
+            raise ValueError(
+                f"{kind} ({part}) passed to `model.compile` was created inside a different "
+                f"distribution strategy scope than the model. All {lower}s must be created in "
+                "the same distribution strategy scope as the model (in this case "
+                f"{strategy}). If you pass in a string identifier for {_article(lower)} to "
+                f"compile, the {lower} will automatically be created in the correct distribution "
+                "strategy scope."
+            )
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

@@ -1,0 +1,65 @@
+"""Ctrl-C during training: it waits for the end of the step that is running.
+
+A step changes all weights on all replicas, so it must happen wholly or not at all.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+
+class InterruptGuard:
+    """Holds interrupts back while a step runs; between steps they act at once.
+
+    It takes effect in the main thread, the only one that Python gives signals to, and leaves
+    signals alone that the application ignores.
+    """
+
+    def __init__(self) -> None:
+        """Make a guard that guards nothing until it is entered."""
+        self._in_step = False
+        self._pending: tuple[int, FrameType | None] | None = None
+        self._previous: Any = None
+        self._installed = False
+
+    def __enter__(self) -> Self:
+        """Begin to receive interrupts."""
+        if threading.current_thread() is threading.main_thread():
+            previous = signal.getsignal(signal.SIGINT)
+            if callable(previous):
+                self._previous = previous
+                signal.signal(signal.SIGINT, self._receive)
+                self._installed = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give interrupts back to whoever had them before."""
+        if self._installed:
+            signal.signal(signal.SIGINT, self._previous)
+            self._installed = False
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Hold interrupts back until the end of this block."""
+        self._in_step = True
+        try:
+            yield
+        finally:
+            self._in_step = False
+            pending, self._pending = self._pending, None
+            if pending is not None:
+                self._previous(*pending)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self._in_step:
+            self._pending = (number, frame)
+        else:
+            self._previous(number, frame)

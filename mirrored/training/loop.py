@@ -1,0 +1,324 @@
+"""The loops over epochs and batches behind `fit`, `evaluate` and `predict`.
+
+All arguments and all data are checked before the first step, so bad input changes nothing.
+"""
+
+import contextlib
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mirrored.data import Arrays, Batch, Batches, adapt, check_batch_size, split_validation
+from mirrored.layers.shapes import without_batch
+from mirrored.ops import SeedGenerator
+from mirrored.training.callbacks import Callback, CallbackList, History
+from mirrored.training.interrupt import InterruptGuard
+from mirrored.training.metrics import Metric
+from mirrored.training.progress import ProgressBar
+from mirrored.training.step import Stepper, StepResult
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+_BATCH_SIZE = 32  # Keras' default.
+Callbacks = Sequence[Callback] | Callback | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """The arguments of `Model.fit` beside the data; that method says what they mean."""
+
+    batch_size: int | None
+    epochs: int
+    verbose: int | str
+    callbacks: Callbacks
+    validation_split: float
+    validation_data: Any
+    shuffle: bool
+    class_weight: dict[int, float] | None
+    sample_weight: Any
+    initial_epoch: int
+    steps_per_epoch: int | None
+    validation_steps: int | None
+    validation_batch_size: int | None
+    validation_freq: int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The arguments of `Model.evaluate` and `Model.predict` beside the data."""
+
+    batch_size: int | None
+    verbose: int | str
+    steps: int | None
+    callbacks: Callbacks
+
+
+# ---------------------------------------------------------------------------- fit
+
+
+def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
+    """Train a model; `Model.fit` says what the arguments mean and what is raised."""
+    model.compiled().required_loss()
+    plan = _Plan(model, x, y, options)
+    history = History()
+    with (
+        model.distribute_strategy.scope(),
+        InterruptGuard() as guard,
+        contextlib.closing(ProgressBar(options.verbose)) as progress,
+    ):
+        callbacks = CallbackList(
+            [progress, *CallbackList(options.callbacks).callbacks, history],
+            model=model,
+            params={
+                "verbose": options.verbose,
+                "epochs": options.epochs,
+                "steps": plan.steps,
+            },
+        )
+        model.stop_training = False
+        logs: dict[str, float] = {}
+        callbacks.on_train_begin()
+        for epoch in range(options.initial_epoch, options.epochs):
+            logs = _run_epoch(model, plan, epoch, callbacks, guard)
+            if model.stop_training:
+                break
+        callbacks.on_train_end(logs)
+    return history
+
+
+class _Plan:
+    """The checked arguments and data of one call of `fit`."""
+
+    def __init__(self, model: "Model", x: Any, y: Any, options: FitOptions) -> None:
+        _check_count("epochs", options.epochs, least=1)
+        _check_count("initial_epoch", options.initial_epoch, least=0)
+        for name in ("steps_per_epoch", "validation_steps"):
+            if getattr(options, name) is not None:
+                _check_count(name, getattr(options, name), least=1)
+        self.options = options
+        self.batch_size = _batch_size(options.batch_size)
+        self.validation_batch_size = (
+            self.batch_size
+            if options.validation_batch_size is None
+            else check_batch_size(options.validation_batch_size)
+        )
+        self.epochs_to_validate = _epochs_to_validate(options)
+        arrays = adapt(x, y, options.sample_weight, class_weight=options.class_weight)
+        validation: Arrays | None = None
+        if options.validation_data is not None:
+            validation = _validation_arrays(options.validation_data)
+        elif options.validation_split:
+            arrays, validation = split_validation(arrays, options.validation_split)
+        prepare(model, arrays)
+        self.arrays = _checked(model, arrays)
+        self.validation = None if validation is None else _checked(model, validation)
+        self.steps = _steps(
+            "steps_per_epoch", options.steps_per_epoch, self.arrays.size, self.batch_size
+        )
+        if self.validation is not None:
+            self.validation_steps = _steps(
+                "validation_steps",
+                options.validation_steps,
+                self.validation.size,
+                self.validation_batch_size,
+            )
+        # The order of the examples comes from the global seed, on any number of replicas.
+        self._seeds = SeedGenerator() if options.shuffle else None
+        self.stepper = Stepper(model)
+
+    def batches(self) -> Iterator[Batch]:
+        """Return the batches of the next epoch."""
+        order = None if self._seeds is None else self._seeds.permutation(self.arrays.size)
+        return itertools.islice(Batches(self.arrays, self.batch_size, order), self.steps)
+
+
+def _run_epoch(
+    model: "Model", plan: _Plan, epoch: int, callbacks: CallbackList, guard: InterruptGuard
+) -> dict[str, float]:
+    tracker = _Tracker(model)
+    callbacks.on_epoch_begin(epoch)
+    for index, batch in enumerate(plan.batches()):
+        callbacks.on_train_batch_begin(index)
+        where = f"step {index + 1} of epoch {epoch + 1}"
+        with guard.step():
+            tracker.add(plan.stepper.train(batch, where), batch.size)
+        callbacks.on_train_batch_end(index, tracker.logs())
+    logs = tracker.logs()
+    if plan.validation is not None and epoch + 1 in plan.epochs_to_validate:
+        batches = Batches(plan.validation, plan.validation_batch_size)
+        steps = itertools.islice(batches, plan.validation_steps)
+        validated = _evaluate_batches(model, plan.stepper, steps, callbacks)
+        logs |= {f"val_{name}": value for name, value in validated.items()}
+    callbacks.on_epoch_end(epoch, logs)
+    return logs
+
+
+def _epochs_to_validate(options: FitOptions) -> Sequence[int]:
+    """Return the epochs, counted from 1, after which to validate."""
+    frequency = options.validation_freq
+    if isinstance(frequency, list | tuple | set):
+        return [_check_count("validation_freq", each, least=1) for each in frequency]
+    every = _check_count("validation_freq", frequency, least=1)
+    return range(every, options.epochs + 1, every)
+
+
+def _validation_arrays(data: Any) -> Arrays:
+    if not isinstance(data, list | tuple) or len(data) not in (2, 3):
+        raise ValueError(
+            "`validation_data` is a tuple (x, y) or (x, y, sample_weight). Received: "
+            f"a {type(data).__name__}"
+            f"{f' of {len(data)}' if isinstance(data, list | tuple) else ''}."
+        )
+    return adapt(*data, for_what="validation")
+
+
+# ---------------------------------------------------------------------------- evaluate, predict
+
+
+def evaluate(
+    model: "Model", x: Any, y: Any, sample_weight: Any, options: RunOptions
+) -> dict[str, float]:
+    """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
+    model.compiled().required_loss()
+    arrays = adapt(x, y, sample_weight, for_what="evaluate")
+    batches, steps = _run_batches(model, arrays, options)
+    with (
+        model.distribute_strategy.scope(),
+        contextlib.closing(ProgressBar(options.verbose)) as progress,
+    ):
+        callbacks = _run_callbacks(model, progress, options, steps)
+        return _evaluate_batches(model, Stepper(model), batches, callbacks)
+
+
+def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
+    """Return the outputs; `Model.predict` says what the arguments mean."""
+    arrays = adapt(x, for_what="predict")
+    batches, steps = _run_batches(model, arrays, options)
+    with (
+        model.distribute_strategy.scope(),
+        contextlib.closing(ProgressBar(options.verbose)) as progress,
+    ):
+        callbacks = _run_callbacks(model, progress, options, steps)
+        stepper, outputs = Stepper(model), []
+        callbacks.on_predict_begin()
+        for index, batch in enumerate(batches):
+            callbacks.on_predict_batch_begin(index)
+            outputs.append(stepper.predict(batch))
+            callbacks.on_predict_batch_end(index, {"outputs": outputs[-1]})
+        callbacks.on_predict_end()
+    return np.concatenate(outputs)
+
+
+def _run_batches(
+    model: "Model", arrays: Arrays, options: RunOptions
+) -> tuple[Iterator[Batch], int]:
+    """Return the checked batches of an evaluation or prediction, and how many they are."""
+    batch_size = _batch_size(options.batch_size)
+    if options.steps is not None:
+        _check_count("steps", options.steps, least=1)
+    prepare(model, arrays)
+    arrays = _checked(model, arrays)
+    steps = _steps("steps", options.steps, arrays.size, batch_size)
+    return itertools.islice(Batches(arrays, batch_size), steps), steps
+
+
+def _run_callbacks(
+    model: "Model", progress: ProgressBar, options: RunOptions, steps: int
+) -> CallbackList:
+    return CallbackList(
+        [progress, *CallbackList(options.callbacks).callbacks],
+        model=model,
+        params={"verbose": options.verbose, "epochs": 1, "steps": steps},
+    )
+
+
+def _evaluate_batches(
+    model: "Model", stepper: Stepper, batches: Iterator[Batch], callbacks: CallbackList
+) -> dict[str, float]:
+    tracker = _Tracker(model)
+    callbacks.on_test_begin()
+    for index, batch in enumerate(batches):
+        callbacks.on_test_batch_begin(index)
+        tracker.add(stepper.test(batch), batch.size)
+        callbacks.on_test_batch_end(index, tracker.logs())
+    logs = tracker.logs()
+    callbacks.on_test_end(logs)
+    return logs
+
+
+class _Tracker:
+    """The means over an epoch so far: of the loss by example, of the metrics by their counts."""
+
+    def __init__(self, model: "Model") -> None:
+        self._metrics: list[Metric] = model.metrics
+        self._loss = 0.0
+        self._examples = 0
+        for metric in self._metrics:
+            metric.reset_state()
+
+    def add(self, result: StepResult, examples: int) -> None:
+        """Add a global batch."""
+        self._loss += result.loss * examples
+        self._examples += examples
+        for metric, (total, count) in zip(self._metrics, result.statistics, strict=True):
+            metric.accumulate(total, count)
+
+    def logs(self) -> dict[str, float]:
+        """Return the means by name."""
+        logs = {"loss": self._loss / self._examples if self._examples else 0.0}
+        return logs | {metric.name: metric.result() for metric in self._metrics}
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def prepare(model: "Model", arrays: Arrays) -> None:
+    """Build the model for these inputs where it is not built, and make its metrics.
+
+    Raises:
+        ValueError: the inputs do not fit the model.
+    """
+    model.check_input_shape(without_batch(arrays.x.shape))
+    with model.distribute_strategy.scope():
+        model.build_for(arrays.x.shape)
+        if model._compilation is not None:
+            model._compilation.resolve_metrics(model.output_shape)
+
+
+def _checked(model: "Model", arrays: Arrays) -> Arrays:
+    """Return the arrays with targets in the shape that the loss wants, all checked."""
+    model.check_input_shape(without_batch(arrays.x.shape))
+    if arrays.y is None:
+        return arrays
+    loss = model.compiled().required_loss()
+    targets = loss.check_targets(arrays.y, model.output_shape)
+    return Arrays(arrays.x, targets, arrays.sample_weight, arrays.size)
+
+
+def _batch_size(value: int | None) -> int:
+    return _BATCH_SIZE if value is None else check_batch_size(value)
+
+
+def _check_count(name: str, value: Any, *, least: int) -> int:
+    try:
+        count = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = None
+    if count is None or count < least:
+        raise ValueError(f"`{name}` is an integer of {least} or more. Received: {name}={value!r}")
+    return count
+
+
+def _steps(name: str, wanted: int | None, size: int, batch_size: int) -> int:
+    available = -(-size // batch_size)
+    if wanted is not None and wanted > available:
+        raise ValueError(
+            f"`{name}` is more than the data has: {size} examples in batches of {batch_size} make "
+            f"{available}. Received: {name}={wanted}"
+        )
+    return available if wanted is None else wanted

@@ -1,0 +1,248 @@
+"""One step of training, evaluation or prediction on one global batch, over all replicas.
+
+The gradient is that of the global batch: each replica divides by the number of all examples, in
+one place, and the replicas' gradients are summed.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._logging import logger
+from mirrored.autodiff import GradientTape
+from mirrored.data import Batch
+from mirrored.distribute import PerReplica, Strategy, get_replica_context, shard_bounds
+from mirrored.errors import NonFiniteLossError
+from mirrored.ops import Tensor
+from mirrored.variables import Variable
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+
+class StepResult(NamedTuple):
+    """What a step says of the global batch.
+
+    Attributes:
+        loss: the mean over its examples, penalties of regularizers included.
+        statistics: a total and a count for each metric.
+    """
+
+    loss: float
+    statistics: list[tuple[float, float]]
+
+
+class _Shards(NamedTuple):
+    """A global batch, cut into a part a replica and brought to the replicas' devices."""
+
+    x: PerReplica
+    y: PerReplica | None
+    sample_weight: PerReplica | None
+
+
+class Stepper:
+    """Runs steps of one model: what does not change between them is looked up once.
+
+    Args:
+        model: a model that is built and, but for prediction, compiled with a loss.
+    """
+
+    def __init__(self, model: "Model") -> None:
+        """Look up the strategy, the variables and the penalties."""
+        self._model = model
+        self._strategy: Strategy = model.distribute_strategy
+        self._variables: list[Variable] = model.trainable_variables
+        self._regularized = model.regularized_weights
+        self._warned = False
+
+    # ------------------------------------------------------------------ the three kinds of step
+
+    def train(self, batch: Batch, where: str) -> StepResult:
+        """Take one step of training.
+
+        All new values are computed, on every replica, before the first one is written.
+
+        Args:
+            batch: the global batch.
+            where: what errors call the step.
+
+        Raises:
+            NonFiniteLossError: the loss is NaN or infinite; nothing was changed.
+        """
+        shards = self._distribute(batch)
+        outcome = self._strategy.run(self._train_replica, (*shards, batch.size))
+        statistics = _first(outcome["statistics"]).numpy()
+        penalty = _first(outcome["penalty"])
+        loss = float(statistics[0]) + (0.0 if penalty is None else float(penalty))
+        self._check_finite(loss, outcome["local_loss"], where)
+        kept = [i for i, g in enumerate(outcome["gradients"]) if _first(g) is not None]
+        self._warn_of_unused(kept)
+        self._model.compiled().optimizer.prepare(
+            self._strategy,
+            [self._variables[i] for i in kept],
+            [outcome["gradients"][i] for i in kept],
+        ).commit()
+        return StepResult(loss, _pairs(statistics))
+
+    def test(self, batch: Batch) -> StepResult:
+        """Evaluate one global batch."""
+        shards = self._distribute(batch)
+        outcome = self._strategy.run(self._test_replica, (*shards, batch.size))
+        statistics = self._strategy.reduce("sum", outcome["statistics"]).numpy()
+        penalty = _first(outcome["penalty"])
+        loss = float(statistics[0]) + (0.0 if penalty is None else float(penalty))
+        return StepResult(loss, _pairs(statistics))
+
+    def predict(self, batch: Batch) -> np.ndarray[Any, Any]:
+        """Return the outputs for one global batch, in its order."""
+        shards = self._distribute(batch)
+        outputs = self._strategy.run(self._model, (shards.x,), {"training": False})
+        parts = [part.numpy() for part in self._strategy.experimental_local_results(outputs)]
+        # A replica without examples has nothing to add.
+        return np.concatenate([part for part in parts if len(part)])
+
+    # ------------------------------------------------------------------ on one replica
+
+    def _train_replica(
+        self, x: Tensor, y: Tensor, sample_weight: Tensor | None, examples: int
+    ) -> dict[str, Any]:
+        with GradientTape() as tape:
+            loss, outputs = self._forward(x, y, sample_weight, examples, training=True)
+        gradients = tape.gradient(loss, self._variables)
+        statistics = self._statistics(loss, y, outputs, sample_weight)
+        context = get_replica_context()
+        if context is None:
+            raise RuntimeError("A replica's part of a step runs in a replica's context.")
+        # The loss joins the gradients' all-reduce, so every replica knows whether it is finite.
+        used = [g for g in gradients if g is not None]
+        *reduced, statistics = context.all_reduce("sum", [*used, statistics])
+        remaining = iter(reduced)
+        summed = [None if g is None else next(remaining) for g in gradients]
+        summed, penalty = self._add_penalties(summed)
+        return {
+            "gradients": summed,
+            "statistics": statistics,
+            "penalty": penalty,
+            "local_loss": loss,
+        }
+
+    def _test_replica(
+        self, x: Tensor, y: Tensor, sample_weight: Tensor | None, examples: int
+    ) -> dict[str, Any]:
+        loss, outputs = self._forward(x, y, sample_weight, examples, training=False)
+        return {
+            "statistics": self._statistics(loss, y, outputs, sample_weight),
+            "penalty": self._penalty(),
+        }
+
+    def _forward(
+        self,
+        x: Tensor,
+        y: Tensor,
+        sample_weight: Tensor | None,
+        examples: int,
+        *,
+        training: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Return this replica's part of the global batch's mean loss, and its outputs."""
+        outputs = self._model(x, training=training)
+        losses = self._model.compiled().required_loss().per_example(y, outputs)
+        if sample_weight is not None:
+            losses = losses * ops.cast(sample_weight, losses.dtype)
+        return ops.reduce_sum(losses) * (1.0 / examples), outputs
+
+    def _statistics(
+        self, loss: Tensor, y: Tensor, outputs: Tensor, sample_weight: Tensor | None
+    ) -> Tensor:
+        """Return the loss and every metric's total and count as one vector."""
+        scalars = [loss]
+        for metric, weighted in self._model.compiled().metrics:
+            scalars += metric.statistics(y, outputs, sample_weight if weighted else None)
+        return ops.concat([ops.reshape(each, (1,)) for each in scalars], axis=0)
+
+    def _penalty(self) -> Tensor | None:
+        penalties = [penalty(weight) for weight, penalty in self._regularized]
+        return ops.add_n(penalties) if penalties else None
+
+    def _add_penalties(
+        self, gradients: list[Tensor | None]
+    ) -> tuple[list[Tensor | None], Tensor | None]:
+        """Add the penalties' gradients to those of the global batch, once and not a replica."""
+        if not self._regularized:
+            return gradients, None
+        with GradientTape() as tape:
+            penalty = self._penalty()
+        added = tape.gradient(penalty, self._variables)
+        return [_sum(g, h) for g, h in zip(gradients, added, strict=True)], penalty
+
+    # ------------------------------------------------------------------ around the replicas
+
+    def _distribute(self, batch: Batch) -> _Shards:
+        bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
+        model = self._model
+        y, dtype = batch.y, model.output_dtype
+        loss = None if y is None else model.compiled().loss
+        if y is not None and not (loss is not None and loss.targets_are_labels):
+            y = y.astype(dtype, copy=False)
+        weights = batch.sample_weight
+        return _Shards(
+            self._cut(batch.x.astype(model.dtype, copy=False), bounds),
+            None if y is None else self._cut(y, bounds),
+            None if weights is None else self._cut(weights.astype(dtype, copy=False), bounds),
+        )
+
+    def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
+        parts = []
+        for replica, (device, (start, stop)) in enumerate(
+            zip(self._strategy.devices, bounds, strict=True)
+        ):
+            try:
+                parts.append(ops.transfer(array[start:stop], device))
+            except MemoryError as error:
+                error.add_note(f"Raised in replica {replica} on {device.full_name}.")
+                raise
+        return PerReplica(parts, [start for start, _ in bounds])
+
+    def _check_finite(self, loss: float, local_losses: Any, where: str) -> None:
+        local = [float(each) for each in self._strategy.experimental_local_results(local_losses)]
+        if math.isfinite(loss) and all(math.isfinite(each) for each in local):
+            return
+        bad = [i for i, each in enumerate(local) if not math.isfinite(each)]
+        devices = self._strategy.devices
+        place = " and ".join(f"replica {i} ({devices[i].full_name})" for i in bad)
+        raise NonFiniteLossError(
+            f"The loss is not finite in {where}: {loss} over the batch"
+            f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
+            "are those of the step before. Look for NaN and infinite values in the data, or "
+            "lower the learning rate."
+        )
+
+    def _warn_of_unused(self, kept: list[int]) -> None:
+        if len(kept) < len(self._variables) and not self._warned:
+            self._warned = True
+            used = set(kept)
+            unused = [v.name for i, v in enumerate(self._variables) if i not in used]
+            logger.warning(
+                "Gradients do not exist for variables %s when minimizing the loss; they stay as "
+                "they are. Use them in the model's `call`, or set trainable=False on their layer.",
+                unused,
+            )
+
+
+def _first(value: Any) -> Any:
+    """Return replica 0's part of what is equal on all of them."""
+    return value.values[0] if isinstance(value, PerReplica) else value
+
+
+def _pairs(statistics: np.ndarray[Any, Any]) -> list[tuple[float, float]]:
+    numbers = [float(each) for each in statistics[1:]]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _sum(x: Tensor | None, y: Tensor | None) -> Tensor | None:
+    if x is None or y is None:
+        return y if x is None else x
+    return x + y

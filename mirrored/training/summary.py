@@ -1,0 +1,65 @@
+"""The table of a model's layers that `summary` prints.
+
+Names, output shapes and numbers of parameters: what one checks before training.
+"""
+
+from typing import TYPE_CHECKING
+
+from mirrored.layers import Layer
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+
+def summary_lines(model: "Model") -> list[str]:
+    """Return the lines of the table.
+
+    Args:
+        model: a model that is built.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.layers.Input(shape=(2,))
+        >>> model = mr.Model(x, mr.layers.Dense(1)(x), name="line")
+        >>> for line in summary_lines(model)[-3:]:
+        ...     print(line)
+        Total params: 3
+        Trainable params: 3
+        Non-trainable params: 0
+    """
+    head = ("Layer (type)", "Output Shape", "Param #")
+    rows = [
+        (f"{layer.name} ({type(layer).__name__})", _shape_of(layer), f"{_size_of(layer):,}")
+        for layer in model.layers
+    ]
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(3)]
+    lines = [_line(row, widths) for row in [head, *rows]]
+    rule = "-" * len(lines[0])
+    total = sum(weight.size for weight in model.weights)
+    trained = sum(weight.size for weight in model.trainable_weights)
+    return [
+        f'Model: "{model.name}"',
+        rule,
+        lines[0],
+        rule,
+        *lines[1:],
+        rule,
+        f"Total params: {total:,}",
+        f"Trainable params: {trained:,}",
+        f"Non-trainable params: {total - trained:,}",
+    ]
+
+
+def _line(row: tuple[str, str, str], widths: list[int]) -> str:
+    return f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}"
+
+
+def _shape_of(layer: Layer) -> str:
+    try:
+        return str(layer.output_shape)
+    except AttributeError:  # A layer that was built but never called.
+        return "?"
+
+
+def _size_of(layer: Layer) -> int:
+    return sum(weight.size for weight in layer.weights)
