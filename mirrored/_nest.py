@@ -30,52 +30,64 @@ def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
         return list(mapping)  # Keys of several types have no order but that of insertion.
 
 
-def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+def map_structure(function: Callable[..., Any], *structures: Any, each: str = "number") -> Any:
     """Apply `function` to corresponding leaves and return a structure of the first one's form.
+
+    Args:
+        function: from one leaf of each structure to that of the result.
+        structures: structures of one form.
+        each: what messages call a structure, before its number.
 
     Raises:
         ValueError: the structures differ; the message names the path where.
     """
-    return _map(function, structures, "")
+    return _map(function, structures, "", each)
 
 
-def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str) -> Any:
+def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, each: str) -> Any:
     first = structures[0]
     if isinstance(first, dict):
-        _check_alike(structures, path, lambda item: set(item) if isinstance(item, dict) else None)
+        _check_alike(
+            structures, path, each, lambda item: set(item) if isinstance(item, dict) else None
+        )
         # In sorted order, so that `flatten` of the result meets the leaves in the same order.
         mapped = {
-            key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]")
+            key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]", each)
             for key in _sorted_keys(first)
         }
         return {key: mapped[key] for key in first}
     if isinstance(first, list | tuple):
         _check_alike(
-            structures, path, lambda item: (type(item), len(item)) if _is_sequence(item) else None
+            structures,
+            path,
+            each,
+            lambda item: (type(item), len(item)) if _is_sequence(item) else None,
         )
         items = [
-            _map(function, tuple(item[i] for item in structures), f"{path}[{i}]")
+            _map(function, tuple(item[i] for item in structures), f"{path}[{i}]", each)
             for i in range(len(first))
         ]
         return _rebuild(first, items)
     for i, item in enumerate(structures):
         if _is_sequence(item) or isinstance(item, dict):
-            raise ValueError(_difference(structures, i, path))
+            raise ValueError(_difference(structures, i, path, each))
     return function(*structures)
 
 
-def _check_alike(structures: tuple[Any, ...], path: str, kind: Callable[[Any], Any]) -> None:
+def _check_alike(
+    structures: tuple[Any, ...], path: str, each: str, kind: Callable[[Any], Any]
+) -> None:
     expected = kind(structures[0])
     for i, item in enumerate(structures):
         if kind(item) != expected:
-            raise ValueError(_difference(structures, i, path))
+            raise ValueError(_difference(structures, i, path, each))
 
 
-def _difference(structures: tuple[Any, ...], index: int, path: str) -> str:
+def _difference(structures: tuple[Any, ...], index: int, path: str, each: str) -> str:
     where = f"at {path}" if path else "at the top"
     return (
-        f"The structures differ {where}: number 0 has {_describe(structures[0])}, "
-        f"number {index} has {_describe(structures[index])}. Return or pass the same "
+        f"The structures differ {where}: {each} 0 has {_describe(structures[0])}, "
+        f"{each} {index} has {_describe(structures[index])}. Return or pass the same "
         "structure of lists, tuples and dicts everywhere."
     )
 

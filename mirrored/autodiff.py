@@ -134,7 +134,7 @@ class GradientTape:
         self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:
         """Note an op whose inputs are followed. The ops call this."""
-        if op.gradient is None or output.dtype not in FLOATS:
+        if op.gradient is None or self._used or output.dtype not in FLOATS:
             return
         needed = tuple(tensor._id in self._tracked for tensor in inputs)
         if any(needed):
@@ -143,6 +143,8 @@ class GradientTape:
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Note that a variable was read. Variables call this."""
+        if self._used:
+            return
         key = variable._id
         if key not in self._tracked:
             if not (self._watch_variables and variable.trainable and value.dtype in FLOATS):
@@ -182,7 +184,8 @@ class GradientTape:
             )
         if unconnected_gradients not in ("none", "zero"):
             raise ValueError(
-                f"unconnected_gradients is 'none' or 'zero'. Received: {unconnected_gradients!r}"
+                f"Unknown value for unconnected_gradients: {unconnected_gradients!r}. Give 'none' "
+                "or 'zero'."
             )
         leaves = _nest.flatten(sources)
         for each in leaves:
@@ -192,16 +195,17 @@ class GradientTape:
                     "and watch it before it is used."
                 )
         grads = self._seed_gradients(target, output_gradients)
-        nodes = self._nodes
-        if not self._persistent:
-            self._used, self._nodes = True, []
+        if self._persistent:
+            nodes = list(self._nodes)
+        else:
+            nodes, self._nodes, self._used = self._nodes, [], True
         # A tape that is still open and used once does not follow its own gradients.
         with nullcontext() if self._persistent else self.stop_recording():
             found = _backpropagate(nodes, grads, {each._id for each in leaves})
             results = [found.get(each._id) for each in leaves]
             if unconnected_gradients == "zero":
                 results = [
-                    ops.zeros(each.shape, each.dtype) if result is None else result
+                    _zeros_for(each) if result is None else result
                     for each, result in zip(leaves, results, strict=True)
                 ]
         return _nest.pack_like(sources, results)
@@ -236,9 +240,13 @@ class GradientTape:
 def _backpropagate(
     nodes: list[_Node | _Read], grads: dict[int, list[Tensor]], wanted: set[int]
 ) -> dict[int, Tensor]:
-    """Walk the nodes backwards and return the gradients of the ids that are wanted."""
+    """Walk the nodes backwards and return the gradients of the ids that are wanted.
+
+    Nodes are taken off the list, so that what only they hold is let go of on the way.
+    """
     found: dict[int, Tensor] = {}
-    for node in reversed(nodes):
+    while nodes:
+        node = nodes.pop()
         key = node.output._id
         parts = grads.pop(key, None)
         if parts is None:
@@ -259,6 +267,11 @@ def _backpropagate(
         with _on_device_of(grads[key][0]):
             found[key] = _summed(grads[key])
     return found
+
+
+def _zeros_for(source: Any) -> Tensor:
+    with _on_device_of(source):
+        return ops.zeros(source.shape, source.dtype)
 
 
 def _summed(parts: list[Tensor]) -> Tensor:

@@ -7,11 +7,11 @@ import enum
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from mirrored import devices, ops
 from mirrored.devices import Device
-from mirrored.ops.dispatch import adopt, to_array
+from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import DType, Shape, check_same_dtype
@@ -48,11 +48,11 @@ class VariableAggregation(enum.Enum):
     ONLY_FIRST_REPLICA = 3
 
 
-# For each way of writing: what the placement log calls it, and the op with the old value.
-_WRITES: dict[str, tuple[str, str | None]] = {
-    "assign": ("AssignVariableOp", None),
-    "assign_add": ("AssignAddVariableOp", "AddV2"),
-    "assign_sub": ("AssignSubVariableOp", "Sub"),
+# What the placement log calls each way of writing. Those beside "assign" are ops on the old value.
+_WRITES = {
+    "assign": "AssignVariableOp",
+    "assign_add": "AssignAddVariableOp",
+    "assign_sub": "AssignSubVariableOp",
 }
 
 
@@ -206,6 +206,15 @@ class Variable(Operators, metaclass=_VariableType):
     def _write(self, method: str, value: Any) -> "Variable":
         raise NotImplementedError
 
+    def _no_in_place(self, _: Any) -> NoReturn:
+        raise RuntimeError(
+            "A variable is not changed by `variable += value` and the like. Use "
+            "`variable.assign_add(value)` to change it, or `out = variable + value` to get a new "
+            f"tensor. Received: the variable {self.name!r}."
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __imatmul__ = _no_in_place
+
     def value(self) -> Tensor:
         """Return the value, as `read_value` does."""
         return self.read_value()
@@ -216,6 +225,9 @@ class Variable(Operators, metaclass=_VariableType):
 
     def _as_tensor(self) -> Tensor:
         return self.read_value()
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if spec else str(self)
 
     def __repr__(self) -> str:
         return (
@@ -285,7 +297,7 @@ class DeviceVariable(Variable):
         devices.log_placement("ReadVariableOp", self._device)
         current = self._tensor
         # A tensor of its own for each read: tapes tell by it when the variable was read.
-        value = Tensor(current._array, current._storage, current._device)
+        value = Tensor(current._array, current._storage, current._device, current.spec)
         for listener in active_listeners():
             listener.on_read(self, value)
         return value
@@ -308,23 +320,23 @@ class DeviceVariable(Variable):
                     f"The variable shape {self.shape}, and the assigned value shape "
                     f"{tensor.shape} are incompatible."
                 )
-            log_name, op_name = _WRITES[method]
-            check_same_dtype(log_name, self._tensor.spec, tensor.spec)
-            if op_name is not None:
-                tensor = OPS[op_name](self._tensor, tensor)
+            check_same_dtype(_WRITES[method], self._tensor.spec, tensor.spec)
+            if method != "assign":
+                tensor = OPS[_WRITES[method]](self._tensor, tensor)
             return own(tensor.copy_to(self._device))
 
     def commit(self, value: Tensor, method: str = "assign") -> None:
         """Take over a value that `prepare` or an op on this device made; allocates nothing."""
         self._tensor = value
-        devices.log_placement(_WRITES[method][0], self._device)
+        if method == "assign":  # The others were logged when they were computed.
+            devices.log_placement(_WRITES[method], self._device)
 
 
 def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
     """Return the tensor that a variable starts with, computed now."""
     value = initial_value() if callable(initial_value) else initial_value
-    if not isinstance(value, Operators):
-        return ops.constant(to_array(value, dtype))
+    if not is_tensor(value):
+        return ops.convert_to_tensor(value, dtype)
     tensor = adopt(value, None)
     return tensor if dtype is None else ops.cast(tensor, dtype)
 

@@ -17,6 +17,7 @@ from mirrored.distribute import (
     Strategy,
     get_replica_context,
     get_strategy,
+    has_strategy,
 )
 from mirrored.ops import Tensor
 from mirrored.ops.dispatch import adopt
@@ -34,6 +35,9 @@ class Update:
         """Write them all; nothing here can fail or allocate."""
         for variable, value in self.values:
             variable.commit(value)
+
+
+_SAME_SCOPE = "Create the model and its optimizer inside the same `with strategy.scope():`."
 
 
 class Optimizer:
@@ -77,14 +81,15 @@ class Optimizer:
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. "
                 f"Received: {', '.join(f'{key}={value}' for key, value in clips.items())}."
             )
-        for key, value in given.items():
-            check_number(key, value, above_zero=True)
-        if weight_decay is not None:
-            check_number("weight_decay", weight_decay)
+        bounds = {key: check_number(key, value, above_zero=True) for key, value in given.items()}
+        self.clipnorm = bounds.get("clipnorm")
+        self.clipvalue = bounds.get("clipvalue")
+        self.global_clipnorm = bounds.get("global_clipnorm")
+        self.weight_decay = (
+            None if weight_decay is None else check_number("weight_decay", weight_decay)
+        )
         rate = check_number("learning_rate", learning_rate)
         self.name = name or type(self).__name__.lower()
-        self.weight_decay = weight_decay
-        self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
         self._strategy = get_strategy()
         self._learning_rate = Variable(
             rate, trainable=False, name="learning_rate", dtype=ops.floatx()
@@ -97,6 +102,7 @@ class Optimizer:
             aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
         )
         self._slots: dict[int, tuple[Variable, tuple[Variable, ...]]] = {}
+        self._warned: set[str] = set()
 
     @property
     def slot_names(self) -> tuple[str, ...]:
@@ -155,9 +161,9 @@ class Optimizer:
         for variable in new:
             if not self._strategy.owns(variable):
                 raise ValueError(
-                    f"Variable {variable.name} was not created in the distribution strategy "
-                    f"scope of optimizer {self.name} ({self._strategy}). Create the model and "
-                    "its optimizer inside the same `with strategy.scope():`."
+                    f"Variable ({variable.name}) was not created in the distribution strategy "
+                    f"scope of ({self._strategy}), which is that of the optimizer {self.name}. "
+                    f"{_SAME_SCOPE}"
                 )
         made = [(each, tuple(self._slot(each, name) for name in self.slot_names)) for each in new]
         # All of them or none: the device may have no room for the last one.
@@ -174,14 +180,17 @@ class Optimizer:
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
         """Take one step: sum the replicas' gradients, clip, update every copy of each variable.
 
-        Called in a replica's context it waits for the other replicas.
+        Called in a replica's context it waits for the other replicas. Called outside all scopes
+        it takes the gradients as they are.
 
         Args:
             grads_and_vars: pairs of gradient and variable. A gradient that is None, because the
                 loss does not depend on the variable, leaves it alone.
 
         Raises:
-            ValueError: there is no gradient at all, or shapes differ.
+            ValueError: there is no gradient at all, shapes differ, a variable is there twice, or
+                the optimizer was made in another strategy's scope.
+            TypeError: what is to be updated is no variable.
             RuntimeError: the call is made in the cross-replica context.
         """
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
@@ -191,6 +200,12 @@ class Optimizer:
                 "apply_gradients() cannot be called in cross-replica context. Use "
                 "strategy.run to enter replica context."
             )
+        if has_strategy() and context.strategy is not self._strategy:
+            raise ValueError(
+                f"Optimizer ({self.name}) was not created in the distribution strategy scope of "
+                f"({context.strategy}). {_SAME_SCOPE}"
+            )
+        _check_variables([variable for _, variable in pairs])
         kept = self._with_gradients(pairs)
         variables = [variable for _, variable in kept]
         gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
@@ -204,28 +219,29 @@ class Optimizer:
                 f"{[variable.name for _, variable in pairs]}. Compute the loss from them, inside "
                 "the tape."
             )
-        if len(kept) < len(pairs):
-            missing = [variable.name for gradient, variable in pairs if gradient is None]
-            logger.warning("Gradients do not exist for variables %s; they stay as are.", missing)
+        missing = {variable.name for gradient, variable in pairs if gradient is None}
+        if missing - self._warned:  # Once, not in every replica of every step.
+            self._warned |= missing
+            logger.warning(
+                "Gradients do not exist for variables %s; they stay as they are.", sorted(missing)
+            )
         return kept
 
     def _sum_and_apply(
         self, strategy: Strategy, variables: list[Variable], gradients: list[Any]
     ) -> None:
-        self.prepare(strategy, variables, strategy.batch_all_reduce("sum", gradients)).commit()
+        self.prepare(variables, strategy.batch_all_reduce("sum", gradients)).commit()
 
-    def prepare(
-        self, strategy: Strategy, variables: Sequence[Variable], gradients: Sequence[Any]
-    ) -> Update:
+    def prepare(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Update:
         """Return one step's new values, on every replica, from gradients that are reduced.
 
         Args:
-            strategy: whose replicas have the variables.
             variables: the variables to update.
             gradients: for each the gradient, equal on all replicas: per-replica or plain.
 
         Raises:
-            ValueError: a gradient has another shape than its variable.
+            ValueError: a gradient has another shape than its variable, or a variable was made in
+                another strategy's scope than this optimizer.
             ResourceExhaustedError: a device has no room for the new values.
         """
         for variable, gradient in zip(variables, gradients, strict=True):
@@ -235,12 +251,17 @@ class Optimizer:
                     f"A gradient has the shape of its variable. Received: {shape} for "
                     f"{variable.name} of shape {variable.shape}."
                 )
-        self.build(variables)
+        known = dict(self._slots)
         values: list[tuple[DeviceVariable, Tensor]] = []
-        with only():
-            for replica in range(strategy.num_replicas_in_sync):
-                with strategy.replica_device_scope(replica):
-                    values += self._updates(replica, variables, gradients)
+        try:
+            self.build(variables)
+            with only():
+                for replica in range(self._strategy.num_replicas_in_sync):
+                    with self._strategy.replica_device_scope(replica):
+                        values += self._updates(replica, variables, gradients)
+        except BaseException:
+            self._slots = known  # There is no step, so its new slots take no memory.
+            raise
         return Update(tuple(values))
 
     def _updates(
@@ -248,17 +269,18 @@ class Optimizer:
     ) -> list[tuple[DeviceVariable, Tensor]]:
         """Return the new values of one replica's copies."""
         iterations = _copy(self._iterations, replica)
-        step = iterations.read_value() + 1
+        with devices.device(iterations.device):
+            step = iterations.read_value() + 1
         rate = _copy(self._learning_rate, replica).read_value()
         updates = [(iterations, step)]
         clipped = self._clip([_part(gradient, replica) for gradient in gradients])
         for variable, gradient in zip(variables, clipped, strict=True):
             copies = [_copy(each, replica) for each in (variable, *self._slots[id(variable)][1])]
             value, *slots = (each.read_value() for each in copies)
-            local_rate = ops.cast(rate, variable.dtype)
-            if self.weight_decay:
-                value = value - value * (local_rate * self.weight_decay)
             with devices.device(copies[0].device):
+                local_rate = ops.cast(rate, variable.dtype)
+                if self.weight_decay:
+                    value = value - value * (local_rate * self.weight_decay)
                 new_value, new_slots = self.update(
                     gradient, value, tuple(slots), local_rate, ops.cast(step, variable.dtype)
                 )
@@ -275,13 +297,24 @@ class Optimizer:
         return gradients
 
 
-def _copy(variable: Variable, replica: int) -> DeviceVariable:
+def _copy(variable: Variable, replica: int) -> Any:
     """Return the copy of a variable that one replica has."""
-    if isinstance(variable, MirroredVariable):
-        return variable.copies[replica]
-    if isinstance(variable, DeviceVariable):
-        return variable
-    raise TypeError(f"Optimizers update variables made by mr.Variable. Received: {variable!r}")
+    return variable.copies[replica] if isinstance(variable, MirroredVariable) else variable
+
+
+def _check_variables(variables: Sequence[Any]) -> None:
+    seen: set[int] = set()
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            raise TypeError(
+                f"Optimizers update variables made by mr.Variable. Received: {variable!r}"
+            )
+        if id(variable) in seen:
+            raise ValueError(
+                "A step updates each variable once. Received: more than one gradient for "
+                f"{variable.name}. Add them up first."
+            )
+        seen.add(id(variable))
 
 
 def _part(gradient: Any, replica: int) -> Tensor:
@@ -307,7 +340,7 @@ def check_number(
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
-    if isinstance(value, bool) or not (0 <= number < below) or (above_zero and number == 0):
+    if isinstance(value, bool | str) or not (0 <= number < below) or (above_zero and number == 0):
         low = "above 0" if above_zero else "of 0 or more"
         high = "" if below == math.inf else f" and below {below:g}"
         raise ValueError(f"`{name}` is a finite number {low}{high}. Received: {name}={value!r}")

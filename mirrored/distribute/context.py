@@ -72,8 +72,16 @@ class ReplicaContext:
             This replica's part of what `merge_fn` returns.
 
         Raises:
-            RuntimeError: another replica ended without making this call.
+            RuntimeError: another replica ended without making this call, or this is not called by
+                the replica whose context it is.
         """
+        if get_replica_context() is not self:
+            # There is nobody to wait for: the call would never return.
+            raise RuntimeError(
+                f"The context of replica {self._replica_id} is not the one that is running. Its "
+                "merge_call and all_reduce, and gradients through the latter, belong inside the "
+                "function that strategy.run calls."
+            )
         return self._merge(merge_fn, tuple(args), kwargs or {})
 
     def all_reduce(self, reduce_op: "ReduceOp | str", value: Any) -> Any:

@@ -62,13 +62,19 @@ class CrossDeviceOps:
         self, reduce_op: ReduceOp, values: Sequence[Tensor], destination: Device
     ) -> Tensor:
         """Compute `reduce`; its arguments are checked."""
-        raise NotImplementedError
+        raise self._has_no("reduce_implementation")
 
     def batch_all_reduce_implementation(
         self, reduce_op: ReduceOp, batch: Sequence[Sequence[Tensor]]
     ) -> list[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
-        raise NotImplementedError
+        raise self._has_no("batch_all_reduce_implementation")
+
+    def _has_no(self, method: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__} has no `{method}`. Define it in the subclass, or use "
+            "ReductionToOneDevice."
+        )
 
 
 class ReductionToOneDevice(CrossDeviceOps):
@@ -116,6 +122,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         self, reduce_op: ReduceOp, values: Sequence[Tensor], destination: Device
     ) -> Tensor:
         """Compute `reduce`; its arguments are checked."""
+        self._log(values, (destination.full_name,))
         reduced = self._reduced(reduce_op, values)
         with devices.device(destination):
             return ops.identity(reduced)
@@ -126,7 +133,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         """Compute `batch_all_reduce`; its arguments are checked."""
         results = []
         for values in batch:
-            self._log(values)
+            self._log(values, tuple(value.device for value in values))
             reduced = self._reduced(reduce_op, values)
             copies = []
             for value in values:
@@ -147,12 +154,11 @@ class ReductionToOneDevice(CrossDeviceOps):
             return devices.get_device(self._reduce_to)
         return values[0]._device if len(values) == 1 else devices.get_device("CPU:0")
 
-    def _log(self, values: Sequence[Tensor]) -> None:
+    def _log(self, values: Sequence[Tensor], destinations: tuple[str, ...]) -> None:
         with self._lock:
             if not self._lines_left:
                 return
             self._lines_left -= 1
-        destinations = tuple(value.device for value in values)
         logger.info(
             "Reduce to %s then broadcast to %s.", self._device_for(values).full_name, destinations
         )

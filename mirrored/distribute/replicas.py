@@ -5,11 +5,12 @@ time: users' code has no data races, and the placement log is the same every tim
 """
 
 import contextvars
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mirrored.distribute.context import ReplicaContext, enter
+from mirrored.distribute.context import MergeCall, ReplicaContext, enter
 from mirrored.distribute.values import regroup, select
 from mirrored.ops.random import ShardPosition, shard_position
 
@@ -71,12 +72,12 @@ def run_replicas(
 def _run_alone(
     strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
 ) -> Any:
-    context = ReplicaContext(strategy, 0, alone_merge(strategy))
+    context = ReplicaContext(strategy, 0, merge_alone(strategy))
     with enter(strategy, context), strategy.replica_device_scope(0), shard_position(position):
         return fn(*arguments[0], **arguments[1])
 
 
-def alone_merge(strategy: "Strategy") -> Callable[..., Any]:
+def merge_alone(strategy: "Strategy") -> MergeCall:
     """Return what a merge call does where there is one replica: it waits for nobody."""
 
     def merge(merge_fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,7 +91,8 @@ def _merge(strategy: "Strategy", replicas: Sequence["_Replica"]) -> None:
     """Call the function that all replicas wait for and hand each of them its part."""
     requests = [replica.take_request() for replica in replicas]
     merge_fn = requests[0][0]
-    args, kwargs = regroup([(request[1], request[2]) for request in requests])
+    args = regroup([request[1] for request in requests])
+    kwargs = regroup([request[2] for request in requests])
     with enter(strategy, None):
         merged = merge_fn(strategy, *args, **kwargs)
     for i, replica in enumerate(replicas):
@@ -105,6 +107,7 @@ class _Replica:
     ) -> None:
         self.number = position.replica
         self.resume = threading.Semaphore(0)
+        self.waiting = False
         self.request: MergeRequest | None = None
         self.merged: Any = None
         self.result: Any = None
@@ -116,10 +119,10 @@ class _Replica:
         # What is in force here - tapes, device scopes - is in force in the replica.
         self._context = contextvars.copy_context()
 
-    def call(self, wait_for_merge: Callable[..., Any]) -> None:
+    def call(self, merge: MergeCall) -> None:
         """Run the function to its end and keep what it returns or raises."""
         try:
-            self.result = self._context.run(self._call, wait_for_merge)
+            self.result = self._context.run(self._call, merge)
         except _Stopped:
             pass
         except BaseException as error:
@@ -127,10 +130,10 @@ class _Replica:
             error.add_note(f"Raised in replica {self.number} on {device}.")
             self.error = error
 
-    def _call(self, wait_for_merge: Callable[..., Any]) -> Any:
+    def _call(self, merge: MergeCall) -> Any:
         args, kwargs = self._arguments
         with (
-            enter(self._strategy, ReplicaContext(self._strategy, self.number, wait_for_merge)),
+            enter(self._strategy, ReplicaContext(self._strategy, self.number, merge)),
             self._strategy.replica_device_scope(self.number),
             shard_position(self._position),
         ):
@@ -145,10 +148,10 @@ class _Replica:
 
 
 class _Relay:
-    """Hands the turn from replica to replica, and back to the caller at the end of each round.
+    """Hands the turn from replica to replica, and back to the caller after the last one.
 
-    Switching threads is what a step of many replicas costs besides its work. So the turn goes
-    straight to the next replica, and a thread whose replica has ended goes on with that one.
+    Switching threads is what several replicas cost beside their work. So the turn goes straight
+    to the next replica, and a thread whose replica has ended runs the next one if that is new.
     """
 
     def __init__(self, replicas: Sequence[_Replica]) -> None:
@@ -158,7 +161,7 @@ class _Relay:
         self._stopping = False
 
     def run_round(self) -> None:
-        """Run each replica to its next merge call or its end; raises what one raised."""
+        """Run each replica to its next merge call or its end; raises what one of them raised."""
         if self._threads:
             self.replicas[0].resume.release()
         else:
@@ -173,30 +176,59 @@ class _Relay:
                     del error  # Its traceback leads here: a cycle would keep the call's tensors.
 
     def stop(self) -> None:
-        """Unwind the replicas that wait, one by one, and wait for the end of all threads."""
+        """Unwind the replicas that wait, one after the other; return when all threads ended."""
         self._stopping = True
         for replica in self.replicas:
-            waiting = replica.request is not None
+            waited = replica.waiting
+            # Also where it does not wait: after an interrupt it may be about to.
             replica.resume.release()
-            if waiting:
+            if waited:
                 self._caller.acquire()
         for thread in self._threads:
             thread.join()
         for replica in self.replicas:
-            replica.error = None  # One that was raised while unwinding has nobody to go to.
+            replica.error = None  # What was raised while unwinding has nobody to go to.
 
-    def _start_thread(self, replica: _Replica) -> None:
-        thread = threading.Thread(
-            target=self._run_from, args=(replica,), name=f"mirrored-replica-{replica.number}"
-        )
-        thread.daemon = True
+    def _start_thread(self, first: _Replica) -> None:
+        name = f"mirrored-replica-{first.number}"
+        thread = threading.Thread(target=self._run_from, args=(first,), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 
-    def _run_from(self, replica: _Replica) -> None:
-        following: _Replica | None = replica
-        while following is not None:
-            ...
+    def _run_from(self, first: _Replica) -> None:
+        replica: _Replica | None = first
+        while replica is not None:
+            replica.call(functools.partial(self._wait_for_merge, replica))
+            replica = self._pass_turn(replica)
 
     def _pass_turn(self, replica: _Replica) -> _Replica | None:
-        ...
+        """Let the next replica run; return it where it has no thread yet, else None."""
+        number = replica.number + 1
+        if self._stopping or replica.error is not None or number == len(self.replicas):
+            self._caller.release()
+            return None
+        following = self.replicas[number]
+        if not following.waiting:
+            return following
+        following.resume.release()
+        return None
+
+    def _wait_for_merge(
+        self,
+        replica: _Replica,
+        merge_fn: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        if not self._stopping:
+            replica.request = (merge_fn, args, kwargs)
+            replica.waiting = True
+            following = self._pass_turn(replica)
+            if following is not None:
+                self._start_thread(following)
+            replica.resume.acquire()
+            replica.waiting = False
+        if self._stopping:
+            raise _Stopped
+        merged, replica.merged = replica.merged, None
+        return merged

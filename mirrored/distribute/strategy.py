@@ -4,6 +4,7 @@ A strategy's scope makes variables with a copy on every replica, and `run` calls
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -22,7 +23,7 @@ from mirrored.distribute.context import (
 )
 from mirrored.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
 from mirrored.distribute.reduce_op import ReduceOp
-from mirrored.distribute.replicas import run_replicas
+from mirrored.distribute.replicas import merge_alone, run_replicas
 from mirrored.distribute.values import MirroredVariable, PerReplica, regroup, select
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt
@@ -110,11 +111,10 @@ class Strategy:
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}")
         if not callable(fn):
             raise TypeError(f"`fn` must be callable. Received: {fn!r}")
-        if has_strategy() and not in_cross_replica_context():
-            raise RuntimeError(
-                "strategy.run is called in the cross-replica context. Received: a call inside a "
-                "replica, from the function that another run calls. Call the function itself."
-            )
+        _require_cross_replica(
+            "strategy.run is called in the cross-replica context. Received: a call inside a "
+            "replica, from the function that another run calls. Call the function itself."
+        )
         kwargs = kwargs or {}
         count = self.num_replicas_in_sync
         self._check_values((args, kwargs))
@@ -166,11 +166,10 @@ class Strategy:
             3.0
         """
         op = ReduceOp.of(reduce_op)
-        if has_strategy() and not in_cross_replica_context():
-            raise RuntimeError(
-                "mr.distribute.Strategy.reduce requires cross-replica context, use "
-                "get_replica_context().all_reduce() instead."
-            )
+        _require_cross_replica(
+            "mr.distribute.Strategy.reduce requires cross-replica context, use "
+            "get_replica_context().all_reduce() instead."
+        )
         self._check_values(value)
         with enter(self, None):
             return _nest.map_structure(lambda leaf: self._reduce_leaf(op, leaf, axis), value)
@@ -217,19 +216,29 @@ class Strategy:
             reduce_op: sum or mean.
             values: per-replica tensors; a tensor that all replicas share counts once a replica.
         """
-        count = self.num_replicas_in_sync
-        batch = [[select(i, value) for i in range(count)] for value in values]
+        # A tensor may come from elsewhere, such as a constant made outside the replicas.
+        batch = [
+            [select(i, value).copy_to(device) for i, device in enumerate(self.devices)]
+            for value in values
+        ]
         reduced = self._cross_device_ops.batch_all_reduce(reduce_op, batch)
         return [PerReplica(parts) for parts in reduced]
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.
 
+        A structure of per-replica values gives one structure a replica.
+
         Example:
             >>> import mirrored as mr
             >>> mr.MirroredStrategy(["CPU:0"]).experimental_local_results(3)
             (3,)
         """
+        if isinstance(value, list | tuple | dict):
+            return tuple(
+                _nest.map_structure(functools.partial(_local_part, self, replica), value)
+                for replica in range(self.num_replicas_in_sync)
+            )
         if isinstance(value, PerReplica):
             return value.values
         return value.copies if isinstance(value, MirroredVariable) else (value,)
@@ -241,14 +250,7 @@ class DefaultStrategy(Strategy):
     def __init__(self) -> None:
         """Make the strategy and the context of its only replica."""
         super().__init__(ReductionToOneDevice())
-
-        def merge(
-            merge_fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-        ) -> Any:
-            with enter(self, None):
-                return select(0, merge_fn(self, *args, **kwargs))
-
-        self.only_replica = ReplicaContext(self, 0, merge)
+        self.only_replica = ReplicaContext(self, 0, merge_alone(self))
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -347,6 +349,17 @@ class MirroredStrategy(Strategy):
         return MirroredVariable(self, copies)
 
 
+def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:
+    parts = strategy.experimental_local_results(leaf)
+    return parts[replica] if len(parts) > 1 else parts[0]
+
+
+def _require_cross_replica(otherwise: str) -> None:
+    """Raise RuntimeError in a replica; outside all scopes code is in neither of the two."""
+    if has_strategy() and not in_cross_replica_context():
+        raise RuntimeError(otherwise)
+
+
 def _check_synchronization(mode: VariableSynchronization, name: str) -> None:
     if mode is VariableSynchronization.NONE:
         raise ValueError(
@@ -363,6 +376,11 @@ def _check_synchronization(mode: VariableSynchronization, name: str) -> None:
 def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
     if isinstance(names, str | LogicalDevice):
         names = [names]
+    if names is not None and not isinstance(names, list | tuple):
+        raise ValueError(
+            f"`devices` is a list of names or logical devices. Received: {names!r}. Give it as in "
+            "['GPU:0', 'GPU:1'], or leave it out for all GPUs."
+        )
     if not names:
         return devices.logical_devices("GPU") or devices.logical_devices("CPU")[:1]
     try:

@@ -10,6 +10,7 @@ from mirrored import _nest
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.dispatch import adopt
 from mirrored.ops.spec import DType, Shape
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
@@ -67,7 +68,7 @@ def regroup(results: Sequence[Any]) -> Any:
     Raises:
         ValueError: the replicas' structures differ; the message names the path.
     """
-    return _nest.map_structure(_regroup_leaf, *results)
+    return _nest.map_structure(_regroup_leaf, *results, each="replica")
 
 
 def _regroup_leaf(*leaves: Any) -> Any:
@@ -161,10 +162,15 @@ class MirroredVariable(Variable):
                 f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} on the "
                 f"variable {self.name!r}."
             )
+        if isinstance(value, list | tuple):
+            value = adopt(value, self.dtype)  # One value, not a structure of several.
         context.merge_call(self._aggregate, (method, value))
         return self
 
     def _aggregate(self, strategy: Any, method: str, value: Any) -> None:
+        if isinstance(value, PerReplica):
+            # Numbers take the variable's dtype, as in any assign.
+            value = PerReplica([adopt(part, self.dtype) for part in value.values])
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             total = select(0, value)
         else:

@@ -96,8 +96,7 @@ def bias_add(value: Any, bias: Any) -> Tensor:
         >>> mr.nn.bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
         array([[11., 22.]], dtype=float32)
     """
-    value = adopt(value, None)
-    return BIAS_ADD(value, adopt(bias, value.dtype))
+    return BIAS_ADD(value, bias)
 
 
 # ---------------------------------------------------------------------------- activations

@@ -6,9 +6,12 @@ They are made of other ops, and so place, log and differentiate as those do.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mirrored.ops.dispatch import adopt
-from mirrored.ops.elementwise import MAXIMUM, MINIMUM, SQRT, SQUARE, add_n
+from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, SQRT, SQUARE, add_n
 from mirrored.ops.reduction import reduce_sum
+from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
 
@@ -31,50 +34,74 @@ def clip_by_norm(t: Any, clip_norm: float, axes: int | Sequence[int] | None = No
         clip_norm: the largest norm, above 0.
         axes: the axes that a norm is taken over; None: all.
 
+    Raises:
+        ValueError: `clip_norm` is not above 0.
+
     Example:
         >>> import mirrored as mr
         >>> mr.clip_by_norm([3.0, 4.0], 1.0).numpy()
         array([0.6, 0.8], dtype=float32)
     """
-    t = adopt(t, None)
-    norm = SQRT(reduce_sum(SQUARE(t), axis=axes, keepdims=True))
-    if axes is None:
-        norm = norm[(0,) * t.ndim]
-    clipped: Tensor = t * float(clip_norm) / MAXIMUM(norm, float(clip_norm))
-    return clipped
+    limit, t = _checked_limit(clip_norm), adopt(t, None)
+    squared = reduce_sum(SQUARE(t), axis=axes, keepdims=axes is not None)
+    if t.dtype in FLOATS:  # At 0 the square root has no slope, and the gradient would be NaN.
+        squared = MAXIMUM(squared, float(np.finfo(t.dtype).tiny))
+    # By a factor that is exactly 1 where nothing is to be clipped.
+    return MUL(t, limit / MAXIMUM(SQRT(squared), limit))
+
+
+def _checked_limit(clip_norm: Any) -> float:
+    limit = float(clip_norm)
+    if not limit > 0.0:
+        raise ValueError(f"clip_norm is a number above 0. Received: {clip_norm}")
+    return limit
 
 
 def global_norm(t_list: Sequence[Any]) -> Tensor:
     """Return the L2 norm of all elements of all tensors together.
 
+    Args:
+        t_list: the tensors; None among them counts nothing, as a gradient that does not exist.
+
     Raises:
-        ValueError: there are none.
+        TypeError: `t_list` is not a list.
+        ValueError: there are no tensors in it.
 
     Example:
         >>> import mirrored as mr
         >>> float(mr.linalg.global_norm([[3.0], [4.0]]))
         5.0
     """
-    if not t_list:
-        raise ValueError("The norm of no tensors is not defined. Received: an empty list.")
-    return SQRT(add_n([reduce_sum(SQUARE(adopt(t, None))) for t in t_list]))
+    if not isinstance(t_list, list | tuple):
+        raise TypeError(
+            f"`t_list` should be a sequence of tensors. Received: {type(t_list).__name__}. Put it "
+            "in a list."
+        )
+    tensors = [adopt(t, None) for t in t_list if t is not None]
+    if not tensors:
+        raise ValueError(f"The norm of no tensors is not defined. Received: {t_list!r}")
+    return SQRT(add_n([reduce_sum(SQUARE(t)) for t in tensors]))
 
 
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: float, use_norm: Any = None
-) -> tuple[list[Tensor], Tensor]:
+) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down together so that their global norm is at most `clip_norm`.
 
     This keeps the direction of a gradient (Pascanu et al., "On the difficulty of training
     recurrent neural networks", ICML 2013).
 
     Args:
-        t_list: the tensors.
+        t_list: the tensors; None among them stays None.
         clip_norm: the largest norm, above 0.
         use_norm: the global norm, where it is known already.
 
     Returns:
         The scaled tensors, and the norm they had before.
+
+    Raises:
+        TypeError: `t_list` is not a list.
+        ValueError: there are no tensors in it, or `clip_norm` is not above 0.
 
     Example:
         >>> import mirrored as mr
@@ -82,6 +109,7 @@ def clip_by_global_norm(
         >>> float(clipped[0][0]), float(norm)
         (0.6000000238418579, 5.0)
     """
+    limit = _checked_limit(clip_norm)
     norm = global_norm(t_list) if use_norm is None else adopt(use_norm, None)
-    scale = float(clip_norm) / MAXIMUM(norm, float(clip_norm))
-    return [adopt(t, None) * scale for t in t_list], norm
+    scale = limit / MAXIMUM(norm, limit)
+    return [None if t is None else adopt(t, None) * scale for t in t_list], norm

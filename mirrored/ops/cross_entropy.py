@@ -75,6 +75,7 @@ def _sparse_xent(
     xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
 ) -> None:
     if not logits.size:
+        out.fill(0)  # Rows without classes, or no rows.
         return
     shifted, row, places, picked = workspace
     xp.max(logits, axis=1, keepdims=True, out=row)
@@ -185,6 +186,7 @@ def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
 
 def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]) -> None:
     if not logits.size:
+        out.fill(0)  # Rows without classes, or no rows.
         return
     scratch, row = workspace
     xp.max(logits, axis=1, keepdims=True, out=row)
@@ -270,8 +272,7 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
         >>> mr.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
         array([0.6931472], dtype=float32)
     """
-    logits = adopt(logits, None)
-    return XENT(logits, adopt(labels, logits.dtype))
+    return XENT(logits, labels)
 
 
 def _infer_sigmoid_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
@@ -333,5 +334,4 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
         >>> mr.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
         array([0.6931472], dtype=float32)
     """
-    logits = adopt(logits, None)
-    return SIGMOID_XENT(logits, adopt(labels, logits.dtype))
+    return SIGMOID_XENT(logits, labels)

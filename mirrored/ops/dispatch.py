@@ -3,24 +3,28 @@
 Everything that users compute outside a recorded program passes through `execute`.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored._nest import flatten
 from mirrored.devices import Device, log_placement, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import active_listeners
-from mirrored.ops.registry import Op, set_executor
+from mirrored.ops.registry import OPS, Op, set_executor
 from mirrored.ops.spec import (
     ALL_DTYPES,
     FLOATS,
+    INTEGERS,
     DType,
     as_dtype,
     as_shape,
     bool_,
     check_dtype,
     float32,
+    float64,
     int32,
     int64,
 )
@@ -40,10 +44,10 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         InvalidArgumentError: shapes, dtypes, values or the device do not fit the op.
         ResourceExhaustedError: the device has no room for the result.
     """
-    tensors = _as_tensors(inputs)
+    tensors = as_tensors(inputs)
     for tensor in tensors:
         check_dtype(op.name, tensor.dtype, op.dtypes)
-    spec = op.infer(*(tensor.spec for tensor in tensors), **attrs)
+    spec = op.infer(*[tensor.spec for tensor in tensors], **attrs)
     device = place(op.name, op.devices)
     local = [tensor.copy_to(device) for tensor in tensors]
     log_placement(op.name, device)
@@ -51,11 +55,11 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     if op.validate is not None and device.backend.host_readable:
         op.validate(*arrays, **attrs)
     if op.view is not None:
-        output = Tensor(op.view(arrays[0], **attrs), local[0]._storage, device)
+        output = Tensor(op.view(arrays[0], **attrs), local[0]._storage, device, spec)
     else:
         storage = device.allocate(spec.shape, spec.dtype)
         _run_kernel(op, device, storage.array, tensors, arrays, attrs)
-        output = Tensor(storage.array, storage, device)
+        output = Tensor(storage.array, storage, device, spec)
     for listener in active_listeners():
         listener.on_op(op, tensors, attrs, output)
     return output
@@ -86,13 +90,25 @@ def _run_kernel(
     backend.run(kernel, backend.xp, out, *arrays, workspace=workspace, **attrs)
 
 
-def _as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    dtype = None
+def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Return an op's inputs as tensors; numbers and NumPy values adopt the first tensor's dtype."""
     for value in inputs:
-        if hasattr(value, "_as_tensor") or isinstance(value, Tensor):
-            dtype = value.dtype
+        if type(value) is not Tensor:
             break
+    else:
+        return inputs
+    dtype = _first_dtype(inputs)
     return tuple(value if type(value) is Tensor else adopt(value, dtype) for value in inputs)
+
+
+def _first_dtype(values: Iterable[Any]) -> DType | None:
+    # Not everything that stands for a tensor has a dtype: some only say why they cannot be one.
+    return next((getattr(value, "dtype", None) for value in values if is_tensor(value)), None)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor or stands for one, as variables do."""
+    return isinstance(value, Tensor) or hasattr(value, "_as_tensor")
 
 
 def adopt(value: Any, dtype: DType | None) -> Tensor:
@@ -106,36 +122,53 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
     if as_tensor is not None:
         tensor: Tensor = as_tensor()
         return tensor
+    if _holds_tensors(value):
+        inner = _first_dtype(flatten(value))
+        return OPS["Pack"](*[adopt(item, inner) for item in value])
     if dtype is not None:
         # Straight to the dtype: by way of float32 a Python float would lose digits.
         array = _numeric(value)
         if _adopts(array.dtype, dtype):
-            return from_host(array.astype(dtype, copy=False))
+            return from_host(_converted(array, dtype, value))
     return from_host(to_array(value))
 
 
 def _adopts(given: DType, dtype: DType) -> bool:
     """Whether numbers of dtype `given` become `dtype` beside a tensor that has it."""
-    if bool_ in (given, dtype):
-        return given == dtype
-    return dtype in FLOATS or given.kind in "iu"
+    if dtype == bool_:
+        return given == bool_
+    return dtype in FLOATS or given.kind in "biu"
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Whether `value` is a list of tensors, or of lists of them, that has to become one tensor."""
+    return isinstance(value, list | tuple) and any(
+        is_tensor(item) or _holds_tensors(item) for item in value
+    )
 
 
 def to_array(value: Any, dtype: DType | None = None) -> NDArray[Any]:
     """Return `value` as an array of a dtype that tensors have, without copying where it can.
 
-    Python floats become float32 and Python integers int32; arrays keep their dtype.
+    Python floats become float32, and Python integers int32 where they fit; arrays keep their
+    dtype.
 
     Raises:
-        TypeError: it holds objects, strings, complex numbers or rows of different lengths.
+        TypeError: it holds objects, strings, complex numbers or rows of different lengths, or
+            Python numbers that `dtype` cannot hold.
     """
     array = _numeric(value)
-    if dtype is not None:
-        return array.astype(dtype, copy=False)
-    array = _narrowed(array, value)
-    if array.dtype not in ALL_DTYPES:
-        raise TypeError(_unsupported(array, value))
-    return array
+    if dtype is None:
+        array = _narrowed(array, value)
+        if array.dtype not in ALL_DTYPES:
+            raise TypeError(_unsupported(array, value))
+        return array
+    if array.size and not _adopts(array.dtype, dtype) and not _holds_numpy(value):
+        raise TypeError(
+            f"Cannot convert {value!r:.80} to a tensor of dtype {dtype.name}. Convert the numbers "
+            "first, or leave `dtype` out."
+        )
+    return _converted(array, dtype, value)
 
 
 def _numeric(value: Any) -> NDArray[Any]:
@@ -152,25 +185,38 @@ def _numeric(value: Any) -> NDArray[Any]:
     return array
 
 
+def _converted(array: NDArray[Any], dtype: DType, value: Any) -> NDArray[Any]:
+    """Return `array` in `dtype`; floats may overflow to infinity, integers may not."""
+    if array.dtype == dtype:
+        return array
+    if dtype in INTEGERS and array.dtype.kind in "iu" and not _fits(array, dtype):
+        raise TypeError(
+            f"Integers of dtype {dtype.name} cannot hold all of the values. Received: "
+            f"{value!r:.80}. Use int64, or floats."
+        )
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def _fits(array: NDArray[Any], dtype: DType) -> bool:
+    limits = np.iinfo(dtype)
+    return not array.size or bool(array.min() >= limits.min and array.max() <= limits.max)
+
+
 def _narrowed(array: NDArray[Any], value: Any) -> NDArray[Any]:
     """Give Python's numbers, which NumPy makes 64 bits wide, the dtypes of TensorFlow."""
-    if array.dtype.kind == "f" and not _holds_numpy(value):
-        return array.astype(float32)
-    if array.dtype == int64 and not _holds_numpy(value):
-        limits = np.iinfo(int32)
-        if array.size and (array.min() < limits.min or array.max() > limits.max):
-            raise TypeError(
-                f"Python integers become int32. Received: {value!r}, which does not fit. Give "
-                "dtype='int64'."
-            )
+    if array.dtype == float64 and not _holds_numpy(value):
+        return _converted(array, float32, value)
+    if array.dtype == int64 and not _holds_numpy(value) and _fits(array, int32):
         return array.astype(int32)
     return array
 
 
 def _holds_numpy(value: Any) -> bool:
+    """Whether the numbers have a dtype of their own: those of arrays do, those of Python do not."""
     while isinstance(value, list | tuple) and value:
         value = value[0]
-    return isinstance(value, np.ndarray | np.generic)
+    return hasattr(value, "dtype")
 
 
 def _unsupported(array: NDArray[Any], value: Any) -> str:
@@ -201,13 +247,14 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
 
     Args:
         value: a number, nested lists of numbers or an array. Python floats become float32 and
-            Python integers int32; arrays keep their dtype.
+            Python integers int32, or int64 where they do not fit; arrays keep their dtype.
         dtype: the dtype to convert to.
         shape: the shape to give it; a single number fills it, otherwise the counts agree.
         name: accepted for compatibility; eager tensors have no name.
 
     Raises:
-        TypeError: `value` is not made of numbers, or its count does not fit `shape`.
+        TypeError: `value` is not made of numbers that `dtype` can hold, or its count does not fit
+            `shape`.
 
     Example:
         >>> import mirrored as mr
@@ -251,7 +298,7 @@ def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
         'int32'
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    if isinstance(value, Tensor) or hasattr(value, "_as_tensor"):
+    if is_tensor(value) or _holds_tensors(value):
         tensor = adopt(value, None)
         if wanted is not None and tensor.dtype != wanted:
             raise ValueError(

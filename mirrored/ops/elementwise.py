@@ -1,4 +1,4 @@
-"""Ops that work element by element, with broadcasting: arithmetic, powers, comparisons, logic.
+"""Arithmetic ops that work element by element, with broadcasting.
 
 Each is one ufunc with an output buffer, so one table of names, ufuncs and gradient rules does.
 """
@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.creation import ZEROS_LIKE
+from mirrored.ops.dispatch import as_tensors
 from mirrored.ops.registry import Gradient, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
-    ALL_DTYPES,
     FLOATS,
+    INTEGERS,
     NUMBERS,
     DType,
     TensorSpec,
-    bool_,
     broadcast_shapes,
     check_same_dtype,
     shape_text,
@@ -29,7 +29,7 @@ Grads = Sequence[Tensor | None]
 # ---------------------------------------------------------------------------- one input
 
 
-def _unary_infer(x: TensorSpec) -> TensorSpec:
+def _same_spec(x: TensorSpec) -> TensorSpec:
     return x
 
 
@@ -42,17 +42,18 @@ def _ufunc(name: str) -> Kernel:
     return kernel
 
 
-def _unary(
+def unary(
     name: str,
     ufunc: str,
     gradient: Callable[[OpCall, Tensor], Tensor | None] | None,
     dtypes: frozenset[DType] = FLOATS,
 ) -> Op:
+    """Define the op `name` of one input that the ufunc `ufunc` computes."""
     rule: Gradient | None = None if gradient is None else lambda call, g: [gradient(call, g)]
     return register(
         Op(
             name=name,
-            infer=_unary_infer,
+            infer=_same_spec,
             kernel=_ufunc(ufunc),
             gradient=rule,
             dtypes=dtypes,
@@ -61,26 +62,38 @@ def _unary(
     )
 
 
-NEG = _unary("Neg", "negative", lambda call, g: -g, NUMBERS)
-SIGN = _unary("Sign", "sign", lambda call, g: None, NUMBERS)
-ABS = _unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), NUMBERS)
-SQUARE = _unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
-SQRT = _unary("Sqrt", "sqrt", lambda call, g: g * 0.5 / call.output)
-EXP = _unary("Exp", "exp", lambda call, g: g * call.output)
-LOG = _unary("Log", "log", lambda call, g: g / call.inputs[0])
-LOGICAL_NOT = _unary("LogicalNot", "logical_not", None, frozenset({bool_}))
+NEG = unary("Neg", "negative", lambda call, g: -g, NUMBERS)
+SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), NUMBERS)
+ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), NUMBERS)
+SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
+SQRT = unary("Sqrt", "sqrt", lambda call, g: g * 0.5 / call.output)
+EXP = unary("Exp", "exp", lambda call, g: g * call.output)
+LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
 
 
 # ---------------------------------------------------------------------------- two inputs
 
 
-def _binary(
+def binary(
     name: str,
     ufunc: str,
     gradient: Callable[[OpCall, Tensor], tuple[Tensor | None, Tensor | None]] | None,
     dtypes: frozenset[DType] = NUMBERS,
     result: DType | None = None,
+    validate: Callable[..., None] | None = None,
 ) -> Op:
+    """Define the op `name` of two inputs that broadcast and that the ufunc `ufunc` computes.
+
+    Args:
+        name: the op's name.
+        ufunc: the array module's name of what computes it.
+        gradient: from the call and the upstream gradient to those of both inputs, of the
+            broadcast shape; None: not differentiable.
+        dtypes: those that the inputs may have.
+        result: the dtype of the result; None: that of the inputs.
+        validate: a check of the inputs' values.
+    """
+
     def infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
         check_same_dtype(name, x, y)
         return TensorSpec(broadcast_shapes(name, x.shape, y.shape), result or x.dtype)
@@ -99,8 +112,8 @@ def _binary(
             kernel=_ufunc(ufunc),
             gradient=None if gradient is None else unbroadcast,
             dtypes=dtypes,
-            # The recorder checks shape and dtype as well: a broadcast input cannot be taken over.
-            may_alias=(0, 1),
+            may_alias=(0, 1) if result is None else (),
+            validate=validate,
         )
     )
 
@@ -134,6 +147,14 @@ def _grad_pow(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     )
 
 
+def _check_exponent(x: Any, y: Any) -> None:
+    if y.dtype in INTEGERS and y.size and y.min() < 0:
+        raise InvalidArgumentError(
+            "Integers to negative integer powers are not allowed. Cast them to floats first. "
+            "[Op:Pow]"
+        )
+
+
 def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
     """Return the rule of maximum or minimum: the gradient goes to the operand that was chosen."""
 
@@ -147,21 +168,19 @@ def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
     return gradient
 
 
-ADD = _binary("AddV2", "add", lambda call, g: (g, g))
-SUB = _binary("Sub", "subtract", lambda call, g: (g, _when(call.needs(1), lambda: -g)))
-MUL = _binary("Mul", "multiply", _grad_mul)
-DIV = _binary("RealDiv", "divide", _grad_div, FLOATS)
-POW = _binary("Pow", "power", _grad_pow)
-MAXIMUM = _binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y))
-MINIMUM = _binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y))
-LESS = _binary("Less", "less", None, NUMBERS, bool_)
-LESS_EQUAL = _binary("LessEqual", "less_equal", None, NUMBERS, bool_)
-GREATER = _binary("Greater", "greater", None, NUMBERS, bool_)
-GREATER_EQUAL = _binary("GreaterEqual", "greater_equal", None, NUMBERS, bool_)
-EQUAL = _binary("Equal", "equal", None, ALL_DTYPES, bool_)
-NOT_EQUAL = _binary("NotEqual", "not_equal", None, ALL_DTYPES, bool_)
-LOGICAL_AND = _binary("LogicalAnd", "logical_and", None, frozenset({bool_}), bool_)
-LOGICAL_OR = _binary("LogicalOr", "logical_or", None, frozenset({bool_}), bool_)
+ADD = binary("AddV2", "add", lambda call, g: (g, g))
+SUB = binary("Sub", "subtract", lambda call, g: (g, _when(call.needs(1), lambda: -g)))
+MUL = binary("Mul", "multiply", _grad_mul)
+DIV = binary("RealDiv", "divide", _grad_div, FLOATS)
+POW = binary("Pow", "power", _grad_pow, validate=_check_exponent)
+MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y))
+MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y))
+
+
+# What assigning to a variable computes, under TensorFlow's names for it: the new value from the old
+# one and the argument.
+ASSIGN_ADD = binary("AssignAddVariableOp", "add", None)
+ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None)
 
 
 # ---------------------------------------------------------------------------- many inputs
@@ -244,7 +263,8 @@ def divide(x: Any, y: Any) -> Tensor:
         >>> mr.divide([1.0, 2.0], 4.0).numpy()
         array([0.25, 0.5 ], dtype=float32)
     """
-    quotient: Tensor = adopt(x, None) / y
+    x, y = as_tensors((x, y))
+    quotient: Tensor = x / y
     return quotient
 
 
@@ -376,102 +396,3 @@ def add_n(inputs: Sequence[Any]) -> Tensor:
             f"Received: {inputs!r}"
         )
     return ADD_N(*inputs)
-
-
-def equal(x: Any, y: Any) -> Tensor:
-    """Return where x == y, as booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.equal([1, 2], 2).numpy()
-        array([False,  True])
-    """
-    return EQUAL(x, y)
-
-
-def not_equal(x: Any, y: Any) -> Tensor:
-    """Return where x != y, as booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.not_equal([1, 2], 2).numpy()
-        array([ True, False])
-    """
-    return NOT_EQUAL(x, y)
-
-
-def less(x: Any, y: Any) -> Tensor:
-    """Return where x < y, as booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.less([1, 2], 2).numpy()
-        array([ True, False])
-    """
-    return LESS(x, y)
-
-
-def less_equal(x: Any, y: Any) -> Tensor:
-    """Return where x <= y, as booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.less_equal([1, 2], 1).numpy()
-        array([ True, False])
-    """
-    return LESS_EQUAL(x, y)
-
-
-def greater(x: Any, y: Any) -> Tensor:
-    """Return where x > y, as booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.greater([1, 2], 1).numpy()
-        array([False,  True])
-    """
-    return GREATER(x, y)
-
-
-def greater_equal(x: Any, y: Any) -> Tensor:
-    """Return where x >= y, as booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.greater_equal([1, 2], 2).numpy()
-        array([False,  True])
-    """
-    return GREATER_EQUAL(x, y)
-
-
-def logical_not(x: Any) -> Tensor:
-    """Return the negation of booleans.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.logical_not([True, False]).numpy()
-        array([False,  True])
-    """
-    return LOGICAL_NOT(x)
-
-
-def logical_and(x: Any, y: Any) -> Tensor:
-    """Return where both x and y are true.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.logical_and([True, False], True).numpy()
-        array([ True, False])
-    """
-    return LOGICAL_AND(x, y)
-
-
-def logical_or(x: Any, y: Any) -> Tensor:
-    """Return where x or y is true.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.logical_or([True, False], True).numpy()
-        array([ True,  True])
-    """
-    return LOGICAL_OR(x, y)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored.devices import log_placement, place
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt, transfer
-from mirrored.ops.spec import as_dtype
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.dispatch import adopt, to_array, transfer
+from mirrored.ops.spec import DType, as_dtype
 
 
 def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> Any:
@@ -34,11 +34,11 @@ def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> A
         >>> mr.numpy_function(lambda x: x + 1, [mr.constant([1.0, 2.0])], mr.float32).numpy()
         array([2., 3.], dtype=float32)
     """
+    several = isinstance(Tout, list | tuple)
+    dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
     device = place("PyFunc", ("CPU",))
     arrays = [np.asarray(adopt(value, None).numpy()) for value in inp]
     log_placement("PyFunc", device)
-    several = isinstance(Tout, list | tuple)
-    dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
     results = func(*arrays)
     values = list(results) if several else [results]
     if len(values) != len(dtypes):
@@ -46,13 +46,19 @@ def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> A
             f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes "
             "[Op:PyFunc]"
         )
-    tensors: list[Tensor] = []
-    for position, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
-        array = np.asarray(value)
-        if array.dtype != dtype:
-            raise InvalidArgumentError(
-                f"{position}-th value returned by the function is {array.dtype.name}, but "
-                f"expects {dtype.name}. Convert it in the function. [Op:PyFunc]"
-            )
-        tensors.append(transfer(array, device))
+    tensors = [
+        transfer(_checked(value, dtype, position), device)
+        for position, (value, dtype) in enumerate(zip(values, dtypes, strict=True))
+    ]
     return tensors if several else tensors[0]
+
+
+def _checked(value: Any, dtype: DType, position: int) -> NDArray[Any]:
+    """Return a result as an array; Python numbers take the dtype, arrays must have it."""
+    array = np.asarray(value) if hasattr(value, "dtype") else to_array(value, dtype)
+    if array.dtype != dtype:
+        raise InvalidArgumentError(
+            f"{position}-th value returned by the function is {array.dtype.name}, but "
+            f"expects {dtype.name}. Convert it in the function. [Op:PyFunc]"
+        )
+    return array

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.dispatch import as_tensors
 from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import NUMBERS, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
@@ -86,8 +86,6 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False)
         array([[17],
                [39]], dtype=int32)
     """
-    b = adopt(b, None) if not isinstance(a, Tensor) else b
-    a = adopt(a, b.dtype if isinstance(b, Tensor) else None)
-    b = adopt(b, a.dtype)
+    a, b = as_tensors((a, b))
     op = MATMUL if a.ndim == b.ndim == 2 else BATCH_MATMUL
     return op(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b))

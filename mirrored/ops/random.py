@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,9 @@ Key = tuple[int, int]
 def _philox(key: Key, draw: int, first: int, per_block: int) -> np.random.Generator:
     """Return a generator whose next number is number `first` of draw number `draw`."""
     block, skip = divmod(first, per_block)
-    bits = np.random.Philox(key=list(key), counter=[block, 0, draw % _WORD, 0])
+    # As arrays: among plain integers one above 63 bits would turn all of them into floats.
+    counter = np.array([block, 0, draw % _WORD, 0], np.uint64)
+    bits = np.random.Philox(key=np.array(key, np.uint64), counter=counter)
     generator = np.random.Generator(bits)
     if skip:
         generator.random(skip, dtype=np.float32 if per_block == 8 else np.float64)
@@ -144,9 +146,7 @@ class _GlobalStream:
 
     seed: int
     draws: int = 0
-
-    def __post_init__(self) -> None:
-        self.draws_by_seed: dict[int, int] = {}
+    draws_by_seed: dict[int, int] = field(default_factory=dict)
 
     def next(self, seed: int | None) -> tuple[Key, int]:
         """Return key and number of the next draw, of all or of those with this op seed."""
@@ -281,7 +281,9 @@ class SeedGenerator:
 def _float_dtype(dtype: Any) -> DType:
     wanted = as_dtype(dtype)
     if wanted not in FLOATS:
-        raise TypeError(f"Random floats are float32 or float64. Received: dtype={wanted.name}")
+        raise TypeError(
+            f"Random numbers of this kind are float32 or float64. Received: dtype={wanted.name}"
+        )
     return wanted
 
 
@@ -308,7 +310,8 @@ def random_uniform(
         seed: an integer gives a stream of its own, beside the global seed.
 
     Raises:
-        ValueError: the range is empty, or an integer dtype has no `maxval`.
+        TypeError: `dtype` is another one.
+        ValueError: a range of integers is empty, has no `maxval`, or does not fit the dtype.
 
     Example:
         >>> import mirrored as mr
@@ -316,24 +319,31 @@ def random_uniform(
         (2, 3)
     """
     wanted, sizes = as_dtype(dtype), as_shape(shape)
+    if wanted in INTEGERS:
+        low, high = _integer_range(minval, maxval, wanted)
+        key, draw = _next_global(seed)
+        return RANDOM_UNIFORM_INT(
+            shape=sizes, dtype=wanted, key=key, draw=draw, first=0, minval=low, maxval=high
+        )
+    _float_dtype(wanted)
+    bottom, top = float(minval), 1.0 if maxval is None else float(maxval)
     key, draw = _next_global(seed)
-    if wanted in FLOATS:
-        top = 1.0 if maxval is None else float(maxval)
-        drawn = RANDOM_UNIFORM(shape=sizes, dtype=wanted, key=key, draw=draw, first=0)
-        return _scaled(drawn, top - float(minval), float(minval))
-    if maxval is None or wanted not in INTEGERS:
-        raise ValueError(f"Must specify maxval for integer dtype {wanted.name}. Received: None")
-    if not int(minval) < int(maxval):
+    drawn = RANDOM_UNIFORM(shape=sizes, dtype=wanted, key=key, draw=draw, first=0)
+    return _scaled(drawn, top - bottom, bottom)
+
+
+def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
+    if maxval is None:
+        raise ValueError(f"Must specify maxval for integer dtype {dtype.name}. Received: None")
+    low, high = int(minval), int(maxval)
+    if not low < high:
         raise ValueError(f"Need minval < maxval. Received: minval={minval}, maxval={maxval}")
-    return RANDOM_UNIFORM_INT(
-        shape=sizes,
-        dtype=wanted,
-        key=key,
-        draw=draw,
-        first=0,
-        minval=int(minval),
-        maxval=int(maxval),
-    )
+    limits = np.iinfo(dtype)
+    if low < limits.min or high - 1 > limits.max:
+        raise ValueError(
+            f"The range does not fit {dtype.name}. Received: minval={minval}, maxval={maxval}"
+        )
+    return low, high
 
 
 def random_normal(

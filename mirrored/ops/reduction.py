@@ -13,7 +13,17 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE, normalize_axis
-from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, DType, Shape, TensorSpec, as_dtype, int64
+from mirrored.ops.spec import (
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    DType,
+    Shape,
+    TensorSpec,
+    as_dtype,
+    as_integers,
+    int64,
+)
 from mirrored.ops.tensor import Tensor
 
 Axes = tuple[int, ...]
@@ -117,11 +127,11 @@ ARGMAX = register(
 def _axes(op_name: str, rank: int, axis: int | Sequence[int] | None) -> Axes:
     if axis is None:
         return tuple(range(rank))
-    given = [axis] if isinstance(axis, int | np.integer) else list(axis)
-    axes = sorted(_reduction_axis(op_name, int(each), rank) for each in given)
+    given = as_integers(axis, "The axis")
+    axes = sorted(_reduction_axis(op_name, each, rank) for each in given)
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(
-            f"Invalid reduction arguments: Axes contains duplicate dimension: {given} "
+            f"Invalid reduction arguments: Axes contains duplicate dimension: {list(given)} "
             f"[Op:{op_name}]"
         )
     return tuple(axes)

@@ -54,7 +54,8 @@ class Op:
         gradient: the rule that the tape composes, itself made of ops; None: not differentiable.
         devices: the types of device that have a kernel, best first.
         dtypes: those that the inputs may have.
-        may_alias: the positions of the inputs whose memory `out` may take over.
+        may_alias: the positions of the inputs whose memory `out` may take over, where that input
+            has the shape and dtype of `out` and no other input is the same memory.
         workspace: from the inputs' specs and the attributes to those of scratch arrays.
         view: instead of a kernel, a function from the input's array and the attributes to a
             C-contiguous view of it.

@@ -1,4 +1,4 @@
-"""Ops that rearrange values without computing: reshape, transpose, concat, slicing, broadcasting.
+"""Ops that rearrange values without computing: reshape, transpose, concat, broadcasting.
 
 Results are C-contiguous; those that need not move anything are views of their input.
 """
@@ -7,16 +7,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.dispatch import adopt, as_tensors
 from mirrored.ops.registry import OPS, Op, OpCall, register
+from mirrored.ops.slicing import STRIDED_SLICE
 from mirrored.ops.spec import (
     FLOATS,
     Shape,
     TensorSpec,
     as_dtype,
+    as_integers,
     as_shape,
     broadcast_shapes,
     check_same_dtype,
@@ -109,12 +109,12 @@ def reshape(x: Any, shape: Any) -> Tensor:
         >>> mr.reshape([1, 2, 3, 4], (2, -1)).shape
         (2, 2)
     """
-    x = _tensor(x)
+    x = adopt(x, None)
     return RESHAPE(x, shape=_resolved(x.size, shape))
 
 
 def _resolved(size: int, shape: Any) -> Shape:
-    sizes = [int(each) for each in ([shape] if isinstance(shape, int) else shape)]
+    sizes = list(as_integers(shape, "The shape"))
     if sizes.count(-1) > 1:
         raise InvalidArgumentError(
             f"Only one input size may be -1, not several. Received: {tuple(sizes)} [Op:Reshape]"
@@ -139,7 +139,7 @@ def expand_dims(x: Any, axis: int) -> Tensor:
         >>> mr.expand_dims([1.0, 2.0], -1).shape
         (2, 1)
     """
-    x = _tensor(x)
+    x = adopt(x, None)
     axis = normalize_axis("ExpandDims", axis, x.ndim + 1)
     return EXPAND_DIMS(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
 
@@ -155,11 +155,11 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
         >>> mr.squeeze([[1.0], [2.0]], axis=1).shape
         (2,)
     """
-    x = _tensor(x)
+    x = adopt(x, None)
     if axis is None:
         gone = {i for i, size in enumerate(x.shape) if size == 1}
     else:
-        axes = [axis] if isinstance(axis, int) else axis
+        axes = as_integers(axis, "The axis")
         gone = {normalize_axis("Squeeze", each, x.ndim) for each in axes}
     for each in gone:
         if x.shape[each] != 1:
@@ -200,7 +200,7 @@ def cast(x: Any, dtype: Any) -> Tensor:
         >>> mr.cast([1.7, -1.7], mr.int32).numpy()
         array([ 1, -1], dtype=int32)
     """
-    x, wanted = _tensor(x), as_dtype(dtype)
+    x, wanted = adopt(x, None), as_dtype(dtype)
     return x if x.dtype == wanted else CAST(x, dtype=wanted)
 
 
@@ -283,8 +283,8 @@ def transpose(x: Any, perm: Sequence[int] | None = None) -> Tensor:
         >>> mr.transpose([[1, 2, 3]]).shape
         (3, 1)
     """
-    x = _tensor(x)
-    order = tuple(range(x.ndim))[::-1] if perm is None else tuple(int(axis) for axis in perm)
+    x = adopt(x, None)
+    order = tuple(range(x.ndim))[::-1] if perm is None else as_integers(perm, "`perm`")
     if sorted(axis % x.ndim if x.ndim else axis for axis in order) != list(range(x.ndim)):
         raise InvalidArgumentError(
             f"`perm` must be a permutation of the {x.ndim} axes of the input. Received: "
@@ -324,6 +324,33 @@ def _grad_concat(call: OpCall, g: Tensor) -> Grads:
 CONCAT = register(Op(name="ConcatV2", infer=_infer_concat, kernel=_concat, gradient=_grad_concat))
 
 
+def _infer_pack(*specs: TensorSpec) -> TensorSpec:
+    check_same_dtype("Pack", *specs)
+    for i, spec in enumerate(specs):
+        if spec.shape != specs[0].shape:
+            raise InvalidArgumentError(
+                f"Shapes of all inputs must match: values[0].shape = {shape_text(specs[0].shape)} "
+                f"!= values[{i}].shape = {shape_text(spec.shape)} [Op:Pack]"
+            )
+    return TensorSpec((len(specs), *specs[0].shape), specs[0].dtype)
+
+
+def _pack(xp: Any, out: Any, *arrays: Any) -> None:
+    for row, array in enumerate(arrays):
+        xp.copyto(out[row, ...], array)
+
+
+# What makes one tensor of a list of them, wherever an op is given such a list.
+PACK = register(
+    Op(
+        name="Pack",
+        infer=_infer_pack,
+        kernel=_pack,
+        gradient=lambda call, g: [STRIDED_SLICE(g, index=(i,)) for i in range(len(call.inputs))],
+    )
+)
+
+
 def concat(values: Sequence[Any], axis: int) -> Tensor:
     """Return the tensors `values` joined along `axis`.
 
@@ -336,75 +363,12 @@ def concat(values: Sequence[Any], axis: int) -> Tensor:
         >>> mr.concat([[1, 2], [3]], axis=0).numpy()
         array([1, 2, 3], dtype=int32)
     """
-    if not values:
-        raise ValueError("concat needs at least one tensor. Received: none.")
-    tensors = [_tensor(value) for value in values]
+    if not isinstance(values, list | tuple) or not values:
+        raise ValueError(f"concat takes a list of at least one tensor. Received: {values!r:.80}")
+    tensors = as_tensors(tuple(values))
     if tensors[0].ndim == 0:
         raise InvalidArgumentError(
             "ConcatOp : Expected at least one axis. Received: scalars. Give each an axis with "
             "mr.expand_dims. [Op:ConcatV2]"
         )
     return CONCAT(*tensors, axis=normalize_axis("ConcatV2", axis, tensors[0].ndim))
-
-
-# ---------------------------------------------------------------------------- slicing
-
-
-def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
-    axes = sum(item is not None and item is not Ellipsis for item in index)
-    if axes > len(x.shape) or sum(item is Ellipsis for item in index) > 1:
-        raise InvalidArgumentError(
-            f"Index out of range using input dim {axes - 1}; input has only {len(x.shape)} dims. "
-            f"Received the index {index} [Op:StridedSlice]"
-        )
-    axis = 0
-    for item in index:
-        if item is Ellipsis:
-            axis += len(x.shape) - axes
-        elif item is not None:
-            if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
-                raise InvalidArgumentError(
-                    f"slice index {item} of dimension {axis} out of bounds. [Op:StridedSlice]"
-                )
-            axis += 1
-    # A stand-in of the same shape that takes no memory: NumPy's own rules give the result's.
-    stand_in = np.broadcast_to(np.empty((), np.bool_), x.shape)
-    return TensorSpec(stand_in[index].shape, x.dtype)
-
-
-def _slice(xp: Any, out: Any, x: Any, *, index: tuple[Any, ...]) -> None:
-    xp.copyto(out, x[index])
-
-
-def _grad_slice(call: OpCall, g: Tensor) -> Grads:
-    return [SLICE_GRAD(g, index=call.attrs["index"], shape=call.inputs[0].shape)]
-
-
-def _infer_slice_grad(g: TensorSpec, *, index: tuple[Any, ...], shape: Shape) -> TensorSpec:
-    return TensorSpec(shape, g.dtype)
-
-
-def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Shape) -> None:
-    out.fill(0)
-    out[index] = g
-
-
-def _grad_slice_grad(call: OpCall, g: Tensor) -> Grads:
-    return [STRIDED_SLICE(g, index=call.attrs["index"])]
-
-
-STRIDED_SLICE = register(
-    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice)
-)
-SLICE_GRAD = register(
-    Op(
-        name="StridedSliceGrad",
-        infer=_infer_slice_grad,
-        kernel=_slice_grad,
-        gradient=_grad_slice_grad,
-    )
-)
-
-
-def _tensor(x: Any) -> Tensor:
-    return adopt(x, None)

@@ -3,6 +3,7 @@
 The dtypes are NumPy's own objects; this module says which of them the library computes in.
 """
 
+import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ TENSORFLOW_NAMES = {
     int64: "int64",
     bool_: "bool",
 }
-_PYTHON_TYPES: dict[Any, DType] = {float: float32, int: int32, bool: bool_}
+# What Python's own types mean; "float" is 32 bits wide here, as in TensorFlow.
+_PYTHON_TYPES: dict[Any, DType] = {float: float32, "float": float32, int: int32, bool: bool_}
 
 
 class TensorSpec(NamedTuple):
@@ -57,7 +59,7 @@ def as_dtype(value: Any) -> DType:
         >>> mr.as_dtype("float64") == mr.float64
         True
     """
-    dtype = _PYTHON_TYPES.get(value) if isinstance(value, type) else None
+    dtype = _PYTHON_TYPES.get(value) if isinstance(value, type | str) else None
     if dtype is None:
         try:
             dtype = np.dtype(value)
@@ -108,6 +110,9 @@ def broadcast_shapes(op_name: str, *shapes: Shape) -> Shape:
     Raises:
         InvalidArgumentError: they do not.
     """
+    distinct = {*shapes, ()}
+    if len(distinct) <= 2:  # One shape, perhaps with scalars: the usual case, and much the faster.
+        return max(distinct, key=len)
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -122,22 +127,27 @@ def as_shape(value: Any) -> Shape:
         TypeError: it is neither.
         InvalidArgumentError: a size is negative.
     """
-    sizes = [value] if isinstance(value, int | np.integer) else value
-    try:
-        shape = tuple(_as_size(size) for size in sizes)
-    except TypeError:
-        raise TypeError(
-            f"A shape is an integer or a sequence of integers. Received: {value!r}"
-        ) from None
+    shape = as_integers(value, "A shape")
     if any(size < 0 for size in shape):
         raise InvalidArgumentError(f"Dimensions of a shape are >= 0. Received: {shape}")
     return shape
 
 
-def _as_size(size: Any) -> int:
-    if isinstance(size, bool | float | np.floating | np.bool_):
-        raise TypeError(size)
-    return int(size.__index__())
+def as_integers(value: Any, what: str) -> tuple[int, ...]:
+    """Return `value`, an integer or a sequence of them, as Python's integers.
+
+    Raises:
+        TypeError: it is neither; the message begins with `what`.
+    """
+    try:
+        items = tuple([value] if isinstance(value, int | np.integer) else value)
+        if any(isinstance(item, bool | np.bool_) for item in items):
+            raise TypeError
+        return tuple(operator.index(item) for item in items)
+    except TypeError:
+        raise TypeError(
+            f"{what} is an integer or a sequence of integers. Received: {value!r}"
+        ) from None
 
 
 _floatx: list[DType] = [float32]

@@ -4,6 +4,7 @@ What an operator computes is defined by the ops; here is only which one it calls
 """
 
 import itertools
+import operator
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -30,8 +31,8 @@ class Operators:
     """
 
     __slots__ = ()
-    # NumPy arrays on the left leave the operation to the tensor.
-    __array_ufunc__: ClassVar[None] = None
+    # NumPy arrays on the left leave an operator to the tensor; NumPy's functions take its values.
+    __array_priority__: ClassVar[int] = 100
     # Equality is elementwise, so identity cannot be what hashing goes by.
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
@@ -93,14 +94,10 @@ class Operators:
         return OPS["Pow"](other, self)
 
     def __matmul__(self, other: Any) -> "Tensor":
-        return OPS["MatMul" if self.ndim == 2 else "BatchMatMulV2"](
-            self, other, transpose_a=False, transpose_b=False
-        )
+        return _matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> "Tensor":
-        return OPS["MatMul" if self.ndim == 2 else "BatchMatMulV2"](
-            other, self, transpose_a=False, transpose_b=False
-        )
+        return _matmul(other, self)
 
     def __neg__(self) -> "Tensor":
         return OPS["Neg"](self)
@@ -132,8 +129,14 @@ class Operators:
     def __and__(self, other: Any) -> "Tensor":
         return OPS["LogicalAnd"](self, other)
 
+    def __rand__(self, other: Any) -> "Tensor":
+        return OPS["LogicalAnd"](other, self)
+
     def __or__(self, other: Any) -> "Tensor":
         return OPS["LogicalOr"](self, other)
+
+    def __ror__(self, other: Any) -> "Tensor":
+        return OPS["LogicalOr"](other, self)
 
     def __getitem__(self, index: Any) -> "Tensor":
         items = index if isinstance(index, tuple) else (index,)
@@ -158,19 +161,43 @@ class Operators:
         return np.asarray(self.numpy(), dtype=dtype)
 
     def __bool__(self) -> bool:
-        return bool(self.numpy())
+        if self.size != 1:
+            raise ValueError(
+                "The truth value of a tensor with any number of elements but one is ambiguous. "
+                f"Received: shape {self.shape}. Reduce it first."
+            )
+        return bool(self.numpy().item())
 
     def __float__(self) -> float:
-        return float(self.numpy())
+        return float(self._scalar())
 
     def __int__(self) -> int:
-        return int(self.numpy())
+        return int(self._scalar())
 
     def __index__(self) -> int:
-        return int(self.numpy().__index__())
+        return operator.index(self._scalar())
+
+    def _scalar(self) -> Any:
+        if self.shape:
+            raise TypeError(
+                "Only 0-dimensional tensors can be converted to Python scalars. Received: shape "
+                f"{self.shape}. Reduce it, or pick an element, first."
+            )
+        return self.numpy()
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy().item() if not self.shape and spec else str(self), spec)
+        return format(self.numpy(), spec)
+
+
+def _matmul(a: Any, b: Any) -> "Tensor":
+    matrices = _rank(a) == 2 == _rank(b)
+    return OPS["MatMul" if matrices else "BatchMatMulV2"](
+        a, b, transpose_a=False, transpose_b=False
+    )
+
+
+def _rank(x: Any) -> int:
+    return x.ndim if isinstance(x, Operators) else np.ndim(x)
 
 
 def _real(x: Any, y: Any) -> tuple[Any, Any]:
@@ -217,14 +244,17 @@ class Tensor(Operators):
                [6., 8.]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_array", "_device", "_id", "_logits", "_storage")
+    __slots__ = ("__weakref__", "_array", "_device", "_id", "_logits", "_spec", "_storage")
 
-    def __init__(self, array: Any, storage: Storage, device: Device) -> None:
+    def __init__(
+        self, array: Any, storage: Storage, device: Device, spec: TensorSpec | None = None
+    ) -> None:
         """Wrap an array that is, or is a view of, the memory of `storage` on `device`."""
         self._array = array
         self._storage = storage
         self._device = device
-        self._id = new_id()
+        self._spec = TensorSpec(array.shape, array.dtype) if spec is None else spec
+        self._id = next(_ids)
         # Which activation made this tensor from which logits, where one did.
         self._logits: tuple[str, Tensor] | None = None
 
@@ -236,19 +266,17 @@ class Tensor(Operators):
     @property
     def dtype(self) -> DType:
         """The dtype of the elements."""
-        dtype: DType = self._array.dtype
-        return dtype
+        return self._spec.dtype
 
     @property
     def shape(self) -> Shape:
         """The size of each axis."""
-        shape: Shape = self._array.shape
-        return shape
+        return self._spec.shape
 
     @property
     def spec(self) -> TensorSpec:
         """Shape and dtype together."""
-        return TensorSpec(self._array.shape, self._array.dtype)
+        return self._spec
 
     def numpy(self) -> Any:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""
@@ -261,7 +289,7 @@ class Tensor(Operators):
             return self
         storage = device.allocate(self.shape, self.dtype)
         device.backend.copy_between(self._array, storage)
-        return Tensor(storage.array, storage, device)
+        return Tensor(storage.array, storage, device, self._spec)
 
     def __str__(self) -> str:
         return f"mr.Tensor({_own_lines(str(self.numpy()))}, {self._described()})"

@@ -14,7 +14,7 @@ from mirrored import ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.data import Batch
-from mirrored.distribute import PerReplica, Strategy, get_replica_context, shard_bounds
+from mirrored.distribute import PerReplica, Strategy, shard_bounds
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
@@ -74,16 +74,17 @@ class Stepper:
         """
         shards = self._distribute(batch)
         outcome = self._strategy.run(self._train_replica, (*shards, batch.size))
-        statistics = _first(outcome["statistics"]).numpy()
-        penalty = _first(outcome["penalty"])
-        loss = float(statistics[0]) + (0.0 if penalty is None else float(penalty))
-        self._check_finite(loss, outcome["local_loss"], where)
-        kept = [i for i, g in enumerate(outcome["gradients"]) if _first(g) is not None]
-        self._warn_of_unused(kept)
+        gradients, statistics = self._reduce(outcome["gradients"], outcome["statistics"])
+        penalty = None
+        if self._regularized:
+            # Once for the global batch, after the sum: a penalty is no replica's.
+            gradients, penalty = self._strategy.run(self._add_penalties, (gradients,))
+        loss = self._total(statistics, penalty)
+        self._check_finite(loss, outcome["loss"], where)
+        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        self._warn_of_unused(used)
         self._model.compiled().optimizer.prepare(
-            self._strategy,
-            [self._variables[i] for i in kept],
-            [outcome["gradients"][i] for i in kept],
+            [self._variables[i] for i in used], [gradients[i] for i in used]
         ).commit()
         return StepResult(loss, _pairs(statistics))
 
@@ -92,8 +93,7 @@ class Stepper:
         shards = self._distribute(batch)
         outcome = self._strategy.run(self._test_replica, (*shards, batch.size))
         statistics = self._strategy.reduce("sum", outcome["statistics"]).numpy()
-        penalty = _first(outcome["penalty"])
-        loss = float(statistics[0]) + (0.0 if penalty is None else float(penalty))
+        loss = self._total(statistics, outcome["penalty"])
         return StepResult(loss, _pairs(statistics))
 
     def predict(self, batch: Batch) -> np.ndarray[Any, Any]:
@@ -111,22 +111,10 @@ class Stepper:
     ) -> dict[str, Any]:
         with GradientTape() as tape:
             loss, outputs = self._forward(x, y, sample_weight, examples, training=True)
-        gradients = tape.gradient(loss, self._variables)
-        statistics = self._statistics(loss, y, outputs, sample_weight)
-        context = get_replica_context()
-        if context is None:
-            raise RuntimeError("A replica's part of a step runs in a replica's context.")
-        # The loss joins the gradients' all-reduce, so every replica knows whether it is finite.
-        used = [g for g in gradients if g is not None]
-        *reduced, statistics = context.all_reduce("sum", [*used, statistics])
-        remaining = iter(reduced)
-        summed = [None if g is None else next(remaining) for g in gradients]
-        summed, penalty = self._add_penalties(summed)
         return {
-            "gradients": summed,
-            "statistics": statistics,
-            "penalty": penalty,
-            "local_loss": loss,
+            "gradients": tape.gradient(loss, self._variables),
+            "statistics": self._statistics(loss, y, outputs, sample_weight),
+            "loss": loss,
         }
 
     def _test_replica(
@@ -170,15 +158,30 @@ class Stepper:
     def _add_penalties(
         self, gradients: list[Tensor | None]
     ) -> tuple[list[Tensor | None], Tensor | None]:
-        """Add the penalties' gradients to those of the global batch, once and not a replica."""
-        if not self._regularized:
-            return gradients, None
+        """Add the penalties' gradients to those of the global batch; return the penalty too."""
         with GradientTape() as tape:
             penalty = self._penalty()
         added = tape.gradient(penalty, self._variables)
         return [_sum(g, h) for g, h in zip(gradients, added, strict=True)], penalty
 
     # ------------------------------------------------------------------ around the replicas
+
+    def _reduce(
+        self, gradients: list[PerReplica | Tensor | None], statistics: PerReplica | Tensor
+    ) -> tuple[list[Any], np.ndarray[Any, Any]]:
+        """Sum over the replicas; every replica gets the gradients, the host the statistics.
+
+        The loss, which is among the statistics, joins the gradients' all-reduce.
+        """
+        used = [gradient for gradient in gradients if gradient is not None]
+        *summed, total = self._strategy.batch_all_reduce("sum", [*used, statistics])
+        remaining = iter(summed)
+        reduced = [None if each is None else next(remaining) for each in gradients]
+        return reduced, _first(total).numpy()
+
+    def _total(self, statistics: np.ndarray[Any, Any], penalty: Any) -> float:
+        """Return the loss that is shown: the mean over the batch and the penalties."""
+        return float(statistics[0]) + (0.0 if penalty is None else float(_first(penalty)))
 
     def _distribute(self, batch: Batch) -> _Shards:
         bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)

@@ -1,0 +1,119 @@
+"""Comparisons of elements, and logic on the booleans that they give.
+
+None of them is differentiable; a gradient passes by the numbers that they choose between.
+"""
+
+from typing import Any
+
+from mirrored.ops.elementwise import binary, unary
+from mirrored.ops.spec import ALL_DTYPES, NUMBERS, bool_
+from mirrored.ops.tensor import Tensor
+
+LESS = binary("Less", "less", None, NUMBERS, bool_)
+LESS_EQUAL = binary("LessEqual", "less_equal", None, NUMBERS, bool_)
+GREATER = binary("Greater", "greater", None, NUMBERS, bool_)
+GREATER_EQUAL = binary("GreaterEqual", "greater_equal", None, NUMBERS, bool_)
+EQUAL = binary("Equal", "equal", None, ALL_DTYPES, bool_)
+NOT_EQUAL = binary("NotEqual", "not_equal", None, ALL_DTYPES, bool_)
+LOGICAL_AND = binary("LogicalAnd", "logical_and", None, frozenset({bool_}))
+LOGICAL_OR = binary("LogicalOr", "logical_or", None, frozenset({bool_}))
+LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
+
+
+def equal(x: Any, y: Any) -> Tensor:
+    """Return where x == y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.equal([1, 2], 2).numpy()
+        array([False,  True])
+    """
+    return EQUAL(x, y)
+
+
+def not_equal(x: Any, y: Any) -> Tensor:
+    """Return where x != y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.not_equal([1, 2], 2).numpy()
+        array([ True, False])
+    """
+    return NOT_EQUAL(x, y)
+
+
+def less(x: Any, y: Any) -> Tensor:
+    """Return where x < y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.less([1, 2], 2).numpy()
+        array([ True, False])
+    """
+    return LESS(x, y)
+
+
+def less_equal(x: Any, y: Any) -> Tensor:
+    """Return where x <= y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.less_equal([1, 2], 1).numpy()
+        array([ True, False])
+    """
+    return LESS_EQUAL(x, y)
+
+
+def greater(x: Any, y: Any) -> Tensor:
+    """Return where x > y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.greater([1, 2], 1).numpy()
+        array([False,  True])
+    """
+    return GREATER(x, y)
+
+
+def greater_equal(x: Any, y: Any) -> Tensor:
+    """Return where x >= y, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.greater_equal([1, 2], 2).numpy()
+        array([False,  True])
+    """
+    return GREATER_EQUAL(x, y)
+
+
+def logical_not(x: Any) -> Tensor:
+    """Return the negation of booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.logical_not([True, False]).numpy()
+        array([False,  True])
+    """
+    return LOGICAL_NOT(x)
+
+
+def logical_and(x: Any, y: Any) -> Tensor:
+    """Return where both x and y are true.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.logical_and([True, False], True).numpy()
+        array([ True, False])
+    """
+    return LOGICAL_AND(x, y)
+
+
+def logical_or(x: Any, y: Any) -> Tensor:
+    """Return where x or y is true.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.logical_or([True, False], True).numpy()
+        array([ True,  True])
+    """
+    return LOGICAL_OR(x, y)

@@ -1,0 +1,80 @@
+"""Ops behind the indexing of tensors, which takes integers, slices, new axes and an ellipsis.
+
+A slice is a copy, so that what is kept of a tensor does not keep all of it alive.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.spec import Shape, TensorSpec
+from mirrored.ops.tensor import Tensor
+
+Grads = Sequence[Tensor | None]
+
+
+def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
+    axes = sum(item is not None and item is not Ellipsis for item in index)
+    if sum(item is Ellipsis for item in index) > 1:
+        raise InvalidArgumentError(
+            "Multiple ellipses in slice spec not allowed. Leave one `...`. [Op:StridedSlice]"
+        )
+    if axes > len(x.shape):
+        raise InvalidArgumentError(
+            f"Index out of range using input dim {axes - 1}; input has only {len(x.shape)} dims. "
+            f"Received the index {index} [Op:StridedSlice]"
+        )
+    axis = 0
+    for item in index:
+        if item is Ellipsis:
+            axis += len(x.shape) - axes
+        elif item is not None:
+            if isinstance(item, int) and not -x.shape[axis] <= item < x.shape[axis]:
+                raise InvalidArgumentError(
+                    f"slice index {item} of dimension {axis} out of bounds. [Op:StridedSlice]"
+                )
+            if isinstance(item, slice) and item.step == 0:
+                raise InvalidArgumentError(
+                    f"strides[{axis}] must be non-zero. Received: {item} [Op:StridedSlice]"
+                )
+            axis += 1
+    # A stand-in of the same shape that takes no memory: NumPy's own rules give the result's.
+    stand_in = np.broadcast_to(np.empty((), np.bool_), x.shape)
+    return TensorSpec(stand_in[index].shape, x.dtype)
+
+
+def _slice(xp: Any, out: Any, x: Any, *, index: tuple[Any, ...]) -> None:
+    xp.copyto(out, x[index])
+
+
+def _grad_slice(call: OpCall, g: Tensor) -> Grads:
+    return [SLICE_GRAD(g, index=call.attrs["index"], shape=call.inputs[0].shape)]
+
+
+def _infer_slice_grad(g: TensorSpec, *, index: tuple[Any, ...], shape: Shape) -> TensorSpec:
+    return TensorSpec(shape, g.dtype)
+
+
+def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Shape) -> None:
+    out.fill(0)
+    out[index] = g
+
+
+def _grad_slice_grad(call: OpCall, g: Tensor) -> Grads:
+    return [STRIDED_SLICE(g, index=call.attrs["index"])]
+
+
+STRIDED_SLICE = register(
+    Op(name="StridedSlice", infer=_infer_slice, kernel=_slice, gradient=_grad_slice)
+)
+SLICE_GRAD = register(
+    Op(
+        name="StridedSliceGrad",
+        infer=_infer_slice_grad,
+        kernel=_slice_grad,
+        gradient=_grad_slice_grad,
+    )
+)

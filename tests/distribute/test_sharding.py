@@ -1,0 +1,46 @@
+"""How a batch is cut: sizes that differ by at most one, larger first, nothing lost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirrored.distribute import shard_bounds, split_sizes
+from mirrored.errors import InvalidArgumentError
+
+
+@pytest.mark.parametrize(
+    ("examples", "replicas", "sizes", "bounds"),
+    [
+        (7, 3, [3, 2, 2], [(0, 3), (3, 5), (5, 7)]),
+        (4, 3, [2, 1, 1], [(0, 2), (2, 3), (3, 4)]),
+        (1, 2, [1, 0], [(0, 1), (1, 1)]),
+        (0, 2, [0, 0], [(0, 0), (0, 0)]),
+        (6, 2, [3, 3], [(0, 3), (3, 6)]),
+        (5, 1, [5], [(0, 5)]),
+    ],
+)
+def test_table(
+    examples: int, replicas: int, sizes: list[int], bounds: list[tuple[int, int]]
+) -> None:
+    assert split_sizes(examples, replicas) == sizes
+    assert shard_bounds(examples, replicas) == bounds
+
+
+@given(examples=st.integers(0, 10**6), replicas=st.integers(1, 64))
+def test_any_batch(examples: int, replicas: int) -> None:
+    sizes = split_sizes(examples, replicas)
+    assert len(sizes) == replicas
+    assert sum(sizes) == examples
+    assert max(sizes) - min(sizes) <= 1
+    assert sizes == sorted(sizes, reverse=True)
+    bounds = shard_bounds(examples, replicas)
+    assert [end - start for start, end in bounds] == sizes
+    assert [start for start, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+
+
+@pytest.mark.parametrize("split", [split_sizes, shard_bounds])
+@pytest.mark.parametrize(("examples", "replicas"), [(3, 0), (3, -1), (-1, 2)])
+def test_what_cannot_be_split(split: object, examples: int, replicas: int) -> None:
+    assert callable(split)
+    with pytest.raises(InvalidArgumentError, match=f"{examples} examples, {replicas} replicas"):
+        split(examples, replicas)

@@ -1,0 +1,294 @@
+"""What holds for every op, by the table of ops in `conftest`."""
+
+import itertools
+import logging
+import tracemalloc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import devices, ops
+from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.spec import ALL_DTYPES, TENSORFLOW_NAMES
+
+Array = np.ndarray[Any, Any]
+TOLERANCES = {"float32": 2e-5, "float64": 1e-11}
+HIDDEN_LIMIT = 64 * 1024
+STEP = 1e-6
+
+
+def generator() -> np.random.Generator:
+    return np.random.default_rng(20)
+
+
+def call(name: str, inputs: list[Array], attrs: Mapping[str, Any]) -> ops.Tensor:
+    return ops.OPS[name](*[ops.constant(each) for each in inputs], **attrs)
+
+
+def expected_dtype(dtype: str, reference: Array, attrs: Mapping[str, Any]) -> np.dtype[Any]:
+    if reference.dtype == bool:
+        return np.dtype(bool)
+    return np.dtype(attrs.get("dtype") or attrs.get("output_type") or dtype)
+
+
+def check_value(result: ops.Tensor, reference: Array, dtype: np.dtype[Any]) -> None:
+    values = result.numpy()
+    assert result.dtype == values.dtype == dtype
+    assert result.shape == values.shape == reference.shape
+    if dtype.kind == "f":
+        tolerance = TOLERANCES[dtype.name]
+        np.testing.assert_allclose(values, reference, rtol=tolerance, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(values, reference.astype(dtype))
+
+
+def test_table_has_every_op_and_no_other(table: Mapping[str, Any]) -> None:
+    assert table.keys() == ops.OPS.keys()
+
+
+def test_table_says_which_ops_have_no_gradient(row: Any) -> None:
+    name, each = row
+    assert (ops.OPS[name].gradient is not None) == each.differentiable
+
+
+def test_table_has_every_dtype(row: Any) -> None:
+    name, each = row
+    if each.small[0].shapes and "labels" not in each.kinds:
+        assert {np.dtype(dtype) for dtype in each.dtypes} == ops.OPS[name].dtypes
+
+
+def test_forward(case: Any) -> None:
+    name, row, (shapes, attrs) = case
+    for dtype in row.dtypes:
+        inputs = row.inputs(case[2], dtype, generator())
+        wide = [each.astype("float64") if each.dtype.kind == "f" else each for each in inputs]
+        reference = np.asarray(row.reference(*wide, **attrs))
+        result = call(name, inputs, attrs)
+        check_value(result, reference, expected_dtype(dtype, reference, attrs))
+
+
+def test_forward_of_nothing(row: Any) -> None:
+    name, each = row
+    for case in each.empty:
+        for dtype in each.dtypes:
+            inputs = each.inputs(case, dtype, generator())
+            reference = np.asarray(each.reference(*inputs, **case.attrs))
+            result = call(name, inputs, case.attrs)
+            check_value(result, reference, expected_dtype(dtype, reference, case.attrs))
+
+
+def gradients_along(
+    function: Callable[[list[ops.Tensor]], ops.Tensor], inputs: list[Array]
+) -> tuple[list[ops.Tensor], list[ops.Tensor]]:
+    """Return the inputs as tensors and the gradients by those that are floats."""
+    tensors = [ops.constant(each) for each in inputs]
+    floats = [each for each in tensors if each.dtype == ops.float64]
+    with GradientTape() as tape:
+        tape.watch(floats)
+        target = function(tensors)
+    return tensors, tape.gradient(target, floats, unconnected_gradients="zero")
+
+
+def check_direction(
+    function: Callable[[list[ops.Tensor]], ops.Tensor], inputs: list[Array], seed: int
+) -> None:
+    """Compare the gradients of a scalar function with a central difference along a direction."""
+    rng = np.random.default_rng(seed)
+    _, gradients = gradients_along(function, inputs)
+    directions = [
+        rng.standard_normal(each.shape) if each.dtype == np.float64 else None for each in inputs
+    ]
+
+    def moved(by: float) -> float:
+        return float(
+            function(
+                [
+                    ops.constant(each if to is None else each + by * to)
+                    for each, to in zip(inputs, directions, strict=True)
+                ]
+            )
+        )
+
+    numeric = (moved(STEP) - moved(-STEP)) / (2 * STEP)
+    taken = [each for each in directions if each is not None]
+    exact = sum(
+        float(np.sum(gradient.numpy() * to))
+        for gradient, to in zip(gradients, taken, strict=True)
+    )
+    assert exact == pytest.approx(numeric, rel=2e-6, abs=2e-6)
+
+
+def has_gradient(case: Any) -> bool:
+    _, row, (_, attrs) = case
+    return bool(row.differentiable and attrs.get("dtype", ops.float64) == ops.float64)
+
+
+def weighted(name: str, attrs: Mapping[str, Any]) -> Callable[[list[ops.Tensor]], ops.Tensor]:
+    """Return the op as a scalar function: the sum of its elements, each times another weight."""
+
+    def function(tensors: list[ops.Tensor]) -> ops.Tensor:
+        result = ops.OPS[name](*tensors, **attrs)
+        weights = np.random.default_rng(3).uniform(0.5, 1.5, result.shape)
+        return ops.reduce_sum(result * ops.constant(weights))
+
+    return function
+
+
+def test_gradient(case: Any) -> None:
+    if not has_gradient(case):
+        assert_not_differentiable(case)
+        return
+    name, row, (_, attrs) = case
+    inputs = row.inputs(case[2], "float64", generator())
+    for seed in range(3):
+        check_direction(weighted(name, attrs), inputs, seed)
+
+
+def assert_not_differentiable(case: Any) -> None:
+    name, row, (_, attrs) = case
+    tensors = [ops.constant(each) for each in row.inputs(case[2], row.dtypes[0], generator())]
+    floats = [each for each in tensors if each.dtype.kind == "f"]
+    with GradientTape() as tape:
+        tape.watch(floats)
+        result = ops.OPS[name](*tensors, **attrs)
+    gradients = tape.gradient(result, floats)
+    if result.dtype.kind != "f" or not row.differentiable:
+        assert gradients == [None] * len(floats)
+
+
+def test_second_gradient(case: Any) -> None:
+    """The gradients' own gradients: differences of the first gradient along a direction."""
+    if not has_gradient(case):
+        return
+    name, row, (_, attrs) = case
+    inputs = row.inputs(case[2], "float64", generator())
+    function = weighted(name, attrs)
+
+    def slope(tensors: list[ops.Tensor]) -> ops.Tensor:
+        floats = [each for each in tensors if each.dtype == ops.float64]
+        with GradientTape() as tape:
+            tape.watch(floats)
+            # Squared, so that linear ops have a second gradient too.
+            target = ops.square(function(tensors))
+        gradients = tape.gradient(target, floats, unconnected_gradients="zero")
+        rng = np.random.default_rng(4)
+        return ops.add_n(
+            [ops.reduce_sum(each * rng.uniform(0.5, 1.5, each.shape)) for each in gradients]
+        )
+
+    check_direction(slope, inputs, 5)
+
+
+def declared(name: str, tensors: list[ops.Tensor], attrs: Mapping[str, Any]) -> int:
+    op = ops.OPS[name]
+    if op.workspace is None:
+        return 0
+    specs = op.workspace(*[each.spec for each in tensors], **attrs)
+    return sum(int(np.prod(spec.shape)) * spec.dtype.itemsize for spec in specs)
+
+
+def test_memory_is_what_is_declared(row: Any) -> None:
+    name, each = row
+    for case in each.large:
+        dtype = "bool" if each.dtypes == ("bool",) else "float64"
+        inputs = each.inputs(case, dtype, generator())
+        tensors = [ops.constant(array) for array in inputs]
+        pool = devices.get_device("CPU:0").pool
+        before = pool.current
+        pool.reset_peak()
+        workspace = declared(name, tensors, case.attrs)
+        tracemalloc.start()
+        result = ops.OPS[name](*tensors, **case.attrs)
+        hidden = tracemalloc.get_traced_memory()[1] - workspace
+        tracemalloc.stop()
+        output = 0 if ops.OPS[name].view else result.numpy().nbytes
+        assert pool.peak - before == workspace + output, case
+        assert pool.current - before == output, case
+        assert hidden - output < HIDDEN_LIMIT, case
+        del result
+        assert pool.current == before, case
+
+
+def aliasable(row: Any) -> list[tuple[Any, str, int]]:
+    """Return the cases, dtypes and positions in which the output may take an input's memory."""
+    name, each = row
+    op = ops.OPS[name]
+    found = []
+    for case, dtype in itertools.product(each.small, each.dtypes):
+        inputs = each.inputs(case, dtype, generator())
+        specs = [ops.TensorSpec(array.shape, array.dtype) for array in inputs]
+        output = op.infer(*specs, **case.attrs)
+        found += [(case, dtype, i) for i in op.may_alias if specs[i] == output]
+    return found
+
+
+def test_alias(row: Any) -> None:
+    name, each = row
+    op, found = ops.OPS[name], aliasable(row)
+    assert {position for _, _, position in found} == set(op.may_alias)
+    for case, dtype, position in found:
+        inputs = each.inputs(case, dtype, generator())
+        expected = call(name, inputs, case.attrs).numpy()
+        attrs = dict(case.attrs)
+        if op.workspace is not None:
+            specs = op.workspace(
+                *[ops.TensorSpec(array.shape, array.dtype) for array in inputs], **attrs
+            )
+            attrs["workspace"] = tuple(np.empty(spec.shape, spec.dtype) for spec in specs)
+        assert op.kernel is not None
+        op.kernel(np, inputs[position], *inputs, **attrs)
+        np.testing.assert_array_equal(inputs[position], expected)
+
+
+@pytest.mark.parametrize(("scope", "index"), [(None, 0), ("GPU:0", 0), ("GPU:1", 1)])
+def test_device_and_log(
+    row: Any, simulate: Any, caplog: pytest.LogCaptureFixture, scope: str | None, index: int
+) -> None:
+    name, each = row
+    simulate(2)
+    with devices.device("GPU:1"):  # Inputs come from where the op may not be.
+        tensors = [
+            ops.constant(array) for array in each.inputs(each.small[0], each.dtypes[0], generator())
+        ]
+    caplog.set_level(logging.INFO, "mirrored")
+    caplog.clear()
+    devices.set_log_device_placement(True)
+    with devices.device(scope):
+        result = ops.OPS[name](*tensors, **each.small[0].attrs)
+    device = f"/job:localhost/replica:0/task:0/device:GPU:{index}"
+    assert result.device == device
+    assert caplog.messages == [f"Executing op {name} in device {device}"]
+
+
+def test_dtypes_that_it_does_not_take(row: Any) -> None:
+    name, each = row
+    op = ops.OPS[name]
+    case = each.small[0]
+    for dtype in ALL_DTYPES - op.dtypes:
+        inputs = each.inputs(case, dtype.name, generator())
+        with pytest.raises(InvalidArgumentError) as caught:
+            call(name, inputs, case.attrs)
+        assert f"Value for attr 'T' of {TENSORFLOW_NAMES[dtype]} is not in the list" in str(
+            caught.value
+        )
+        assert f"[Op:{name}]" in str(caught.value)
+
+
+def test_two_dtypes(row: Any) -> None:
+    name, each = row
+    case = each.small[0]
+    if len(case.shapes) < 2 or "labels" in each.kinds or name.endswith("Grad"):
+        return  # One input, or labels; gradients' ops are called by rules alone.
+    accepted = [np.dtype(dtype) for dtype in each.dtypes]
+    for one, other in itertools.permutations(accepted, 2):
+        inputs = each.inputs(case, one.name, generator())
+        inputs[1] = inputs[1].astype(other)
+        with pytest.raises(InvalidArgumentError) as caught:
+            call(name, inputs, case.attrs)
+        assert str(caught.value) == (
+            f"cannot compute {name} as input #1(zero-based) was expected to be a "
+            f"{TENSORFLOW_NAMES[one]} tensor but is a {TENSORFLOW_NAMES[other]} tensor [Op:{name}]"
+        )
