@@ -74,9 +74,9 @@ def make_optimizer(case: Case) -> mr.optim.Optimizer:
     return mr.optim.SGD(0.05, **options, **clip)
 
 
-def absolute_fourth(y_true: Any, y_pred: Any) -> Any:
-    """A loss of the user's own, per element."""
-    return mr.square(mr.square(y_true - y_pred))
+def charbonnier(y_true: Any, y_pred: Any) -> Any:
+    """A loss of the user's own, per element, whose gradient is bounded."""
+    return mr.sqrt(mr.square(y_true - y_pred) + 1.0) - 1.0
 
 
 def make_model(case: Case) -> mr.Model:
@@ -86,7 +86,7 @@ def make_model(case: Case) -> mr.Model:
         "sparse": "sparse_categorical_crossentropy",
         "categorical": "categorical_crossentropy",
         "binary": "binary_crossentropy",
-        "function": absolute_fourth,
+        "function": charbonnier,
     }.get(case.loss, "mse")
     x = mr.layers.Input(shape=(FEATURES,))
     hidden = mr.layers.Dense(7, activation=case.activation, kernel_regularizer=penalty)(x)

@@ -190,7 +190,8 @@ class Strategy:
         total = self._reduce_parts(ReduceOp.SUM, sums)
         if op is ReduceOp.SUM:
             return total
-        return total / float(sum(part.shape[axis] for part in parts))
+        with devices.device(total._device):
+            return total / float(sum(part.shape[axis] for part in parts))
 
     def _parts(self, op: ReduceOp, leaf: Any) -> list[Any]:
         count = self.num_replicas_in_sync

@@ -63,10 +63,13 @@ class Row:
     def inputs(self, case: Case, dtype: str, rng: np.random.Generator) -> list[Array]:
         """Draw the inputs of a case."""
         kinds = [self.kinds[min(i, len(self.kinds) - 1)] for i in range(len(case.shapes))]
-        return [draw(kind, shape, dtype, rng) for kind, shape in zip(kinds, case.shapes, strict=True)]
+        return [
+            np.asarray(draw(kind, shape, dtype, rng))
+            for kind, shape in zip(kinds, case.shapes, strict=True)
+        ]
 
 
-def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
     """Draw an array: away from 0, positive, in (0, 1), distributions over rows, or labels."""
     if kind == "labels":
         return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
@@ -74,7 +77,7 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Array
         return rng.random(shape) < 0.5
     if dtype.startswith("int"):
         return rng.integers(1 if kind == "positive" else -4, 5, shape).astype(dtype)
-    values = rng.uniform(0.25, 2.0, shape)
+    values = np.asarray(rng.uniform(0.25, 2.0, shape))
     if kind == "any":
         values *= rng.choice([-1.0, 1.0], shape)
     if kind == "unit":
