@@ -6,11 +6,15 @@ A layer is a forward function plus its variables; a layer that holds others has 
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar, TypedDict, overload
 
+import numpy as np
+
 from mirrored import ops
 from mirrored.layers.conversion import as_input
+from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import Shape, as_shape, without_batch
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.layers.weights import WeightOwner
@@ -77,6 +81,7 @@ class Layer(WeightOwner):
         super().__init__(name, trainable, dtype)
         self._input_shape: Shape | None = None
         self._output_shape: Shape | None = None
+        self._output_dtype: np.dtype[Any] = self.dtype
 
     # What a subclass defines.
 
@@ -169,8 +174,12 @@ class Layer(WeightOwner):
         self._prepare(tensor.shape, without_batch(tensor.shape))
         output = self._run(tensor, training)
         if self._output_shape is None and isinstance(output, Tensor):
-            self._output_shape = without_batch(output.shape)
+            self._output_shape, self._output_dtype = without_batch(output.shape), output.dtype
         return output
+
+    def _build_scope(self) -> AbstractContextManager[Any]:
+        """Return the context in which weights are made; models make theirs in their strategy's."""
+        return nullcontext()
 
     def _connect(self, inputs: SymbolicTensor, training: bool | None) -> SymbolicTensor:
         """Return the placeholder of the output for the placeholder ``inputs``."""
@@ -182,7 +191,7 @@ class Layer(WeightOwner):
         self._prepare(inputs.shape, inputs.shape)
         output_shape = as_shape(self.compute_output_shape(inputs.shape))
         self._output_shape = self._output_shape or output_shape
-        return SymbolicTensor(output_shape, self._dtype, self._name, (self, inputs))
+        return SymbolicTensor(output_shape, self._output_dtype, self._name, (self, inputs))
 
     def _prepare(self, shape: Shape, recorded: Shape) -> None:
         """Check the input's shape; build the layer, and keep the shape, on its first use."""
@@ -253,17 +262,8 @@ def _building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
             return
         shape = as_shape(input_shape)
         self.check_input_shape(shape)
-        # A copy of the attributes and of the two lists that `add_weight` extends: a weight that
-        # did not fit in memory must not leave the ones before it behind.
-        before = dict(vars(self))
-        added, regularized = len(self._added), len(self._regularized)
-        try:
+        with undone_on_failure(self), self._build_scope():
             build(self, shape)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            del self._added[added:], self._regularized[regularized:]
-            raise
         self._input_shape = shape
         self.built = True
 

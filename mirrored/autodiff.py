@@ -4,7 +4,7 @@ Gradients are made of ops too, so they are placed, logged and can themselves be 
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -199,15 +199,13 @@ class GradientTape:
             nodes = list(self._nodes)
         else:
             nodes, self._nodes, self._used = self._nodes, [], True
-        # A tape that is still open and used once does not follow its own gradients.
-        with nullcontext() if self._persistent else self.stop_recording():
-            found = _backpropagate(nodes, grads, {each._id for each in leaves})
-            results = [found.get(each._id) for each in leaves]
-            if unconnected_gradients == "zero":
-                results = [
-                    _zeros_for(each) if result is None else result
-                    for each, result in zip(leaves, results, strict=True)
-                ]
+        found = _backpropagate(nodes, grads, {each._id for each in leaves})
+        results = [found.get(each._id) for each in leaves]
+        if unconnected_gradients == "zero":
+            results = [
+                _zeros_for(each) if result is None else result
+                for each, result in zip(leaves, results, strict=True)
+            ]
         return _nest.pack_like(sources, results)
 
     def _seed_gradients(self, target: Any, output_gradients: Any) -> dict[int, list[Tensor]]:

@@ -342,12 +342,7 @@ def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
 
 
 def own(tensor: Tensor) -> Tensor:
-    """Return the tensor as a variable may keep it: one that keeps nothing else alive.
-
-    A small view of large memory is copied, and the logits of probabilities are forgotten.
-    """
-    if tensor._storage.nbytes > tensor._array.nbytes:
-        return ops.transfer(tensor.numpy(), tensor._device)
+    """Return the tensor as a variable may keep it: without the logits that probabilities hold."""
     if tensor._logits is not None:
         return Tensor(tensor._array, tensor._storage, tensor._device)
     return tensor

@@ -11,7 +11,7 @@ from mirrored.optim.adam import Adam as Adam
 from mirrored.optim.base import Optimizer as Optimizer
 from mirrored.optim.sgd import SGD as SGD
 
-_BY_NAME: dict[str, Callable[[], Optimizer]] = {"adam": Adam, "sgd": SGD}
+_BY_NAME: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": SGD}
 
 
 def get(identifier: Any) -> Optimizer:
@@ -30,10 +30,9 @@ def get(identifier: Any) -> Optimizer:
     """
     if isinstance(identifier, Optimizer):
         return identifier
-    if isinstance(identifier, str) and identifier.lower() in _BY_NAME:
-        return _BY_NAME[identifier.lower()]()
-    make: Callable[[], Optimizer] = identifier
-    if inspect.isclass(identifier) and issubclass(identifier, Optimizer):
+    kind = _BY_NAME.get(identifier.lower()) if isinstance(identifier, str) else identifier
+    if inspect.isclass(kind) and issubclass(kind, Optimizer) and kind is not Optimizer:
+        make: Callable[[], Optimizer] = kind  # The settings of each have defaults.
         return make()
     raise ValueError(
         f"Could not interpret optimizer identifier: {identifier}. The optimizers there are: "

@@ -284,7 +284,14 @@ class Optimizer:
                 new_value, new_slots = self.update(
                     gradient, value, tuple(slots), local_rate, ops.cast(step, variable.dtype)
                 )
-            updates += zip(copies, (new_value, *new_slots), strict=True)
+            results = (new_value, *new_slots)
+            if [each.spec for each in results] != [value.spec] * len(copies):
+                raise ValueError(
+                    f"{type(self).__name__}.update returns the new value and {len(slots)} new "
+                    f"slots, each of the variable's shape and dtype. For {variable.name}, which "
+                    f"has {value.spec}, received: {[each.spec for each in results]}."
+                )
+            updates += zip(copies, results, strict=True)
         return updates
 
     def _clip(self, gradients: list[Tensor]) -> list[Tensor]:

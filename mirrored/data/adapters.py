@@ -6,7 +6,7 @@ Everything is checked here, on the host and before anything changed; arrays are 
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,6 @@ def adapt(
     y: Any = None,
     sample_weight: Any = None,
     *,
-    class_weight: Mapping[int, float] | None = None,
     for_what: str = "fit",
 ) -> Arrays:
     """Check what a user passed to `fit`, `evaluate` or `predict` and return it as arrays.
@@ -64,7 +63,6 @@ def adapt(
         x: Inputs of shape (examples, ...): an array, a tensor or nested lists of numbers.
         y: Targets of shape (examples, ...); None where `for_what` is "predict".
         sample_weight: Finite weights of shape (examples,) or (examples, 1), or None.
-        class_weight: A weight for each integer label; labels that it lacks weigh 1.
         for_what: The method that asks, named in errors; targets are required but for "predict".
 
     Returns:
@@ -76,9 +74,9 @@ def adapt(
 
     Example:
         >>> from mirrored.data import adapt
-        >>> arrays = adapt([[1.0, 2.0], [3.0, 4.0]], [0, 1], class_weight={1: 5.0})
-        >>> arrays.x.shape, arrays.sample_weight.tolist()
-        ((2, 2), [1.0, 5.0])
+        >>> arrays = adapt([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+        >>> arrays.x.shape, arrays.y.tolist(), arrays.size
+        ((2, 2), [0, 1], 2)
     """
     if x is None:
         raise ValueError(f"`{for_what}` needs input data. Received: x=None. Pass an array as `x`.")
@@ -99,13 +97,6 @@ def adapt(
         )
     if weights is not None:
         weights = _check_weights(weights, size)
-    if class_weight is not None:
-        if weights is not None:
-            raise ValueError(
-                "`class_weight` and `sample_weight` cannot be given at the same time. "
-                "Multiply them yourself and pass the product as `sample_weight`."
-            )
-        weights = _class_weights(targets, class_weight)
     return Arrays(inputs, targets, weights, size)
 
 
@@ -136,6 +127,29 @@ def check_batch_size(batch_size: Any) -> int:
             f"Received: batch_size={batch_size!r}.{hint}"
         )
     return size
+
+
+def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arrays:
+    """Return the arrays with the weight of its label as each example's weight.
+
+    Args:
+        arrays: Arrays without weights. Labels are integers, or the places of the largest targets.
+        class_weight: A weight for each integer label; labels that it lacks weigh 1.
+
+    Raises:
+        ValueError: There are weights already, no labels, or weights that are not finite numbers.
+
+    Example:
+        >>> from mirrored.data import adapt, with_class_weights
+        >>> with_class_weights(adapt([1.0, 2.0], [0, 1]), {1: 5.0}).sample_weight.tolist()
+        [1.0, 5.0]
+    """
+    if arrays.sample_weight is not None:
+        raise ValueError(
+            "`class_weight` and `sample_weight` cannot be given at the same time. "
+            "Multiply them yourself and pass the product as `sample_weight`."
+        )
+    return replace(arrays, sample_weight=_class_weights(arrays.y, class_weight))
 
 
 def split_validation(arrays: Arrays, fraction: float) -> tuple[Arrays, Arrays]:
@@ -278,7 +292,8 @@ def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:
         labels = targets.reshape(len(targets))
     weights = np.ones(len(labels), dtype=np.float64)
     for label, weight in class_weight.items():
-        if not isinstance(label, int | np.integer) or not math.isfinite(weight):
+        is_number = isinstance(weight, int | float | np.number)
+        if not (isinstance(label, int | np.integer) and is_number and math.isfinite(weight)):
             raise ValueError(
                 "`class_weight` must be a dict from integer label to a finite weight. "
                 f"Received: class_weight with the item {label!r}: {weight!r}."

@@ -55,7 +55,7 @@ def run_replicas(
     try:
         while True:
             relay.run_round()
-            waiting = [replica for replica in relay.replicas if replica.request is not None]
+            waiting = [replica for replica in relay.replicas if replica.waiting]
             if not waiting:
                 return [replica.result for replica in relay.replicas]
             if len(waiting) < len(relay.replicas):
@@ -66,7 +66,11 @@ def run_replicas(
                 )
             _merge(strategy, relay.replicas)
     finally:
-        relay.stop()
+        try:
+            relay.stop()
+        except BaseException:  # An interrupt must not leave replicas that wait for ever.
+            relay.stop()
+            raise
 
 
 def _run_alone(
@@ -89,7 +93,9 @@ def merge_alone(strategy: "Strategy") -> MergeCall:
 
 def _merge(strategy: "Strategy", replicas: Sequence["_Replica"]) -> None:
     """Call the function that all replicas wait for and hand each of them its part."""
-    requests = [replica.take_request() for replica in replicas]
+    requests = [replica.request for replica in replicas if replica.request is not None]
+    for replica in replicas:
+        replica.request = None
     merge_fn = requests[0][0]
     args = regroup([request[1] for request in requests])
     kwargs = regroup([request[2] for request in requests])
@@ -139,13 +145,6 @@ class _Replica:
         ):
             return self._function(*args, **kwargs)
 
-    def take_request(self) -> MergeRequest:
-        """Return what the merge call was given, and forget it."""
-        request, self.request = self.request, None
-        if request is None:
-            raise RuntimeError("A replica that does not wait has nothing to merge.")
-        return request
-
 
 class _Relay:
     """Hands the turn from replica to replica, and back to the caller after the last one.
@@ -185,19 +184,21 @@ class _Relay:
             if waited:
                 self._caller.acquire()
         for thread in self._threads:
-            thread.join()
+            # One that an interrupt of `start` left unborn runs nothing when it comes.
+            if thread.is_alive():
+                thread.join()
         for replica in self.replicas:
             replica.error = None  # What was raised while unwinding has nobody to go to.
 
     def _start_thread(self, first: _Replica) -> None:
         name = f"mirrored-replica-{first.number}"
         thread = threading.Thread(target=self._run_from, args=(first,), name=name, daemon=True)
+        self._threads.append(thread)  # First: an interrupt of `start` must not lose it.
         thread.start()
-        self._threads.append(thread)
 
     def _run_from(self, first: _Replica) -> None:
         replica: _Replica | None = first
-        while replica is not None:
+        while replica is not None and not self._stopping:
             replica.call(functools.partial(self._wait_for_merge, replica))
             replica = self._pass_turn(replica)
 

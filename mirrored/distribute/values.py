@@ -11,6 +11,7 @@ from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt
+from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.spec import DType, Shape
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
@@ -149,7 +150,12 @@ class MirroredVariable(Variable):
 
     def read_value(self) -> Tensor:
         """Return the value of the running replica's copy; a later assign does not change it."""
-        return self.local().read_value()
+        with only():
+            value = self.local().read_value()
+        for listener in active_listeners():
+            # Told of this variable, not of its copy: what a tape watched is what optimizers take.
+            listener.on_read(self, value)
+        return value
 
     def _write(self, method: str, value: Any) -> Variable:
         context = get_replica_context()

@@ -91,14 +91,23 @@ def _run_kernel(
 
 
 def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """Return an op's inputs as tensors; numbers and NumPy values adopt the first tensor's dtype."""
+    """Return an op's inputs as tensors.
+
+    Numbers and NumPy values adopt the dtype of the first tensor; where there is none, that of the
+    first input.
+    """
     for value in inputs:
         if type(value) is not Tensor:
             break
     else:
         return inputs
     dtype = _first_dtype(inputs)
-    return tuple(value if type(value) is Tensor else adopt(value, dtype) for value in inputs)
+    tensors = []
+    for value in inputs:
+        tensor = value if type(value) is Tensor else adopt(value, dtype)
+        dtype = tensor.dtype if dtype is None else dtype
+        tensors.append(tensor)
+    return tuple(tensors)
 
 
 def _first_dtype(values: Iterable[Any]) -> DType | None:

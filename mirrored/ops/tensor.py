@@ -186,7 +186,7 @@ class Operators:
         return self.numpy()
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy(), spec)
+        return format(self.numpy(), spec) if spec else str(self.numpy())
 
 
 def _matmul(a: Any, b: Any) -> "Tensor":

@@ -12,9 +12,9 @@ Logs = dict[str, Any]
 class Callback:
     """What happens at points of `fit`, `evaluate` and `predict`; override the methods you need.
 
-    `logs` holds the loss and the metrics of the global batch, or at an epoch's end those of the
-    epoch and of its validation. Set `self.model.stop_training = True` to end training after the
-    epoch.
+    `logs` holds the means of the loss and the metrics over the epoch so far, and at its end those
+    of its validation too. Set `self.model.stop_training = True` to end training after the batch
+    that is running; its epoch is still validated and ended.
 
     Attributes:
         model: The model that is trained, once training began.
@@ -113,11 +113,9 @@ class History(Callback):
         self.epoch: list[int] = []
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Start afresh, and be the model's history from now on, should training be interrupted."""
+        """Start afresh."""
         self.history = {}
         self.epoch = []
-        if self.model is not None:
-            self.model.history = self
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Append the epoch's logs."""

@@ -22,11 +22,11 @@ class Compilation:
     """How a model is trained.
 
     Attributes:
-        optimizer: the optimizer.
-        given_loss: the loss as it was given.
-        loss: the loss; None where the model is only to predict.
-        identifiers: the metrics as they were given, each with whether weights count for it.
-        metrics: the metrics with whether weights count, once the output's shape is known.
+        optimizer: The optimizer.
+        given_loss: The loss as it was given.
+        loss: The loss; None where the model is only to predict.
+        identifiers: The metrics as they were given, each with whether weights count for it.
+        metrics: The metrics with whether weights count, once the output's shape is known.
     """
 
     optimizer: optim.Optimizer
@@ -41,21 +41,28 @@ class Compilation:
         return [metric for metric, _ in self.metrics]
 
     def resolve_metrics(self, output_shape: tuple[int | None, ...]) -> None:
-        """Make the metrics that were given by name, now that the output's shape is known."""
+        """Make the metrics that were given by name, now that the output's shape is known.
+
+        Args:
+            output_shape: The model's output shape, (None, ...).
+
+        Raises:
+            ValueError: There is no such metric.
+        """
         if self.metrics or not self.identifiers:
             return
         found = [
             (_resolved(each, self.loss, output_shape), weighted)
             for each, weighted in self.identifiers
         ]
-        _make_names_differ([metric for metric, _ in found])
+        _make_names_differ(found)
         self.metrics = found
 
     def required_loss(self) -> Loss:
         """Return the loss.
 
         Raises:
-            ValueError: none was given.
+            ValueError: None was given.
         """
         if self.loss is None:
             raise ValueError(
@@ -70,7 +77,8 @@ def compile_model(
     """Return what `Model.compile` keeps; its arguments are those of that method.
 
     Raises:
-        ValueError: a name is unknown, or the parts were made in different strategies' scopes.
+        ValueError: A name is unknown, the loss has no mean or sum to minimise, or the parts were
+            made in different strategies' scopes.
     """
     strategy = get_strategy() if has_strategy() else model.distribute_strategy
     _check_variables(model, strategy)
@@ -78,15 +86,25 @@ def compile_model(
     given += [(each, True) for each in _listed("weighted_metrics", weighted_metrics)]
     _check_scopes(strategy, optimizer, [each for each, _ in given])
     with strategy.scope():
-        compilation = Compilation(
-            optim.get(optimizer), loss, None if loss is None else losses.get(loss), given
-        )
+        compilation = Compilation(optim.get(optimizer), loss, _loss(loss), given)
         if model.built:
             compilation.resolve_metrics(model.output_shape)
         else:  # Names are checked now, whatever the shape will be.
             for identifier, _ in given:
                 _resolved(identifier, compilation.loss, (None, 2))
     return compilation
+
+
+def _loss(identifier: Any) -> Loss | None:
+    if identifier is None:
+        return None
+    loss = losses.get(identifier)
+    if loss.reduction == losses.Reduction.NONE:
+        raise ValueError(
+            f"Training minimises one number a batch. Received: the loss {loss.name!r} with "
+            "reduction='none'. Use 'sum_over_batch_size', the default, or 'sum'."
+        )
+    return loss
 
 
 def _listed(argument: str, value: Any) -> list[Any]:
@@ -110,11 +128,13 @@ def _resolved(identifier: Any, loss: Loss | None, output_shape: tuple[int | None
     return metrics_module.resolve(identifier, loss, output_shape)
 
 
-def _make_names_differ(metrics: list[Metric]) -> None:
-    """Number names that are there twice, as in accuracy, accuracy_1: logs go by name."""
+def _make_names_differ(metrics: list[tuple[Metric, bool]]) -> None:
+    """Rename what is there twice, as Keras does, to mse, weighted_mse, mse_1: logs go by name."""
     taken = {"loss"}
-    for metric in metrics:
+    for metric, weighted in metrics:
         name, number = metric.name, 0
+        if weighted and name in taken:
+            metric.name = f"weighted_{name}"
         while metric.name in taken:
             number += 1
             metric.name = f"{name}_{number}"

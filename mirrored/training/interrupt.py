@@ -19,7 +19,6 @@ class InterruptGuard:
     """
 
     def __init__(self) -> None:
-        """Make a guard that guards nothing until it is entered."""
         self._in_step = False
         self._pending: tuple[int, FrameType | None] | None = None
         self._previous: Any = None

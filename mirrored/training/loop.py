@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirrored.data import Arrays, Batch, Batches, adapt, check_batch_size, split_validation
+from mirrored.data import (
+    Arrays,
+    Batch,
+    Batches,
+    adapt,
+    check_batch_size,
+    split_validation,
+    with_class_weights,
+)
+from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import without_batch
 from mirrored.ops import SeedGenerator
 from mirrored.training.callbacks import Callback, CallbackList, History
@@ -80,7 +89,8 @@ def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
                 "steps": plan.steps,
             },
         )
-        model.stop_training = False
+        # From the start, so that an interrupt leaves the epochs of this call there.
+        model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
         callbacks.on_train_begin()
         for epoch in range(options.initial_epoch, options.epochs):
@@ -95,7 +105,7 @@ class _Plan:
     """The checked arguments and data of one call of `fit`."""
 
     def __init__(self, model: "Model", x: Any, y: Any, options: FitOptions) -> None:
-        _check_count("epochs", options.epochs, least=1)
+        _check_count("epochs", options.epochs, least=0)
         _check_count("initial_epoch", options.initial_epoch, least=0)
         for name in ("steps_per_epoch", "validation_steps"):
             if getattr(options, name) is not None:
@@ -108,15 +118,15 @@ class _Plan:
             else check_batch_size(options.validation_batch_size)
         )
         self.epochs_to_validate = _epochs_to_validate(options)
-        arrays = adapt(x, y, options.sample_weight, class_weight=options.class_weight)
+        arrays = adapt(x, y, options.sample_weight)
         validation: Arrays | None = None
         if options.validation_data is not None:
             validation = _validation_arrays(options.validation_data)
         elif options.validation_split:
             arrays, validation = split_validation(arrays, options.validation_split)
-        prepare(model, arrays)
-        self.arrays = _checked(model, arrays)
-        self.validation = None if validation is None else _checked(model, validation)
+        if options.class_weight is not None:  # It is for training only.
+            arrays = with_class_weights(arrays, options.class_weight)
+        self.arrays, self.validation = prepare(model, arrays, validation)
         self.steps = _steps(
             "steps_per_epoch", options.steps_per_epoch, self.arrays.size, self.batch_size
         )
@@ -129,12 +139,18 @@ class _Plan:
             )
         # The order of the examples comes from the global seed, on any number of replicas.
         self._seeds = SeedGenerator() if options.shuffle else None
+        self._passes = self._run_through()
         self.stepper = Stepper(model)
 
     def batches(self) -> Iterator[Batch]:
-        """Return the batches of the next epoch."""
-        order = None if self._seeds is None else self._seeds.permutation(self.arrays.size)
-        return itertools.islice(Batches(self.arrays, self.batch_size, order), self.steps)
+        """Return the batches of the next epoch, which goes on where the one before ended."""
+        return itertools.islice(self._passes, self.steps)
+
+    def _run_through(self) -> Iterator[Batch]:
+        """Yield the batches of one pass over the data after the other."""
+        while True:
+            order = None if self._seeds is None else self._seeds.permutation(self.arrays.size)
+            yield from Batches(self.arrays, self.batch_size, order)
 
 
 def _run_epoch(
@@ -148,6 +164,8 @@ def _run_epoch(
         with guard.step():
             tracker.add(plan.stepper.train(batch, where), batch.size)
         callbacks.on_train_batch_end(index, tracker.logs())
+        if model.stop_training:
+            break
     logs = tracker.logs()
     if plan.validation is not None and epoch + 1 in plan.epochs_to_validate:
         batches = Batches(plan.validation, plan.validation_batch_size)
@@ -221,8 +239,7 @@ def _run_batches(
     batch_size = _batch_size(options.batch_size)
     if options.steps is not None:
         _check_count("steps", options.steps, least=1)
-    prepare(model, arrays)
-    arrays = _checked(model, arrays)
+    arrays, _ = prepare(model, arrays)
     steps = _steps("steps", options.steps, arrays.size, batch_size)
     return itertools.islice(Batches(arrays, batch_size), steps), steps
 
@@ -277,17 +294,30 @@ class _Tracker:
 # ---------------------------------------------------------------------------- checks
 
 
-def prepare(model: "Model", arrays: Arrays) -> None:
+def prepare(
+    model: "Model", arrays: Arrays, validation: Arrays | None = None
+) -> tuple[Arrays, Arrays | None]:
     """Build the model for these inputs where it is not built, and make its metrics.
 
+    Args:
+        model: The model.
+        arrays: What it is about to run on.
+        validation: What it is validated on, if it is.
+
+    Returns:
+        Both, with targets in the shape that the loss wants.
+
     Raises:
-        ValueError: the inputs do not fit the model.
+        ValueError: Inputs or targets do not fit the model; it is as it was.
     """
-    model.check_input_shape(without_batch(arrays.x.shape))
-    with model.distribute_strategy.scope():
-        model.build_for(arrays.x.shape)
-        if model._compilation is not None:
+    with undone_on_failure(model):
+        model.build_for(without_batch(arrays.x.shape))
+        checked = _checked(model, arrays)
+        checked_validation = None if validation is None else _checked(model, validation)
+    if model._compilation is not None:
+        with model.distribute_strategy.scope():
             model._compilation.resolve_metrics(model.output_shape)
+    return checked, checked_validation
 
 
 def _checked(model: "Model", arrays: Arrays) -> Arrays:

@@ -3,39 +3,38 @@
 A functional model is a chain of layers from an input to an output; a subclass has its own `call`.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mirrored import ops
-from mirrored.distribute import Strategy, get_strategy
-from mirrored.layers import Layer, SymbolicTensor
-from mirrored.layers.shapes import Shape, as_shape, check_matches
-from mirrored.layers.symbolic import trace
-from mirrored.ops import Tensor
-from mirrored.training import loop
+from mirrored.errors import InvalidArgumentError
+from mirrored.training import loop, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import Compilation, compile_model
 from mirrored.training.metrics import Metric
+from mirrored.training.network import Network
 from mirrored.training.summary import summary_lines
-from mirrored.training.weights_file import PathName, load_tensors, save_tensors
-from mirrored.variables import Variable
+from mirrored.training.weights_file import PathName
 
 
-class Model(Layer):
+class Model(Network):
     """Layers that are trained together.
 
     Args:
-        inputs: where a functional model begins, as `Input` returned it; left out by subclasses,
+        inputs: Where a functional model begins, as `Input` returned it; left out by subclasses,
             which define `call(self, inputs)` or `call(self, inputs, training=False)`.
-        outputs: where it ends, as a layer returned it.
-        name: its name; None: the class's name in snake case, numbered.
-        dtype: the dtype of its inputs; None: that of `inputs`, or the default float.
+        outputs: Where it ends, as a layer returned it.
+        name: The name; None gives the class's name in snake case, numbered.
+        dtype: The dtype of the inputs; None is that of `inputs`, or the default float.
+        trainable: Whether training changes the weights.
+
+    Attributes:
+        history: The `History` of the last `fit`, one that was interrupted included; None before.
+        stop_training: Set by callbacks to end `fit` after the batch that is running.
 
     Raises:
-        ValueError: only one of `inputs` and `outputs` is given, there are several, or no layers
+        ValueError: Only one of `inputs` and `outputs` is given, there are several, or no layers
             lead from one to the other.
 
     Example:
@@ -50,118 +49,17 @@ class Model(Layer):
 
     def __init__(
         self,
-        inputs: SymbolicTensor | None = None,
-        outputs: SymbolicTensor | None = None,
+        inputs: Any = None,
+        outputs: Any = None,
         name: str | None = None,
         *,
         dtype: Any = None,
         trainable: bool = True,
     ) -> None:
-        """Find the layers between inputs and outputs, if they are given."""
-        if (inputs is None) != (outputs is None):
-            raise ValueError(
-                "A functional model has both `inputs` and `outputs`. Received: "
-                f"inputs={inputs!r}, outputs={outputs!r}."
-            )
-        chain: list[Layer] = []
-        if inputs is not None and outputs is not None:
-            chain = trace(_single("outputs", outputs), _single("inputs", inputs))
-            dtype = inputs.dtype if dtype is None else dtype
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        self._strategy = get_strategy()
+        super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
         self._compilation: Compilation | None = None
         self.history: History | None = None
         self.stop_training = False
-        self._begin: SymbolicTensor | None = inputs
-        self._chain = chain
-        if inputs is not None and outputs is not None:
-            self._input_shape, self._output_shape = inputs.shape, outputs.shape
-            self._output_dtype = outputs.dtype
-            self.built = True
-
-    # ------------------------------------------------------------------ the forward function
-
-    @property
-    def inputs(self) -> list[SymbolicTensor]:
-        """Where a functional model begins: a list of one."""
-        return [] if self._begin is None else [self._begin]
-
-    @property
-    def layers(self) -> list[Layer]:
-        """The layers, each once, in the order in which they run or were assigned."""
-        begin = [] if self._begin is None else [self._begin.producer[0]]
-        unique = {id(each): each for each in [*begin, *self._sublayers]}
-        return [each for each in unique.values() if isinstance(each, Layer)]
-
-    def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
-        """Return a layer by its name or its place in `layers`.
-
-        Raises:
-            ValueError: there is none, or not exactly one of the arguments is given.
-        """
-        if (name is None) == (index is None):
-            raise ValueError(
-                f"Provide either a layer name or a layer index. Received: {name=}, {index=}"
-            )
-        layers = self.layers
-        if index is not None and -len(layers) <= index < len(layers):
-            return layers[index]
-        for layer in layers:
-            if layer.name == name:
-                return layer
-        names = [layer.name for layer in layers]
-        raise ValueError(f"No such layer: {name if index is None else index}. There are: {names}.")
-
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless the input has the shape that the model was made for."""
-        if self._begin is not None:
-            check_matches(self.name, self._begin.shape, input_shape)
-
-    def call(self, inputs: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Run the layers in order; subclasses define their own."""
-        if not self._chain:
-            return super().call(inputs, *args, **kwargs)
-        for layer in self._chain:
-            inputs = layer(inputs)
-        return inputs
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape of the output for inputs of this shape."""
-        if not self._chain:
-            return super().compute_output_shape(input_shape)
-        shape = as_shape(input_shape)
-        for layer in self._chain:
-            shape = layer.compute_output_shape(shape)
-        return shape
-
-    def build_for(self, input_shape: Shape) -> None:
-        """Make the weights that are not there yet, by running the model on one example of zeros.
-
-        Args:
-            input_shape: the shape of a batch; every size but the first is known.
-        """
-        if self.built and self._output_shape is not None:
-            return
-        sizes = [size or 0 for size in as_shape(input_shape)[1:]]
-        output = self(ops.zeros((1, *sizes), self.dtype))
-        if not isinstance(output, Tensor):
-            raise ValueError(
-                f"Models have one output for now. Received: model {self.name!r} returned "
-                f"a {type(output).__name__}. Return one tensor."
-            )
-        self._output_dtype = output.dtype
-
-    @property
-    def output_dtype(self) -> np.dtype[Any]:
-        """The dtype of the outputs, and so of the targets that are compared with them."""
-        return getattr(self, "_output_dtype", self.dtype)
-
-    # ------------------------------------------------------------------ training
-
-    @property
-    def distribute_strategy(self) -> Strategy:
-        """The strategy in whose scope the model was made."""
-        return self._strategy
 
     @property
     def optimizer(self) -> Any:
@@ -194,15 +92,15 @@ class Model(Layer):
         """Say how the model is trained. All names are checked here.
 
         Args:
-            optimizer: an optimizer or its name, as in "sgd".
-            loss: a loss, its name, or a function of targets and outputs that returns a value an
+            optimizer: An optimizer or its name, as in "sgd".
+            loss: A loss, its name, or a function of targets and outputs that returns a value an
                 example.
-            loss_weights: for models of several outputs, which there are none of yet.
-            metrics: metrics or their names, as in ["accuracy"]; they ignore sample weights.
-            weighted_metrics: metrics that are weighted by sample weights.
+            loss_weights: For models of several outputs, which there are none of yet.
+            metrics: Metrics or their names, as in ["accuracy"]; they ignore sample weights.
+            weighted_metrics: Metrics that are weighted by sample weights.
 
         Raises:
-            ValueError: a name is unknown, or model, optimizer and metrics were made in different
+            ValueError: A name is unknown, or model, optimizer and metrics were made in different
                 strategies' scopes.
         """
         if loss_weights is not None:
@@ -216,10 +114,10 @@ class Model(Layer):
         """Return what `compile` made.
 
         Raises:
-            RuntimeError: it was not called.
+            InvalidArgumentError: It was not called.
         """
         if self._compilation is None:
-            raise RuntimeError("You must call `compile()` before using the model.")
+            raise InvalidArgumentError("You must call `compile()` before using the model.")
         return self._compilation
 
     def fit(
@@ -247,33 +145,34 @@ class Model(Layer):
         epochs so far are in `model.history`.
 
         Args:
-            x: inputs of shape (examples, ...).
-            y: targets of shape (examples, ...).
-            batch_size: examples a step, over all replicas together; 32 by default.
-            epochs: the epoch at which to end; each is one pass over the data.
+            x: Inputs of shape (examples, ...).
+            y: Targets of shape (examples, ...).
+            batch_size: Examples a step, over all replicas together; 32 by default.
+            epochs: The epoch to end before, counted from 0; each is one pass over the data.
             verbose: 0 shows nothing; 1 a progress bar on a terminal and a line an epoch
                 elsewhere; 2 lines; "auto" is 1.
-            callbacks: callbacks whose hooks are called, in order.
-            validation_split: the part of the data, taken from its end, to validate on instead.
+            callbacks: Callbacks whose hooks are called, in order.
+            validation_split: The part of the data, taken from its end, to validate on instead.
             validation_data: (x, y) or (x, y, sample_weight) to evaluate on after epochs.
-            shuffle: whether to take the examples in another random order each epoch.
-            class_weight: a weight for each integer label.
-            sample_weight: a weight for each example, of shape (examples,).
-            initial_epoch: the epoch to begin with, counted from 0.
-            steps_per_epoch: how many batches make an epoch; None: all.
-            validation_steps: how many batches to validate on; None: all.
-            validation_batch_size: as `batch_size`, for validation; None: `batch_size`.
-            validation_freq: validate after every so many epochs, or after those in a list,
+            shuffle: Whether to take the examples in another random order each epoch.
+            class_weight: A weight for each integer label.
+            sample_weight: A weight for each example, of shape (examples,).
+            initial_epoch: The epoch to begin with, counted from 0.
+            steps_per_epoch: How many batches make an epoch; the next epoch goes on where it ended.
+                None takes all.
+            validation_steps: How many batches to validate on; None takes all.
+            validation_batch_size: As `batch_size`, for validation; None is `batch_size`.
+            validation_freq: Validate after every so many epochs, or after those in a list,
                 counted from 1.
 
         Returns:
             The `History`, whose `history` has the values of each epoch by name.
 
         Raises:
-            RuntimeError: the model is not compiled.
-            ValueError: an argument is out of range, or data do not fit the model or each other.
-            NonFiniteLossError: the loss became NaN or infinite; the weights are those before.
-            ResourceExhaustedError: a device has not enough memory; the weights are those before.
+            InvalidArgumentError: The model is not compiled.
+            ValueError: An argument is out of range, or data do not fit the model or each other.
+            NonFiniteLossError: The loss became NaN or infinite; the weights are those before.
+            ResourceExhaustedError: A device has not enough memory; the weights are those before.
         """
         options = loop.FitOptions(
             batch_size=batch_size,
@@ -307,21 +206,21 @@ class Model(Layer):
         """Return the loss on arrays, and the metrics if there are any.
 
         Args:
-            x: inputs of shape (examples, ...).
-            y: targets of shape (examples, ...).
-            batch_size: examples a step, over all replicas together; 32 by default.
-            verbose: as for `fit`.
-            sample_weight: a weight for each example, of shape (examples,).
-            steps: how many batches to evaluate; None: all.
-            callbacks: callbacks whose hooks are called, in order.
-            return_dict: whether to return the values by name.
+            x: Inputs of shape (examples, ...).
+            y: Targets of shape (examples, ...).
+            batch_size: Examples a step, over all replicas together; 32 by default.
+            verbose: As for `fit`.
+            sample_weight: A weight for each example, of shape (examples,).
+            steps: How many batches to evaluate; None takes all.
+            callbacks: Callbacks whose hooks are called, in order.
+            return_dict: Whether to return the values by name.
 
         Returns:
             The loss, or a list of the loss and the metrics, or a dict of them.
 
         Raises:
-            RuntimeError: the model is not compiled.
-            ValueError: an argument is out of range, or data do not fit the model or each other.
+            InvalidArgumentError: The model is not compiled.
+            ValueError: An argument is out of range, or data do not fit the model or each other.
         """
         logs = loop.evaluate(
             self, x, y, sample_weight, loop.RunOptions(batch_size, verbose, steps, callbacks)
@@ -342,93 +241,68 @@ class Model(Layer):
         """Return the outputs for arrays, joined along the first axis.
 
         Args:
-            x: inputs of shape (examples, ...).
-            batch_size: examples a step, over all replicas together; 32 by default.
-            verbose: as for `fit`.
-            steps: how many batches to predict; None: all.
-            callbacks: callbacks whose hooks are called, in order.
+            x: Inputs of shape (examples, ...).
+            batch_size: Examples a step, over all replicas together; 32 by default.
+            verbose: As for `fit`.
+            steps: How many batches to predict; None takes all.
+            callbacks: Callbacks whose hooks are called, in order.
 
         Raises:
-            ValueError: an argument is out of range, or the data do not fit the model.
+            ValueError: An argument is out of range, or the data do not fit the model.
         """
         return loop.predict(self, x, loop.RunOptions(batch_size, verbose, steps, callbacks))
 
     # ------------------------------------------------------------------ looking and storing
 
-    def summary(self, print_fn: Callable[[str], Any] = print) -> None:
+    def summary(self, *, print_fn: Callable[[str], Any] | None = None) -> None:
         """Print a table of the layers, their output shapes and their numbers of parameters.
 
+        Args:
+            print_fn: What is called with each line; None prints it.
+
         Raises:
-            ValueError: the model has no weights yet.
+            ValueError: The model has no weights yet.
         """
         if not self.built:
             raise ValueError(
-                f"Model {self.name!r} has never been called, so its layers have no weights yet. "
-                "Call it on data, or call `build` with the shape of its input."
+                f"Model {self.name!r} has not yet been built, so its layers have no weights. "
+                "Build the model first by calling it on some data or by using `build()`."
             )
         for line in summary_lines(self):
-            print_fn(line)
+            (print if print_fn is None else print_fn)(line)
 
     def save_weights(self, filepath: PathName, overwrite: bool = True) -> None:
         """Write all weights to a safetensors file, wholly or not at all.
 
         Args:
-            filepath: the file.
-            overwrite: whether an existing file is replaced.
+            filepath: The file.
+            overwrite: Whether an existing file is replaced.
 
         Raises:
-            ValueError: the model has no weights yet.
-            FileExistsError: the file exists, and `overwrite` is False.
-            OSError: the file cannot be written.
+            ValueError: The model has no weights yet.
+            FileExistsError: The file exists, and `overwrite` is False.
+            OSError: The file cannot be written.
+
+        Example:
+            >>> import os, tempfile
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Input(shape=(4,)), mr.layers.Dense(2)])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
+            ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
         """
-        named = self._named_weights("save")
-        if not overwrite and os.path.exists(filepath):
-            raise FileExistsError(
-                f"There is a file at {os.fspath(filepath)!r} already. Pass overwrite=True to "
-                "replace it."
-            )
-        save_tensors(filepath, {key: np.asarray(each.numpy()) for key, each in named.items()})
+        saving.save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath: PathName) -> None:
         """Set all weights from a file that `save_weights` wrote, on every replica.
 
         Args:
-            filepath: the file.
+            filepath: The file, from a model of the same layers on any number of replicas.
 
         Raises:
-            ValueError: the model has no weights yet.
-            FileNotFoundError: there is no such file.
-            WeightsFileError: it is truncated, corrupt, of another model or format. No weight
+            ValueError: The model has no weights yet.
+            FileNotFoundError: There is no such file.
+            WeightsFileError: It is truncated, corrupt, of another model or format. No weight
                 was changed.
         """
-        named = self._named_weights("load")
-        expected = {key: (each.shape, each.dtype) for key, each in named.items()}
-        loaded = load_tensors(filepath, expected)
-        by_variable = {id(named[key]): value for key, value in loaded.items()}
-        self.set_weights([by_variable[id(each)] for each in self.weights])
-
-    def _named_weights(self, what: str) -> dict[str, Variable]:
-        """Return the weights under names that another model of the same build gives them too."""
-        if not self.built:
-            raise ValueError(
-                f"Cannot {what} the weights of model {self.name!r}, which has none yet. Call it "
-                "on data, or call `build` with the shape of its input, first."
-            )
-        named: dict[str, Variable] = {}
-        for index, layer in enumerate(self._walk()):
-            for variable in layer._own_weights():
-                leaf = variable.name.removesuffix(":0").rpartition("/")[2]
-                named[f"{index}.{type(layer).__name__.lower()}.{leaf}"] = variable
-        return named
-
-
-def _single(argument: str, value: Any) -> Any:
-    """Return a lone symbolic tensor, taken out of a list of one."""
-    items = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(items, list | tuple):
-        return items
-    if len(items) != 1:
-        raise ValueError(
-            f"Models have one input and one output for now. Received: {len(items)} in `{argument}`."
-        )
-    return items[0]
+        saving.load_weights(self, filepath)

@@ -17,6 +17,7 @@ from mirrored.data import Batch
 from mirrored.distribute import PerReplica, Strategy, shard_bounds
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
+from mirrored.training.losses import Reduction
 from mirrored.variables import Variable
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class StepResult(NamedTuple):
     """What a step says of the global batch.
 
     Attributes:
-        loss: the mean over its examples, penalties of regularizers included.
-        statistics: a total and a count for each metric.
+        loss: What is minimised: the mean or the sum over its examples, and the penalties.
+        statistics: A total and a count for each metric.
     """
 
     loss: float
@@ -47,11 +48,10 @@ class Stepper:
     """Runs steps of one model: what does not change between them is looked up once.
 
     Args:
-        model: a model that is built and, but for prediction, compiled with a loss.
+        model: A model that is built and, but for prediction, compiled with a loss.
     """
 
     def __init__(self, model: "Model") -> None:
-        """Look up the strategy, the variables and the penalties."""
         self._model = model
         self._strategy: Strategy = model.distribute_strategy
         self._variables: list[Variable] = model.trainable_variables
@@ -66,11 +66,12 @@ class Stepper:
         All new values are computed, on every replica, before the first one is written.
 
         Args:
-            batch: the global batch.
-            where: what errors call the step.
+            batch: The global batch.
+            where: What errors call the step.
 
         Raises:
-            NonFiniteLossError: the loss is NaN or infinite; nothing was changed.
+            NonFiniteLossError: The loss is NaN or infinite; nothing was changed.
+            ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
         shards = self._distribute(batch)
         outcome = self._strategy.run(self._train_replica, (*shards, batch.size))
@@ -89,7 +90,11 @@ class Stepper:
         return StepResult(loss, _pairs(statistics))
 
     def test(self, batch: Batch) -> StepResult:
-        """Evaluate one global batch."""
+        """Return what the model makes of one global batch, without training.
+
+        Args:
+            batch: The global batch.
+        """
         shards = self._distribute(batch)
         outcome = self._strategy.run(self._test_replica, (*shards, batch.size))
         statistics = self._strategy.reduce("sum", outcome["statistics"]).numpy()
@@ -97,7 +102,11 @@ class Stepper:
         return StepResult(loss, _pairs(statistics))
 
     def predict(self, batch: Batch) -> np.ndarray[Any, Any]:
-        """Return the outputs for one global batch, in its order."""
+        """Return the outputs for one global batch, in its order.
+
+        Args:
+            batch: The global batch; only its inputs are used.
+        """
         shards = self._distribute(batch)
         outputs = self._strategy.run(self._model, (shards.x,), {"training": False})
         parts = [part.numpy() for part in self._strategy.experimental_local_results(outputs)]
@@ -135,12 +144,14 @@ class Stepper:
         *,
         training: bool,
     ) -> tuple[Tensor, Tensor]:
-        """Return this replica's part of the global batch's mean loss, and its outputs."""
+        """Return this replica's part of the global batch's loss, and its outputs."""
         outputs = self._model(x, training=training)
-        losses = self._model.compiled().required_loss().per_example(y, outputs)
+        loss = self._model.compiled().required_loss()
+        values = loss.per_example(y, outputs)
         if sample_weight is not None:
-            losses = losses * ops.cast(sample_weight, losses.dtype)
-        return ops.reduce_sum(losses) * (1.0 / examples), outputs
+            values = values * ops.cast(sample_weight, values.dtype)
+        total = ops.reduce_sum(values)
+        return total if loss.reduction == Reduction.SUM else total * (1.0 / examples), outputs
 
     def _statistics(
         self, loss: Tensor, y: Tensor, outputs: Tensor, sample_weight: Tensor | None
@@ -189,12 +200,12 @@ class Stepper:
         y, dtype = batch.y, model.output_dtype
         loss = None if y is None else model.compiled().loss
         if y is not None and not (loss is not None and loss.targets_are_labels):
-            y = y.astype(dtype, copy=False)
+            y = _cast(y, dtype)
         weights = batch.sample_weight
         return _Shards(
-            self._cut(batch.x.astype(model.dtype, copy=False), bounds),
+            self._cut(_cast(batch.x, model.dtype), bounds),
             None if y is None else self._cut(y, bounds),
-            None if weights is None else self._cut(weights.astype(dtype, copy=False), bounds),
+            None if weights is None else self._cut(_cast(weights, dtype), bounds),
         )
 
     def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
@@ -233,6 +244,12 @@ class Stepper:
                 "they are. Use them in the model's `call`, or set trainable=False on their layer.",
                 unused,
             )
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the array in another dtype; what is too large for it is infinite, and no warning."""
+    with np.errstate(over="ignore"):
+        return array.astype(dtype, copy=False)
 
 
 def _first(value: Any) -> Any:

@@ -15,7 +15,7 @@ def summary_lines(model: "Model") -> list[str]:
     """Return the lines of the table.
 
     Args:
-        model: a model that is built.
+        model: A model that is built.
 
     Example:
         >>> import mirrored as mr

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data import Arrays, adapt, check_batch_size, split_validation
+from mirrored.data import Arrays, adapt, check_batch_size, split_validation, with_class_weights
 
 
 class HasNumpy:
@@ -80,7 +80,7 @@ def test_negative_weights_are_the_users_choice() -> None:
     ids=["labels", "column", "float labels", "one-hot"],
 )
 def test_class_weight(targets: Any, expected: list[float]) -> None:
-    arrays = adapt(X, targets, class_weight={1: 5.0, 2: 0.5, 7: 3.0})
+    arrays = with_class_weights(adapt(X, targets), {1: 5.0, 2: 0.5, 7: 3.0})
     assert arrays.sample_weight is not None
     assert arrays.sample_weight.tolist() == expected
 
@@ -130,21 +130,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "nan weight": ({"sample_weight": [1.0, np.nan, 1.0]}, r"must be finite. Received: nan"),
     "infinite weight": ({"sample_weight": [1.0, 1.0, -np.inf]}, r"must be finite. Received: -inf"),
-    "both weights": (
-        {"sample_weight": [1.0, 1.0, 1.0], "class_weight": {0: 1.0}},
-        r"`class_weight` and `sample_weight` cannot be given at the same time",
-    ),
-    "class weights' type": ({"class_weight": [1.0, 2.0]}, r"must be a dict .*class_weight=\[1.0"),
-    "class weights' label": ({"class_weight": {"cat": 1.0}}, r"with the item 'cat': 1.0"),
-    "class weights' value": ({"class_weight": {0: np.inf}}, r"finite weight. .*item 0: inf"),
-    "class weights' rank": (
-        {"y": np.zeros((3, 2, 2)), "class_weight": {0: 1.0}},
-        r"one label an example. Received: y with shape \(3, 2, 2\)",
-    ),
-    "class weights without targets": (
-        {"y": None, "class_weight": {0: 1.0}, "for_what": "predict"},
-        r"`class_weight` needs targets",
-    ),
 }
 
 
@@ -152,6 +137,34 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         adapt(**{"x": X, "y": Y, **change})
+
+
+REFUSED_CLASS_WEIGHTS: dict[str, tuple[dict[str, Any], Any, str]] = {
+    "both weights": (
+        {"sample_weight": [1.0, 1.0, 1.0]},
+        {0: 1.0},
+        r"`class_weight` and `sample_weight` cannot be given at the same time",
+    ),
+    "type": ({}, [1.0, 2.0], r"must be a dict .*class_weight=\[1.0"),
+    "label": ({}, {"cat": 1.0}, r"with the item 'cat': 1.0"),
+    "infinite": ({}, {0: np.inf}, r"finite weight. .*item 0: inf"),
+    "text": ({}, {0: "much"}, r"finite weight. .*item 0: 'much'"),
+    "rank": (
+        {"y": np.zeros((3, 2, 2))},
+        {0: 1.0},
+        r"one label an example. Received: y with shape \(3, 2, 2\)",
+    ),
+    "no targets": ({"y": None, "for_what": "predict"}, {0: 1.0}, r"`class_weight` needs targets"),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "weights", "message"), REFUSED_CLASS_WEIGHTS.values(), ids=REFUSED_CLASS_WEIGHTS
+)
+def test_refused_class_weights(change: dict[str, Any], weights: Any, message: str) -> None:
+    arrays = adapt(**{"x": X, "y": Y, **change})
+    with pytest.raises(ValueError, match=message):
+        with_class_weights(arrays, weights)
 
 
 @pytest.mark.parametrize(("value", "expected"), [(1, 1), (32, 32), (np.int64(7), 7)])

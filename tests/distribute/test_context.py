@@ -290,9 +290,7 @@ def test_all_reduce_by_an_unknown_op(strategy: MirroredStrategy) -> None:
         strategy.run(lambda: context().all_reduce("PROD", 1.0))
 
 
-@pytest.mark.parametrize(
-    ("reduce_op", "expected"), [("sum", [4.0, 4.0]), ("mean", [2.0, 2.0])]
-)
+@pytest.mark.parametrize(("reduce_op", "expected"), [("sum", [4.0, 4.0]), ("mean", [2.0, 2.0])])
 def test_gradient_through_all_reduce(
     strategy: MirroredStrategy, reduce_op: str, expected: list[float]
 ) -> None:
@@ -342,5 +340,5 @@ def test_a_gradient_through_all_reduce_cannot_leave_the_replicas(
         tape.watch(x)
         reduced = strategy.run(lambda: context().all_reduce("sum", x))
         y = strategy.experimental_local_results(reduced)[0]
-    with pytest.raises(RuntimeError, match="belong inside the function that strategy.run calls"):
+    with pytest.raises(RuntimeError, match=r"belong inside the function that strategy\.run calls"):
         tape.gradient(y, x)

@@ -12,8 +12,8 @@ from mirrored import devices, ops
 from mirrored.distribute import (
     CrossDeviceOps,
     MirroredStrategy,
-    ReductionToOneDevice,
     ReduceOp,
+    ReductionToOneDevice,
     get_replica_context,
 )
 from mirrored.errors import InvalidArgumentError
@@ -130,9 +130,7 @@ def test_the_line_in_the_log(simulate: Simulate, caplog: pytest.LogCaptureFixtur
     assert {r.levelno for r in caplog.records if "Reduce to" in r.getMessage()} == {logging.INFO}
 
 
-def test_the_line_is_logged_ten_times(
-    simulate: Simulate, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_line_is_logged_ten_times(simulate: Simulate, caplog: pytest.LogCaptureFixture) -> None:
     simulate(2)
     values = on_gpus([1.0, 2.0])
     collective = ReductionToOneDevice()
@@ -160,9 +158,7 @@ def test_tapes_do_not_follow_the_copies(simulate: Simulate) -> None:
         ([1.0, 1], r"\(\) float32 from replica 0 and \(\) int32 from replica 1"),
     ],
 )
-def test_values_that_do_not_go_together(
-    simulate: Simulate, values: list[Any], match: str
-) -> None:
+def test_values_that_do_not_go_together(simulate: Simulate, values: list[Any], match: str) -> None:
     simulate(2)
     tensors = on_gpus(values)
     with pytest.raises(InvalidArgumentError, match=match):

@@ -18,6 +18,7 @@ from mirrored.distribute import (
     PerReplica,
     ReplicaContext,
     get_replica_context,
+    replicas,
 )
 from mirrored.ops.random import current_position
 
@@ -99,7 +100,7 @@ def test_one_replica_runs_at_a_time_and_in_order(strategy: MirroredStrategy) -> 
     def replica() -> None:
         for stage in ("first", "second"):
             events.append((number(), stage))
-            context().merge_call(lambda strategy: events.append(f"merge {stage}"))
+            context().merge_call(lambda strategy, name: events.append(f"merge {name}"), (stage,))
         events.append((number(), "last"))
 
     strategy.run(replica)
@@ -113,9 +114,9 @@ def test_one_replica_runs_at_a_time_and_in_order(strategy: MirroredStrategy) -> 
 
 
 @pytest.mark.parametrize("merges", [0, 1, 5])
-@pytest.mark.parametrize("replicas", [2, 3, 8])
-def test_any_number_of_merge_calls(simulate: Simulate, replicas: int, merges: int) -> None:
-    simulate(replicas)
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_any_number_of_merge_calls(simulate: Simulate, count: int, merges: int) -> None:
+    simulate(count)
     strategy = MirroredStrategy()
 
     def replica() -> list[Any]:
@@ -126,7 +127,7 @@ def test_any_number_of_merge_calls(simulate: Simulate, replicas: int, merges: in
 
     results = strategy.run(replica)
     assert [strategy.experimental_local_results(each) for each in results] == [
-        tuple(f"{n}.{i}" for n in range(replicas)) for i in range(merges)
+        tuple(f"{n}.{i}" for n in range(count)) for i in range(merges)
     ]
 
 
@@ -150,10 +151,10 @@ def test_runs_from_several_threads(strategy: MirroredStrategy) -> None:
     def work(i: int) -> None:
         start.wait(timeout=60)
         for _ in range(20):
-            value = strategy.run(
-                lambda: context().merge_call(lambda strategy, value: value, ((i, number()),))
+            merged = strategy.run(
+                lambda: context().merge_call(lambda strategy, parts: parts, ((i, number()),))
             )
-            results.append((i, strategy.experimental_local_results(value[1]), value[0]))
+            results.append((i, strategy.experimental_local_results(merged[1]), merged[0]))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -234,12 +235,12 @@ def test_positions_in_the_global_batch(strategy: MirroredStrategy) -> None:
     assert current_position().run is None
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_draws_by_example_are_those_of_one_device(simulate: Simulate, replicas: int) -> None:
-    simulate(replicas)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_draws_by_example_are_those_of_one_device(simulate: Simulate, count: int) -> None:
+    simulate(count)
     strategy = MirroredStrategy()
     sizes, starts = {1: [7], 2: [4, 3], 3: [3, 2, 2]}, {1: [0], 2: [0, 4], 3: [0, 3, 5]}
-    x = PerReplica([mr.zeros((n, 2)) for n in sizes[replicas]], starts[replicas])
+    x = PerReplica([mr.zeros((n, 2)) for n in sizes[count]], starts[count])
     one, many = ops.SeedGenerator(5), ops.SeedGenerator(5)
     for _ in range(3):
         expected = one.uniform((7, 2), per_example=True).numpy()
@@ -450,6 +451,28 @@ def test_an_interrupt_of_the_caller(strategy: MirroredStrategy, merges: int) -> 
             context().merge_call(lambda strategy, value: None, (big,))
 
     assert raised_by(lambda: strategy.run(replica))[0] is KeyboardInterrupt
+    assert in_use() == before
+    assert still_works(strategy)
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_an_interrupt_of_the_unwinding(
+    strategy: MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    stop = replicas._Relay.stop
+
+    def interrupted(relay: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        stop(relay)
+
+    monkeypatch.setattr(replicas._Relay, "stop", interrupted)
+    before = in_use()
+    kind, _, _ = raised_by(lambda: strategy.run(fails_at("before", 1, CustomError)))
+    assert kind is KeyboardInterrupt
+    assert len(calls) == 2
     assert in_use() == before
     assert still_works(strategy)
 

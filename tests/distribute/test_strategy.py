@@ -169,9 +169,7 @@ def test_scopes_of_two_strategies_do_not_mix(simulate: Simulate) -> None:
     with one.scope():
         for enter in (other.scope, default.scope):
             with (
-                pytest.raises(
-                    RuntimeError, match="Mixing different mr.distribute.Strategy objects: .* is not"
-                ),
+                pytest.raises(RuntimeError, match=r"Mixing different .* objects: .* is not"),
                 enter(),
             ):
                 pass
@@ -219,7 +217,7 @@ def test_variables_outside_scopes_are_plain(simulate: Simulate) -> None:
 def test_a_variable_made_in_a_replica(simulate: Simulate) -> None:
     simulate(2)
     strategy = MirroredStrategy()
-    with pytest.raises(RuntimeError, match="the variable 'late' inside a replica. Make it before"):
+    with pytest.raises(RuntimeError, match="the variable 'late' inside a replica"):
         strategy.run(lambda: mr.Variable(1.0, name="late"))
 
 
@@ -410,9 +408,7 @@ def test_local_results(simulate: Simulate) -> None:
 def test_reduce(simulate: Simulate, op: str, axis: int | None, expected: Any) -> None:
     simulate(2)
     strategy = MirroredStrategy()
-    value = strategy.run(
-        lambda: mr.constant([[1.0, 2.0], [3.0, 4.0]]) + 4.0 * float(number())
-    )
+    value = strategy.run(lambda: mr.constant([[1.0, 2.0], [3.0, 4.0]]) + 4.0 * float(number()))
     reduced = strategy.reduce(op, value, axis=axis)
     assert reduced.numpy().tolist() == expected
     assert reduced.device == f"{FULL}CPU:0"
@@ -457,7 +453,10 @@ def test_reduce_of_one_replica(op: str) -> None:
     ("call", "match"),
     [
         (lambda s, v: s.reduce("PROD", v), "'PROD' is not a valid ReduceOp"),
-        (lambda s, v: s.reduce("sum", v, axis=2), "`axis` = 2 out of range for `value` with rank 2"),
+        (
+            lambda s, v: s.reduce("sum", v, axis=2),
+            "`axis` = 2 out of range for `value` with rank 2",
+        ),
         (lambda s, v: s.reduce("sum", v, axis=-3), "`axis` = -3 out of range .* with rank 2"),
         (lambda s, v: s.reduce("sum", v, axis="x"), "`axis` = 'x' out of range"),
         (

@@ -193,6 +193,28 @@ def test_a_read_is_a_snapshot(strategy: MirroredStrategy) -> None:
     assert (before.numpy().tolist(), v.numpy().tolist()) == ([1.0], [2.0])
 
 
+def test_tapes_watch_the_variable_and_not_its_copies(strategy: MirroredStrategy) -> None:
+    v = mirrored_variable(strategy, 3.0)
+
+    def replica(x: ops.Tensor) -> Any:
+        with mr.GradientTape() as tape:
+            y = v * x * v
+        (watched,) = tape.watched_variables()
+        assert watched is v
+        return tape.gradient(y, watched)
+
+    gradients = strategy.run(replica, (PerReplica([mr.constant(1.0), mr.constant(2.0)]),))
+    assert [float(part) for part in gradients.values] == [6.0, 12.0]
+
+
+def test_a_tape_around_the_replicas_sums_their_reads(strategy: MirroredStrategy) -> None:
+    v = mirrored_variable(strategy, 3.0)
+    with mr.GradientTape() as tape:
+        parts = strategy.run(lambda x: v * x, (PerReplica([2.0, 5.0]),))
+        total = mr.add_n(list(parts.values))
+    assert float(tape.gradient(total, v)) == 7.0
+
+
 # Writing in the cross-replica context, and outside all scopes
 
 
@@ -292,7 +314,7 @@ def test_replica_writes_without_aggregation(strategy: MirroredStrategy, method: 
     with pytest.raises(
         ValueError,
         match="You must specify an aggregation method to update a MirroredVariable in Replica "
-        "Context.",
+        r"Context\.",
     ) as error:
         strategy.run(lambda: getattr(v, method)(1.0))
     assert f"Received: {method} on the variable 'v:0'" in str(error.value)

@@ -49,29 +49,29 @@ def test_table_has_every_op_and_no_other(table: Mapping[str, Any]) -> None:
     assert table.keys() == ops.OPS.keys()
 
 
-def test_table_says_which_ops_have_no_gradient(row: Any) -> None:
-    name, each = row
+def test_table_says_which_ops_have_no_gradient(op_row: Any) -> None:
+    name, each = op_row
     assert (ops.OPS[name].gradient is not None) == each.differentiable
 
 
-def test_table_has_every_dtype(row: Any) -> None:
-    name, each = row
+def test_table_has_every_dtype(op_row: Any) -> None:
+    name, each = op_row
     if each.small[0].shapes and "labels" not in each.kinds:
         assert {np.dtype(dtype) for dtype in each.dtypes} == ops.OPS[name].dtypes
 
 
-def test_forward(case: Any) -> None:
-    name, row, (shapes, attrs) = case
+def test_forward(op_case: Any) -> None:
+    name, row, (_, attrs) = op_case
     for dtype in row.dtypes:
-        inputs = row.inputs(case[2], dtype, generator())
+        inputs = row.inputs(op_case[2], dtype, generator())
         wide = [each.astype("float64") if each.dtype.kind == "f" else each for each in inputs]
         reference = np.asarray(row.reference(*wide, **attrs))
         result = call(name, inputs, attrs)
         check_value(result, reference, expected_dtype(dtype, reference, attrs))
 
 
-def test_forward_of_nothing(row: Any) -> None:
-    name, each = row
+def test_forward_of_nothing(op_row: Any) -> None:
+    name, each = op_row
     for case in each.empty:
         for dtype in each.dtypes:
             inputs = each.inputs(case, dtype, generator())
@@ -115,14 +115,13 @@ def check_direction(
     numeric = (moved(STEP) - moved(-STEP)) / (2 * STEP)
     taken = [each for each in directions if each is not None]
     exact = sum(
-        float(np.sum(gradient.numpy() * to))
-        for gradient, to in zip(gradients, taken, strict=True)
+        float(np.sum(gradient.numpy() * to)) for gradient, to in zip(gradients, taken, strict=True)
     )
     assert exact == pytest.approx(numeric, rel=2e-6, abs=2e-6)
 
 
-def has_gradient(case: Any) -> bool:
-    _, row, (_, attrs) = case
+def has_gradient(op_case: Any) -> bool:
+    _, row, (_, attrs) = op_case
     return bool(row.differentiable and attrs.get("dtype", ops.float64) == ops.float64)
 
 
@@ -137,19 +136,19 @@ def weighted(name: str, attrs: Mapping[str, Any]) -> Callable[[list[ops.Tensor]]
     return function
 
 
-def test_gradient(case: Any) -> None:
-    if not has_gradient(case):
-        assert_not_differentiable(case)
+def test_gradient(op_case: Any) -> None:
+    if not has_gradient(op_case):
+        assert_not_differentiable(op_case)
         return
-    name, row, (_, attrs) = case
-    inputs = row.inputs(case[2], "float64", generator())
+    name, row, (_, attrs) = op_case
+    inputs = row.inputs(op_case[2], "float64", generator())
     for seed in range(3):
         check_direction(weighted(name, attrs), inputs, seed)
 
 
-def assert_not_differentiable(case: Any) -> None:
-    name, row, (_, attrs) = case
-    tensors = [ops.constant(each) for each in row.inputs(case[2], row.dtypes[0], generator())]
+def assert_not_differentiable(op_case: Any) -> None:
+    name, row, (_, attrs) = op_case
+    tensors = [ops.constant(each) for each in row.inputs(op_case[2], row.dtypes[0], generator())]
     floats = [each for each in tensors if each.dtype.kind == "f"]
     with GradientTape() as tape:
         tape.watch(floats)
@@ -159,12 +158,12 @@ def assert_not_differentiable(case: Any) -> None:
         assert gradients == [None] * len(floats)
 
 
-def test_second_gradient(case: Any) -> None:
+def test_second_gradient(op_case: Any) -> None:
     """The gradients' own gradients: differences of the first gradient along a direction."""
-    if not has_gradient(case):
+    if not has_gradient(op_case):
         return
-    name, row, (_, attrs) = case
-    inputs = row.inputs(case[2], "float64", generator())
+    name, row, (_, attrs) = op_case
+    inputs = row.inputs(op_case[2], "float64", generator())
     function = weighted(name, attrs)
 
     def slope(tensors: list[ops.Tensor]) -> ops.Tensor:
@@ -190,8 +189,8 @@ def declared(name: str, tensors: list[ops.Tensor], attrs: Mapping[str, Any]) -> 
     return sum(int(np.prod(spec.shape)) * spec.dtype.itemsize for spec in specs)
 
 
-def test_memory_is_what_is_declared(row: Any) -> None:
-    name, each = row
+def test_memory_is_what_is_declared(op_row: Any) -> None:
+    name, each = op_row
     for case in each.large:
         dtype = "bool" if each.dtypes == ("bool",) else "float64"
         inputs = each.inputs(case, dtype, generator())
@@ -212,9 +211,9 @@ def test_memory_is_what_is_declared(row: Any) -> None:
         assert pool.current == before, case
 
 
-def aliasable(row: Any) -> list[tuple[Any, str, int]]:
+def aliasable(op_row: Any) -> list[tuple[Any, str, int]]:
     """Return the cases, dtypes and positions in which the output may take an input's memory."""
-    name, each = row
+    name, each = op_row
     op = ops.OPS[name]
     found = []
     for case, dtype in itertools.product(each.small, each.dtypes):
@@ -225,9 +224,9 @@ def aliasable(row: Any) -> list[tuple[Any, str, int]]:
     return found
 
 
-def test_alias(row: Any) -> None:
-    name, each = row
-    op, found = ops.OPS[name], aliasable(row)
+def test_alias(op_row: Any) -> None:
+    name, each = op_row
+    op, found = ops.OPS[name], aliasable(op_row)
     assert {position for _, _, position in found} == set(op.may_alias)
     for case, dtype, position in found:
         inputs = each.inputs(case, dtype, generator())
@@ -245,9 +244,9 @@ def test_alias(row: Any) -> None:
 
 @pytest.mark.parametrize(("scope", "index"), [(None, 0), ("GPU:0", 0), ("GPU:1", 1)])
 def test_device_and_log(
-    row: Any, simulate: Any, caplog: pytest.LogCaptureFixture, scope: str | None, index: int
+    op_row: Any, simulate: Any, caplog: pytest.LogCaptureFixture, scope: str | None, index: int
 ) -> None:
-    name, each = row
+    name, each = op_row
     simulate(2)
     with devices.device("GPU:1"):  # Inputs come from where the op may not be.
         tensors = [
@@ -263,8 +262,8 @@ def test_device_and_log(
     assert caplog.messages == [f"Executing op {name} in device {device}"]
 
 
-def test_dtypes_that_it_does_not_take(row: Any) -> None:
-    name, each = row
+def test_dtypes_that_it_does_not_take(op_row: Any) -> None:
+    name, each = op_row
     op = ops.OPS[name]
     case = each.small[0]
     for dtype in ALL_DTYPES - op.dtypes:
@@ -277,8 +276,8 @@ def test_dtypes_that_it_does_not_take(row: Any) -> None:
         assert f"[Op:{name}]" in str(caught.value)
 
 
-def test_two_dtypes(row: Any) -> None:
-    name, each = row
+def test_two_dtypes(op_row: Any) -> None:
+    name, each = op_row
     case = each.small[0]
     if len(case.shapes) < 2 or "labels" in each.kinds or name.endswith("Grad"):
         return  # One input, or labels; gradients' ops are called by rules alone.

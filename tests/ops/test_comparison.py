@@ -1,0 +1,55 @@
+"""Comparisons and logic, by their public names and operators."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.errors import InvalidArgumentError
+
+NAMES = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+OPERATORS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@pytest.mark.parametrize(("name", "symbol"), list(zip(NAMES, OPERATORS, strict=True)))
+def test_comparisons(name: str, symbol: Callable[[Any, Any], Any]) -> None:
+    x, y = np.array([1.0, 2.0, np.nan], np.float32), np.float32(2.0)
+    expected = symbol(x, y)
+    for found in (getattr(ops, name)(x, y), symbol(ops.constant(x), 2), symbol(x, ops.constant(y))):
+        assert found.dtype == ops.bool_
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "ufunc"), [("logical_and", np.logical_and), ("logical_or", np.logical_or)]
+)
+def test_logic(name: str, ufunc: np.ufunc) -> None:
+    x, y = np.array([True, True, False, False]), np.array([True, False, True, False])
+    np.testing.assert_array_equal(getattr(ops, name)(x, y).numpy(), ufunc(x, y))
+    np.testing.assert_array_equal(getattr(ops, name)(x, True).numpy(), ufunc(x, True))
+
+
+def test_logical_operators() -> None:
+    x, y = ops.constant([True, False]), np.array([True, True])
+    np.testing.assert_array_equal((x & y).numpy(), [True, False])
+    np.testing.assert_array_equal((y & x).numpy(), [True, False])
+    np.testing.assert_array_equal((x | False).numpy(), [True, False])
+    np.testing.assert_array_equal((True | x).numpy(), [True, True])
+    np.testing.assert_array_equal((~x).numpy(), [False, True])
+    np.testing.assert_array_equal(ops.logical_not(x).numpy(), [False, True])
+
+
+def test_none_is_equal_to_no_tensor() -> None:
+    x = ops.constant([1.0, 2.0])
+    assert (x == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+
+
+def test_logic_takes_booleans_alone() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"attr 'T' of float .* \[Op:LogicalAnd\]"):
+        ops.logical_and([1.0], [2.0])
+    with pytest.raises(InvalidArgumentError, match=r"attr 'T' of bool .* \[Op:Less\]"):
+        ops.less([True], [False])

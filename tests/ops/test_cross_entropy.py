@@ -1,0 +1,99 @@
+"""Cross-entropies from logits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError
+
+LOGITS = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 0.0]])
+LABELS = np.array([2, 0])
+
+
+def expected() -> Any:
+    shifted = np.exp(LOGITS)
+    return -np.log(shifted[[0, 1], LABELS] / shifted.sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_sparse_and_dense_agree(dtype: str) -> None:
+    sparse = ops.sparse_softmax_cross_entropy_with_logits(LABELS.astype(dtype), LOGITS)
+    dense = ops.softmax_cross_entropy_with_logits(np.eye(3)[LABELS], LOGITS)
+    np.testing.assert_allclose(sparse.numpy(), expected(), rtol=1e-14)
+    np.testing.assert_allclose(dense.numpy(), expected(), rtol=1e-14)
+
+
+def test_numbers_adopt_the_dtype_of_the_tensor() -> None:
+    logits = ops.constant(LOGITS)
+    for labels, values in (
+        (np.eye(3)[LABELS].tolist(), logits),
+        (ops.constant(np.eye(3)[LABELS]), LOGITS.tolist()),
+    ):
+        assert ops.softmax_cross_entropy_with_logits(labels, values).dtype == ops.float64
+        assert ops.sigmoid_cross_entropy_with_logits(labels, values).dtype == ops.float64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extreme_logits_are_finite(dtype: str) -> None:
+    logits = np.array([[1e4, -1e4]], dtype)
+    found = ops.sparse_softmax_cross_entropy_with_logits([1], logits)
+    np.testing.assert_array_equal(found.numpy(), [2e4])
+    dense = ops.softmax_cross_entropy_with_logits(np.array([[0, 1]], dtype), logits)
+    np.testing.assert_array_equal(dense.numpy(), [2e4])
+    binary = ops.sigmoid_cross_entropy_with_logits(np.array([[0, 1]], dtype), logits)
+    np.testing.assert_array_equal(binary.numpy(), [[1e4, 1e4]])
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_labels_out_of_range(label: int) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        ops.sparse_softmax_cross_entropy_with_logits([0, label], LOGITS)
+    assert (
+        f"Received a label value of {label} which is outside the valid range of [0, 3)."
+    ) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "labels", "logits", "text"),
+    [
+        ("sparse_softmax", np.zeros(3, int), LOGITS, "must have the same first dimension"),
+        ("sparse_softmax", np.zeros((2, 1), int), LOGITS, "labels shape [2,1]"),
+        ("sparse_softmax", np.zeros(2), LOGITS, "Value for attr 'T' of double is not in the list"),
+        ("sparse_softmax", np.zeros(2, int), LABELS, "Value for attr 'T' of int64 is not in the"),
+        ("sparse_softmax", np.zeros(2, int), LOGITS[0, :2], "logits and labels must be broad"),
+        ("softmax", np.zeros((2, 2)), LOGITS, "logits_size=[2,3] labels_size=[2,2]"),
+        ("softmax", np.zeros((2, 3), np.float32), LOGITS, ""),
+        ("softmax", np.zeros(3), LOGITS[0], "logits and labels must be broadcastable"),
+        ("sigmoid", np.zeros((2, 2)), LOGITS, "must have the same shape, received ([2,3] vs [2,2]"),
+    ],
+)
+def test_bad_inputs(function: str, labels: Any, logits: Any, text: str) -> None:
+    call = getattr(ops, f"{function}_cross_entropy_with_logits")
+    if not text:
+        labels, text = ops.constant(labels), "input #1(zero-based) was expected to be a double"
+        logits = ops.constant(logits)
+    with pytest.raises(InvalidArgumentError) as caught:
+        call(labels, logits)
+    assert text in str(caught.value)
+
+
+def test_rows_without_classes_cost_nothing() -> None:
+    """Allocated before: fresh memory often is 0 by chance."""
+    used = ops.fill((3,), 7.0)
+    del used
+    found = ops.softmax_cross_entropy_with_logits(ops.zeros((3, 0)), ops.zeros((3, 0)))
+    np.testing.assert_array_equal(found.numpy(), np.zeros(3))
+
+
+def test_gradient_stops_at_labels_that_are_indices() -> None:
+    logits, labels = ops.constant(LOGITS), ops.constant(LABELS)
+    with GradientTape() as tape:
+        tape.watch(logits)
+        loss = ops.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    gradient = tape.gradient(loss, logits)
+    np.testing.assert_allclose(
+        gradient.numpy(), ops.softmax(logits).numpy() - np.eye(3)[LABELS], rtol=1e-13
+    )

@@ -1,0 +1,277 @@
+"""Eager calls: what becomes a tensor, of which dtype, and where."""
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import devices, ops
+from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
+from mirrored.ops import dispatch
+from mirrored.variables import Variable
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (1.5, "float32"),
+        ([1, 2.5], "float32"),
+        (3, "int32"),
+        (2**40, "int64"),
+        ([1, -(2**31) - 1], "int64"),
+        (True, "bool"),
+        ([], "float32"),
+        (np.float64(1.5), "float64"),
+        ([np.float64(1.5)], "float64"),
+        (np.arange(3), "int64"),
+        (np.float32([[1.0]]), "float32"),
+        ((np.int32(3), np.int32(4)), "int32"),
+    ],
+)
+def test_constant_dtype(value: Any, dtype: str) -> None:
+    for tensor in (ops.constant(value), ops.convert_to_tensor(value)):
+        assert tensor.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(tensor.numpy(), np.asarray(value, dtype))
+
+
+def test_constant_of_tensors_keeps_the_dtype() -> None:
+    x = ops.constant(np.float64([1.0, 2.0]))
+    assert ops.constant(x).dtype == ops.float64
+    assert ops.constant([x, x]).dtype == ops.float64
+    assert ops.constant(Variable(np.float64(3.0))).dtype == ops.float64
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        ([1, 2], "float64", [1.0, 2.0]),
+        (True, "float32", 1.0),
+        (True, "int32", 1),
+        (np.array([1.7]), "int32", [1]),
+        (np.array([0.0, 2.0]), "bool", [False, True]),
+        (np.uint8([255]), "int32", [255]),
+        (1e300, "float32", np.inf),
+        ([], "int32", []),
+    ],
+)
+def test_constant_of_a_given_dtype(value: Any, dtype: str, expected: Any) -> None:
+    for tensor in (ops.constant(value, dtype), ops.convert_to_tensor(value, dtype)):
+        assert tensor.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(tensor.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "text"),
+    [
+        (1.5, "int32", "Cannot convert 1.5 to a tensor of dtype int32"),
+        ([1, 2], "bool", "Cannot convert [1, 2] to a tensor of dtype bool"),
+        (2**40, "int32", "Integers of dtype int32 cannot hold all of the values"),
+        (np.array([2**40]), "int32", "Integers of dtype int32 cannot hold all of the values"),
+        (2**70, None, "Cannot make a tensor of dtype object"),
+        ("text", None, "tensors are bool, float32, float64, int32, int64. Received: 'text'"),
+        ([1, "a"], None, "Cannot make a tensor of dtype"),
+        (None, None, "Cannot make a tensor of dtype object"),
+        (1j, None, "Cannot make a tensor of dtype complex128"),
+        (np.float16([1.0]), None, "Cannot make a tensor of dtype float16"),
+        (np.uint8([1]), None, "Convert it first, as with .astype('float32')"),
+        ([[1.0], [1.0, 2.0]], None, "Give numbers in rows of equal length"),
+        (object(), None, "Cannot make a tensor of dtype object"),
+        (1.0, "complex64", "Received: 'complex64'"),
+    ],
+)
+def test_what_cannot_be_a_tensor(value: Any, dtype: Any, text: str) -> None:
+    for function in (ops.constant, ops.convert_to_tensor):
+        with pytest.raises(TypeError) as caught:
+            function(value, dtype)
+        assert text in str(caught.value)
+
+
+def test_constant_copies() -> None:
+    array = np.ones(2, np.float32)
+    tensor = ops.constant(array)
+    array[0] = 5.0
+    np.testing.assert_array_equal(tensor.numpy(), [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "expected"),
+    [
+        (2.0, (2, 2), np.full((2, 2), 2.0)),
+        ([7], (3,), [7, 7, 7]),
+        ([1, 2, 3, 4], (2, 2), [[1, 2], [3, 4]]),
+        (1, (), 1),
+        (1, (0, 2), np.zeros((0, 2))),
+        ([], (2, 0), np.zeros((2, 0))),
+        (1, 3, [1, 1, 1]),
+    ],
+)
+def test_constant_of_a_given_shape(value: Any, shape: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(ops.constant(value, shape=shape).numpy(), expected)
+
+
+def test_constant_of_another_count() -> None:
+    with pytest.raises(TypeError) as caught:
+        ops.constant([1, 2, 3], shape=(2, 2))
+    assert "has 3 elements, but got `shape` (2, 2) with 4 elements" in str(caught.value)
+
+
+def test_convert_to_tensor() -> None:
+    x = ops.constant([1.0])
+    assert ops.convert_to_tensor(x) is x
+    assert ops.convert_to_tensor(x, "float32") is x
+    assert isinstance(ops.convert_to_tensor(Variable(2.0)), ops.Tensor)
+    with pytest.raises(ValueError, match="requested dtype float64 for Tensor with dtype float32"):
+        ops.convert_to_tensor(x, "float64")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "other"),
+    [
+        ("float32", 1),
+        ("float32", 1.5),
+        ("float32", True),
+        ("float32", np.float64(1.5)),
+        ("float32", np.ones(2)),
+        ("float32", [1.5, 2]),
+        ("float32", np.uint8([1, 2])),
+        ("float64", 0.1),
+        ("int32", 1),
+        ("int32", True),
+        ("int32", np.arange(2)),
+        ("int64", 2**40),
+    ],
+)
+def test_numbers_adopt_the_dtype_of_the_tensor(dtype: str, other: Any) -> None:
+    x = ops.constant([1, 2], dtype)
+    expected = x.numpy() + np.asarray(other, dtype)
+    for total in (x + other, other + x):
+        assert total.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(total.numpy(), expected)
+
+
+def test_python_floats_keep_their_digits() -> None:
+    assert (ops.constant(0.0, "float64") + 0.1).numpy() == 0.1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "other"), [("int32", 1.5), ("int32", np.ones(2)), ("bool", 1), ("int64", [0.5])]
+)
+def test_numbers_that_cannot_adopt_it(dtype: str, other: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"input #1\(zero-based\) was expected to be a"):
+        ops.equal(ops.constant([1, 0], dtype) if dtype != "bool" else ops.constant(True), other)
+
+
+def test_integers_that_do_not_fit() -> None:
+    with pytest.raises(TypeError, match="int32 cannot hold all of the values"):
+        ops.constant(1) + 2**40
+
+
+def test_lists_of_tensors_become_one_that_is_differentiable() -> None:
+    x, v = ops.constant([1.0, 2.0], "float64"), Variable(np.float64(3.0))
+    with GradientTape() as tape:
+        tape.watch(x)
+        packed = ops.reduce_sum(ops.square([[x[0], v], [0.5, x[1]]]))
+    assert packed.dtype == ops.float64
+    by_x, by_v = tape.gradient(packed, [x, v])
+    np.testing.assert_array_equal(by_x.numpy(), [2.0, 4.0])
+    assert float(by_v) == 6.0
+    assert ops.convert_to_tensor([x, x]).shape == (2, 2)
+    with pytest.raises(InvalidArgumentError, match=r"values\[0\].shape = \[\] != values\[1\]"):
+        ops.convert_to_tensor([x[0], x])
+
+
+def test_inputs_are_copied_to_where_the_op_runs(simulate: Any) -> None:
+    simulate(2)
+    with devices.device("CPU:0"):
+        x = ops.constant([1.0, 2.0])
+    with devices.device("GPU:1"):
+        y = x + x
+    assert (x.device[-5:], y.device[-5:]) == ("CPU:0", "GPU:1")
+    assert (x + y).device.endswith("GPU:0")
+    np.testing.assert_array_equal((x + y).numpy(), [3.0, 6.0])
+
+
+def test_a_view_on_another_device_is_a_copy_that_counts_there(simulate: Any) -> None:
+    simulate(2)
+    pools = [device.pool for device in devices.logical_devices("GPU")]
+    x = ops.zeros((100,))
+    with devices.device("GPU:1"):
+        y = ops.reshape(x, (10, 10))
+    assert [pool.current for pool in pools] == [400, 400]
+    del x
+    assert [pool.current for pool in pools] == [0, 400]
+    assert y.shape == (10, 10)
+
+
+def test_an_op_without_that_device(simulate: Any) -> None:
+    simulate(1)
+    devices.set_soft_device_placement(False)
+    with devices.device("GPU:2"), pytest.raises(InvalidArgumentError) as caught:
+        ops.zeros((2,))
+    assert "/job:localhost/replica:0/task:0/device:GPU:2 unknown device" in str(caught.value)
+
+
+def test_log_is_in_execution_order(simulate: Any, caplog: pytest.LogCaptureFixture) -> None:
+    simulate(1)
+    devices.set_log_device_placement(True)
+    with caplog.at_level(logging.INFO, "mirrored"):
+        caplog.clear()
+        float(ops.reduce_sum(ops.constant([[1.0, 2.0]]) * 2.0))
+        ops.transfer(np.ones(2), devices.get_device("GPU:0"))
+    assert [message.split()[2] for message in caplog.messages] == [
+        "_EagerConst",
+        "_EagerConst",
+        "Mul",
+        "Sum",
+    ]
+
+
+def test_transfer(simulate: Any) -> None:
+    simulate(2)
+    array = np.arange(6.0).reshape(2, 3)[:, ::2]
+    tensor = ops.transfer(array, devices.get_device("GPU:1"))
+    assert tensor.device.endswith("GPU:1")
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_views_count_nothing_and_keep_their_base(simulate: Any) -> None:
+    simulate(1)
+    pool = devices.get_device("GPU:0").pool
+    x = ops.zeros((10, 10))
+    view = ops.reshape(x, (100,))
+    assert pool.current == 400
+    del x
+    assert pool.current == 400
+    assert view.numpy().sum() == 0.0
+    del view
+    assert pool.current == 0
+
+
+def test_workspace_counts_towards_the_limit(simulate: Any) -> None:
+    """Argmax along the first axis needs a copy of its input, which does not fit twice."""
+    simulate(1, 1)
+    pool = devices.get_device("GPU:0").pool
+    x = ops.zeros((300, 500))
+    with pytest.raises(ResourceExhaustedError, match="device:GPU:0"):
+        ops.argmax(x, axis=0)
+    assert pool.current == 600_000
+    np.testing.assert_array_equal(ops.argmax(x[:10], axis=0).numpy(), np.zeros(500))
+
+
+def test_a_backend_may_override_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = devices.get_device("CPU:0").backend
+
+    def kernel(xp: Any, out: Any, x: Any) -> None:
+        out.fill(7)
+
+    monkeypatch.setattr(type(backend), "kernels", {"Neg": kernel})
+    assert float(ops.negative(1.0)) == 7.0
+    assert float(ops.exp(0.0)) == 1.0
+
+
+def test_is_tensor() -> None:
+    assert dispatch.is_tensor(ops.constant(1))
+    assert dispatch.is_tensor(Variable(1))
+    assert not dispatch.is_tensor(np.ones(1))

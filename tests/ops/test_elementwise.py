@@ -1,0 +1,128 @@
+"""Arithmetic by its public names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+Y = np.array([2.0, 1.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("add", X + Y),
+        ("subtract", X - Y),
+        ("multiply", X * Y),
+        ("divide", X / Y),
+        ("pow", X**Y),
+        ("maximum", np.fmax(X, Y)),
+        ("minimum", np.fmin(X, Y)),
+    ],
+)
+def test_two_inputs(name: str, expected: Any) -> None:
+    function = getattr(ops, name)
+    np.testing.assert_allclose(function(X, Y).numpy(), expected, rtol=1e-15)
+    for x, y in ((X, ops.constant(Y)), (X.tolist(), ops.constant(Y)), (ops.constant(X), list(Y))):
+        found = function(x, y)
+        assert found.dtype == ops.float64  # Lists take the dtype of the tensor beside them.
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("negative", -Y),
+        ("abs", Y),
+        ("sign", np.ones(3)),
+        ("square", Y * Y),
+        ("sqrt", np.sqrt(Y)),
+        ("exp", np.exp(Y)),
+        ("log", np.log(Y)),
+    ],
+)
+def test_one_input(name: str, expected: Any) -> None:
+    np.testing.assert_allclose(getattr(ops, name)(Y).numpy(), expected, rtol=1e-15)
+
+
+def test_special_values_are_results_and_no_warnings() -> None:
+    x = ops.constant([-1.0, 0.0])
+    np.testing.assert_array_equal(ops.log(x).numpy(), [np.nan, -np.inf])
+    np.testing.assert_array_equal(ops.sqrt(x).numpy(), [np.nan, 0.0])
+    np.testing.assert_array_equal((x / 0.0).numpy(), [-np.inf, np.nan])
+    np.testing.assert_array_equal(ops.exp([1000.0]).numpy(), [np.inf])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_division_of_integers_gives_float64(dtype: str) -> None:
+    x, y = ops.constant([1, 2], dtype), ops.constant([2, 4], dtype)
+    for quotient in (x / y, ops.divide(x, y), 1 / y, ops.divide(1, y)):
+        assert quotient.dtype == ops.float64
+        assert quotient.numpy()[0] == 0.5
+
+
+def test_integer_powers() -> None:
+    np.testing.assert_array_equal(ops.pow([2, 3], [3, 0]).numpy(), [8, 1])
+    with pytest.raises(InvalidArgumentError, match="Integers to negative integer powers"):
+        ops.pow([2, 3], [-1, 2])
+    assert float(ops.pow(2.0, -1.0)) == 0.5
+
+
+def gradient(function: Any, *inputs: Any) -> list[Any]:
+    tensors = [ops.constant(each) for each in inputs]
+    with GradientTape() as tape:
+        tape.watch(tensors)
+        target = function(*tensors)
+    return [each.numpy().tolist() for each in tape.gradient(target, tensors)]
+
+
+def test_gradients_where_there_is_a_choice() -> None:
+    """The values that TensorFlow gives at the points where there is no derivative."""
+    x = [1.0, 2.0, 3.0]
+    assert gradient(ops.maximum, x, [2.0] * 3) == [[0, 1, 1], [1, 0, 0]]
+    assert gradient(ops.minimum, x, [2.0] * 3) == [[1, 1, 0], [0, 0, 1]]
+    assert gradient(ops.abs, [-1.0, 0.0, 1.0]) == [[-1, 0, 1]]
+    assert gradient(ops.sign, [-1.0, 0.0]) == [[0, 0]]
+    assert gradient(ops.pow, [0.0, -1.0], [2.0, 2.0]) == [[0, -2], [0, 0]]
+
+
+def test_add_n() -> None:
+    total = ops.add_n([ops.constant([88, 112]), [1, 2], np.array([3, 4])])
+    np.testing.assert_array_equal(total.numpy(), [92, 118])
+    assert total.dtype == ops.int32
+    assert float(ops.add_n([2.0])) == 2.0
+
+
+@pytest.mark.parametrize("inputs", [[], (), 3.0, None, ops.Tensor])
+def test_add_n_of_nothing(inputs: Any) -> None:
+    with pytest.raises(ValueError, match="a list of at least one tensor"):
+        ops.add_n(inputs)
+
+
+def test_add_n_adds_in_order() -> None:
+    """1e8 hides a float32 one that is added to it, but not one that comes before it is gone."""
+    assert float(ops.add_n([1e8, -1e8, 1.0])) == 1.0
+    assert float(ops.add_n([1.0, 1e8, -1e8])) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda: ops.add(np.ones((2, 3)), np.ones((2, 4))), "Incompatible shapes: [2,3] vs. [2,4]"),
+        (lambda: ops.constant(1.0) + ops.constant(X), "a float tensor but is a double tensor"),
+        (lambda: ops.constant(1) + 1.5, "to be a int32 tensor but is a float tensor [Op:AddV2]"),
+        (lambda: ops.constant(1) + np.ones(2), "to be a int32 tensor but is a double tensor"),
+        (lambda: ops.exp([1]), "Value for attr 'T' of int32 is not in the list of allowed"),
+        (lambda: -ops.constant(True), "Value for attr 'T' of bool is not in the list of allowed"),
+        (lambda: ops.add_n([X, Y]), "Input 0: [2,3] != input 1: [3] [Op:AddN]"),
+    ],
+)
+def test_errors(function: Any, text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        function()
+    assert text in str(caught.value)

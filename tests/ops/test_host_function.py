@@ -1,0 +1,106 @@
+"""Functions on NumPy arrays, which the CPU alone can run."""
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import devices, ops
+from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError
+
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+def test_one_result() -> None:
+    result = ops.numpy_function(np.sinh, [ops.constant([1.0, 2.0])], ops.float32)
+    np.testing.assert_array_equal(result.numpy(), np.sinh(np.float32([1.0, 2.0])))
+
+
+def test_several_results() -> None:
+    results = ops.numpy_function(
+        lambda x, y: (x + y, x.size), [[1.0, 2.0], 3.0], ["float32", ops.int64]
+    )
+    np.testing.assert_array_equal(results[0].numpy(), [4.0, 5.0])
+    assert results[1].dtype == ops.int64
+    assert int(results[1]) == 2
+    assert ops.numpy_function(lambda: [1.0], [], [ops.float32])[0].shape == ()
+
+
+def test_numbers_of_python_take_the_dtype() -> None:
+    assert ops.numpy_function(lambda: 1, [], ops.float64).dtype == ops.float64
+    with pytest.raises(TypeError, match=r"Cannot convert 1.5 to a tensor of dtype int32"):
+        ops.numpy_function(lambda: 1.5, [], ops.int32)
+
+
+def test_arrays_are_copies() -> None:
+    x = ops.constant([1.0])
+
+    def write(array: Any) -> Any:
+        array[0] = 5.0
+        return array
+
+    assert float(ops.numpy_function(write, [x], ops.float32)[0]) == 5.0
+    assert float(x[0]) == 1.0
+
+
+def test_no_gradient_passes() -> None:
+    x = ops.constant([1.0])
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = ops.numpy_function(np.exp, [x], ops.float32)
+    assert tape.gradient(y, x) is None
+
+
+@pytest.mark.parametrize(
+    ("result", "wanted", "text"),
+    [
+        (np.ones(2), ops.float32, "0-th value returned by the function is float64, but expects"),
+        ((np.float32(1), np.ones(1)), [ops.float32] * 2, "1-th value returned"),
+        ((1.0, 2.0), [ops.float32], "returns 2 values, but Tout names 1 dtypes"),
+    ],
+)
+def test_results_that_are_not_as_said(result: Any, wanted: Any, text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=text):
+        ops.numpy_function(lambda: result, [], wanted)
+
+
+def test_dtypes_are_checked_before_the_call() -> None:
+    calls: list[int] = []
+    with pytest.raises(TypeError, match="Received: 'complex64'"):
+        ops.numpy_function(lambda: calls.append(1), [], "complex64")
+    assert calls == []
+
+
+def test_errors_of_the_function_pass() -> None:
+    with pytest.raises(ZeroDivisionError):
+        ops.numpy_function(lambda: 1 / 0, [], ops.float32)
+
+
+def test_soft_placement_runs_it_on_the_cpu(simulate: Any, caplog: pytest.LogCaptureFixture) -> None:
+    simulate(2)
+    x = ops.constant([1.0])
+    assert x.device.endswith("GPU:0")
+    devices.set_log_device_placement(True)
+    with caplog.at_level(logging.INFO, "mirrored"), devices.device("GPU:1"):
+        result = ops.numpy_function(np.exp, [x], ops.float32)
+    assert result.device == CPU
+    assert caplog.messages[-1] == f"Executing op PyFunc in device {CPU}"
+
+
+def test_hard_placement_is_an_error(simulate: Any) -> None:
+    simulate(2)
+    devices.set_soft_device_placement(False)
+    calls: list[int] = []
+    with devices.device("GPU:1"), pytest.raises(InvalidArgumentError) as caught:
+        ops.numpy_function(lambda: calls.append(1), [], ops.float32)
+    text = str(caught.value)
+    assert (
+        "Could not satisfy device specification '/job:localhost/replica:0/task:0/device:GPU:1'"
+    ) in text
+    assert "Supported device types [CPU]" in text
+    assert f"All available devices [{CPU}, " in text
+    assert calls == []
+    with devices.device("CPU:0"):
+        assert float(ops.numpy_function(lambda: 2.0, [], ops.float32)) == 2.0

@@ -1,0 +1,85 @@
+"""Reductions by their public names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError
+
+X = np.arange(24.0).reshape(2, 3, 4) % 7
+PAIRS = [(ops.reduce_sum, np.sum), (ops.reduce_mean, np.mean), (ops.reduce_max, np.max)]
+
+
+@pytest.mark.parametrize(("function", "reference"), PAIRS)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), [1, -1], (), np.int64(1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_axes(function: Any, reference: Any, axis: Any, keepdims: bool) -> None:
+    plain = tuple(axis) if isinstance(axis, list) else axis
+    expected = reference(X, axis=plain, keepdims=keepdims)
+    found = function(X, axis=axis, keepdims=keepdims).numpy()
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("function", [pair[0] for pair in PAIRS])
+def test_bad_axes(function: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"\(3 for input with 3 dimension\(s\) \[Op:"):
+        function(X, axis=3)
+    with pytest.raises(InvalidArgumentError, match=r"duplicate dimension: \[0, -3\]"):
+        function(X, axis=[0, -3])
+    with pytest.raises(TypeError, match="an integer or a sequence of integers"):
+        function(X, axis=1.0)
+
+
+def test_mean_of_integers_is_rounded_to_zero() -> None:
+    assert int(ops.reduce_mean([-1, -2])) == -1
+    assert ops.reduce_mean([1, 2]).dtype == ops.int32
+
+
+def test_of_nothing() -> None:
+    empty = np.zeros((0, 2), np.float32)
+    np.testing.assert_array_equal(ops.reduce_sum(empty, axis=0).numpy(), [0.0, 0.0])
+    np.testing.assert_array_equal(ops.reduce_mean(empty, axis=0).numpy(), [np.nan, np.nan])
+    np.testing.assert_array_equal(ops.reduce_max(empty, axis=0).numpy(), [-np.inf, -np.inf])
+    assert int(ops.reduce_max(np.zeros(0, np.int32))) == np.iinfo(np.int32).min
+    with pytest.raises(InvalidArgumentError, match=r"no mean of no integers.*\(0,\)"):
+        ops.reduce_mean(np.zeros(0, np.int32))
+    with pytest.raises(InvalidArgumentError, match=r"Reduction axis 0 is empty in shape \(0, 2\)"):
+        ops.argmax(empty, axis=0)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_argmax(axis: int | None, dtype: str) -> None:
+    found = ops.argmax(X, axis, dtype)
+    assert found.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(found.numpy(), np.argmax(X, axis=axis or 0))
+
+
+def test_argmax_is_the_first_of_several() -> None:
+    assert int(ops.argmax([1.0, 3.0, 3.0])) == 1
+
+
+def test_argmax_arguments() -> None:
+    with pytest.raises(TypeError, match="output_type=float32"):
+        ops.argmax(X, 0, "float32")
+    with pytest.raises(InvalidArgumentError, match=r"Invalid axis 3 .* \[Op:ArgMax\]"):
+        ops.argmax(X, 3)
+
+
+def test_equal_maxima_share_the_gradient() -> None:
+    x = ops.constant([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])
+    with GradientTape() as tape:
+        tape.watch(x)
+        y = ops.reduce_max(x, axis=1)
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
+
+
+def test_order_is_fixed() -> None:
+    x = np.random.default_rng(0).standard_normal((1000, 37)).astype(np.float32)
+    first = ops.reduce_sum(x, axis=0).numpy()
+    for _ in range(3):
+        assert (ops.reduce_sum(x, axis=0).numpy() == first).all()

@@ -1,0 +1,97 @@
+"""Dtypes, shapes and the checks that every op shares."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import spec
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (float, "float32"),
+        (int, "int32"),
+        (bool, "bool"),
+        ("float", "float32"),
+        ("float64", "float64"),
+        ("bool", "bool"),
+        (np.float64, "float64"),
+        (np.dtype("int64"), "int64"),
+        (ops.float32, "float32"),
+    ],
+)
+def test_as_dtype(given: Any, name: str) -> None:
+    assert ops.as_dtype(given) == np.dtype(name)
+
+
+@pytest.mark.parametrize(
+    "given", [None, "foo", "float16", complex, object, str, np.uint8, ">f4", 3, [], "int8"]
+)
+def test_as_dtype_of_what_tensors_cannot_have(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"bool, float32, float64, int32, int64\. Received: "):
+        ops.as_dtype(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [(3, (3,)), ((), ()), ([2, 3], (2, 3)), (np.array([2, 0]), (2, 0)), (np.int64(4), (4,))],
+)
+def test_as_shape(given: Any, shape: tuple[int, ...]) -> None:
+    found = spec.as_shape(given)
+    assert found == shape
+    assert all(type(size) is int for size in found)
+
+
+def test_as_shape_of_tensors() -> None:
+    assert spec.as_shape(ops.constant([2, 3])) == (2, 3)
+
+
+@pytest.mark.parametrize("given", [2.0, (2, 2.5), True, (True,), "ab", None, [[2]], object()])
+def test_as_shape_of_other_things(given: Any) -> None:
+    with pytest.raises(TypeError, match="A shape is an integer or a sequence of integers"):
+        spec.as_shape(given)
+
+
+def test_as_shape_of_negative_sizes() -> None:
+    with pytest.raises(InvalidArgumentError, match=r">= 0. Received: \(2, -1\)"):
+        spec.as_shape((2, -1))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "result"),
+    [
+        (((2, 3), (2, 3)), (2, 3)),
+        (((2, 3), ()), (2, 3)),
+        (((), (2, 3)), (2, 3)),
+        (((), ()), ()),
+        (((2, 1), (3,)), (2, 3)),
+        (((0,), (1,)), (0,)),
+        (((4, 1, 3), (), (2, 1)), (4, 2, 3)),
+    ],
+)
+def test_broadcast_shapes(shapes: tuple[tuple[int, ...], ...], result: tuple[int, ...]) -> None:
+    assert spec.broadcast_shapes("AddV2", *shapes) == result
+
+
+def test_broadcast_shapes_that_do_not_fit() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        spec.broadcast_shapes("AddV2", (2, 3), (2, 4))
+    assert str(caught.value) == "Incompatible shapes: [2,3] vs. [2,4] [Op:AddV2]"
+
+
+@pytest.mark.parametrize("value", ["float64", np.float64, np.dtype("float64")])
+def test_floatx(value: Any) -> None:
+    assert ops.floatx() == "float32"
+    ops.set_floatx(value)
+    assert ops.floatx() == "float64"
+
+
+@pytest.mark.parametrize("value", ["float16", "int32", None, "foo", 3])
+def test_floatx_that_is_none(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"Unknown `floatx` value: .*\['float32', 'float64'\]"):
+        ops.set_floatx(value)
+    assert ops.floatx() == "float32"

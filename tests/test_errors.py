@@ -1,0 +1,33 @@
+"""The exceptions are Python's own as well."""
+
+import pytest
+
+from mirrored import errors
+
+
+@pytest.mark.parametrize(
+    ("name", "bases"),
+    [
+        ("InvalidArgumentError", (ValueError, RuntimeError)),
+        ("ResourceExhaustedError", (MemoryError, RuntimeError)),
+        ("NonFiniteLossError", (FloatingPointError, ArithmeticError)),
+        ("WeightsFileError", (ValueError,)),
+        ("MissingExtraError", (ImportError,)),
+    ],
+)
+def test_what_catches_them(name: str, bases: tuple[type[Exception], ...]) -> None:
+    kind = getattr(errors, name)
+    for base in bases:
+        with pytest.raises(base, match="what went wrong"):
+            raise kind("what went wrong")
+
+
+def test_table_has_every_error() -> None:
+    defined = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    assert defined == {
+        "InvalidArgumentError",
+        "ResourceExhaustedError",
+        "NonFiniteLossError",
+        "WeightsFileError",
+        "MissingExtraError",
+    }
