@@ -34,12 +34,12 @@ def map_structure(function: Callable[..., Any], *structures: Any, each: str = "n
     """Apply `function` to corresponding leaves and return a structure of the first one's form.
 
     Args:
-        function: from one leaf of each structure to that of the result.
-        structures: structures of one form.
-        each: what messages call a structure, before its number.
+        function: From one leaf of each structure to that of the result.
+        structures: Structures of one form.
+        each: What messages call a structure, before its number.
 
     Raises:
-        ValueError: the structures differ; the message names the path where.
+        ValueError: The structures differ; the message names the path where.
     """
     return _map(function, structures, "", each)
 

@@ -47,9 +47,9 @@ class GradientTape:
     Trainable variables are watched when they are read; tensors are watched on request.
 
     Args:
-        persistent: whether `gradient` may be called more than once. A tape that is not lets go
+        persistent: Whether `gradient` may be called more than once. A tape that is not lets go
             of what it holds with the first call.
-        watch_accessed_variables: whether trainable variables are watched by being read.
+        watch_accessed_variables: Whether trainable variables are watched by being read.
 
     Example:
         >>> import mirrored as mr
@@ -93,7 +93,7 @@ class GradientTape:
         """Follow what is computed from a tensor, a variable, or a structure of them.
 
         Raises:
-            TypeError: one of them is neither, or has no floating-point dtype.
+            TypeError: One of them is neither, or has no floating-point dtype.
         """
         for each in _nest.flatten(tensor):
             if not hasattr(each, "_id"):
@@ -164,9 +164,9 @@ class GradientTape:
         """Return the gradients of `target` by each of `sources`.
 
         Args:
-            target: a tensor, or a structure of them, whose gradients are summed.
-            sources: tensors or variables that were watched, or a structure of them.
-            output_gradients: the gradient that flows into each target; None: ones.
+            target: A tensor, or a structure of them, whose gradients are summed.
+            sources: Tensors or variables that were watched, or a structure of them.
+            output_gradients: The gradient that flows into each target; None: ones.
             unconnected_gradients: "none" gives None for a source that the target does not
                 depend on, "zero" gives zeros.
 
@@ -174,8 +174,8 @@ class GradientTape:
             A structure like that of `sources`.
 
         Raises:
-            RuntimeError: the tape is not persistent and was used before.
-            ValueError: an unknown `unconnected_gradients`, or gradients that do not fit.
+            RuntimeError: The tape is not persistent and was used before.
+            ValueError: An unknown `unconnected_gradients`, or gradients that do not fit.
         """
         if self._used:
             raise RuntimeError(

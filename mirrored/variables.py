@@ -127,16 +127,16 @@ class Variable(Operators, metaclass=_VariableType):
     Inside a strategy's scope this makes a variable with a copy on every replica.
 
     Args:
-        initial_value: a number, array or tensor, or a function without arguments that returns
+        initial_value: A number, array or tensor, or a function without arguments that returns
             one.
-        trainable: whether tapes watch it and optimizers get it; True by default.
-        name: what messages and files call it.
-        dtype: the dtype to convert the initial value to.
-        synchronization: when the copies on several replicas are brought together.
-        aggregation: how values that replicas assign become one.
+        trainable: Whether tapes watch it and optimizers get it; True by default.
+        name: What messages and files call it.
+        dtype: The dtype to convert the initial value to.
+        synchronization: When the copies on several replicas are brought together.
+        aggregation: How values that replicas assign become one.
 
     Raises:
-        ValueError: no initial value, or an unknown aggregation.
+        ValueError: No initial value, or an unknown aggregation.
 
     Example:
         >>> import mirrored as mr
@@ -190,8 +190,8 @@ class Variable(Operators, metaclass=_VariableType):
         """Set the value and return the variable.
 
         Raises:
-            ValueError: the shapes differ.
-            InvalidArgumentError: the dtypes differ.
+            ValueError: The shapes differ.
+            InvalidArgumentError: The dtypes differ.
         """
         return self._write("assign", value)
 

@@ -21,7 +21,7 @@ def get(identifier: Any) -> Optimizer:
         identifier: "sgd" or "adam" in any case, an optimizer, or a class of optimizers.
 
     Raises:
-        ValueError: there is no such optimizer.
+        ValueError: There is no such optimizer.
 
     Example:
         >>> import mirrored as mr

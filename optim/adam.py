@@ -18,16 +18,16 @@ class Adam(Optimizer):
         learning_rate: r, a number >= 0; it may be set between steps.
         beta_1: b1, the decay of the mean, in [0, 1).
         beta_2: b2, the decay of the mean of squares, in [0, 1).
-        epsilon: what keeps the quotient finite, above 0 ("epsilon hat" in the paper).
-        amsgrad: whether to divide by the largest v so far (Reddi et al., ICLR 2018).
-        weight_decay: the part of each weight, times r, that a step takes away; None: none.
-        clipnorm: the largest L2 norm of each gradient; None: any.
-        clipvalue: the largest absolute value in a gradient; None: any.
-        global_clipnorm: the largest L2 norm of all gradients together; None: any.
-        name: what messages call it.
+        epsilon: What keeps the quotient finite, above 0 ("epsilon hat" in the paper).
+        amsgrad: Whether to divide by the largest v so far (Reddi et al., ICLR 2018).
+        weight_decay: The part of each weight, times r, that a step takes away; None: none.
+        clipnorm: The largest L2 norm of each gradient; None: any.
+        clipvalue: The largest absolute value in a gradient; None: any.
+        global_clipnorm: The largest L2 norm of all gradients together; None: any.
+        name: What messages call it.
 
     Raises:
-        ValueError: a number is not in its range, or more than one kind of clipping is asked for.
+        ValueError: A number is not in its range, or more than one kind of clipping is asked for.
 
     Example:
         >>> import mirrored as mr

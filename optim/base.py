@@ -44,16 +44,16 @@ class Optimizer:
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Args:
-        learning_rate: the size of a step, a number >= 0.
-        weight_decay: the part of each weight, times the learning rate, that a step takes away;
+        learning_rate: The size of a step, a number >= 0.
+        weight_decay: The part of each weight, times the learning rate, that a step takes away;
             None: none.
-        clipnorm: the largest L2 norm of each gradient; None: any.
-        clipvalue: the largest absolute value in a gradient; None: any.
-        global_clipnorm: the largest L2 norm of all gradients together; None: any.
-        name: what messages call it; None: the class's name in lower case.
+        clipnorm: The largest L2 norm of each gradient; None: any.
+        clipvalue: The largest absolute value in a gradient; None: any.
+        global_clipnorm: The largest L2 norm of all gradients together; None: any.
+        name: What messages call it; None: the class's name in lower case.
 
     Raises:
-        ValueError: a number is not in its range, or more than one kind of clipping is asked for.
+        ValueError: A number is not in its range, or more than one kind of clipping is asked for.
 
     Example:
         >>> import mirrored as mr
@@ -140,11 +140,11 @@ class Optimizer:
         """Return the new value of a variable and of its slots; it changes nothing.
 
         Args:
-            gradient: the gradient, of the variable's shape and dtype.
-            value: the variable's value.
-            slots: the values of `slot_names`, each of the variable's shape and dtype.
-            learning_rate: a scalar of the variable's dtype.
-            step: the number of this step, from 1, a scalar of the variable's dtype.
+            gradient: The gradient, of the variable's shape and dtype.
+            value: The variable's value.
+            slots: The values of `slot_names`, each of the variable's shape and dtype.
+            learning_rate: A scalar of the variable's dtype.
+            step: The number of this step, from 1, a scalar of the variable's dtype.
         """
         raise NotImplementedError(
             f"The optimizer {type(self).__name__} has no `update`. Define `update(self, gradient, "
@@ -155,7 +155,7 @@ class Optimizer:
         """Make the slots of `variables`, zeros on every replica, where they have none yet.
 
         Raises:
-            ValueError: a variable was made in another strategy's scope than this optimizer.
+            ValueError: A variable was made in another strategy's scope than this optimizer.
         """
         new = [each for each in variables if id(each) not in self._slots]
         for variable in new:
@@ -184,14 +184,14 @@ class Optimizer:
         it takes the gradients as they are.
 
         Args:
-            grads_and_vars: pairs of gradient and variable. A gradient that is None, because the
+            grads_and_vars: Pairs of gradient and variable. A gradient that is None, because the
                 loss does not depend on the variable, leaves it alone.
 
         Raises:
-            ValueError: there is no gradient at all, shapes differ, a variable is there twice, or
+            ValueError: There is no gradient at all, shapes differ, a variable is there twice, or
                 the optimizer was made in another strategy's scope.
-            TypeError: what is to be updated is no variable.
-            RuntimeError: the call is made in the cross-replica context.
+            TypeError: What is to be updated is no variable.
+            RuntimeError: The call is made in the cross-replica context.
         """
         pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
         context = get_replica_context()
@@ -236,13 +236,13 @@ class Optimizer:
         """Return one step's new values, on every replica, from gradients that are reduced.
 
         Args:
-            variables: the variables to update.
-            gradients: for each the gradient, equal on all replicas: per-replica or plain.
+            variables: The variables to update.
+            gradients: For each the gradient, equal on all replicas: per-replica or plain.
 
         Raises:
-            ValueError: a gradient has another shape than its variable, or a variable was made in
+            ValueError: A gradient has another shape than its variable, or a variable was made in
                 another strategy's scope than this optimizer.
-            ResourceExhaustedError: a device has no room for the new values.
+            ResourceExhaustedError: A device has no room for the new values.
         """
         for variable, gradient in zip(variables, gradients, strict=True):
             shape = _part(gradient, 0).shape
@@ -335,13 +335,13 @@ def check_number(
     """Return a hyperparameter as a float.
 
     Args:
-        name: what the error calls it.
-        value: a number in [0, below).
-        below: what it is less than.
-        above_zero: whether 0 is refused.
+        name: What the error calls it.
+        value: A number in [0, below).
+        below: What it is less than.
+        above_zero: Whether 0 is refused.
 
     Raises:
-        ValueError: it is no such number.
+        ValueError: It is no such number.
     """
     try:
         number = float(value)

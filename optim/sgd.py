@@ -16,15 +16,15 @@ class SGD(Optimizer):
     Args:
         learning_rate: r, a number >= 0; it may be set between steps.
         momentum: m, in [0, 1).
-        nesterov: whether to look ahead along the momentum.
-        weight_decay: the part of each weight, times r, that a step takes away; None: none.
-        clipnorm: the largest L2 norm of each gradient; None: any.
-        clipvalue: the largest absolute value in a gradient; None: any.
-        global_clipnorm: the largest L2 norm of all gradients together; None: any.
-        name: what messages call it.
+        nesterov: Whether to look ahead along the momentum.
+        weight_decay: The part of each weight, times r, that a step takes away; None: none.
+        clipnorm: The largest L2 norm of each gradient; None: any.
+        clipvalue: The largest absolute value in a gradient; None: any.
+        global_clipnorm: The largest L2 norm of all gradients together; None: any.
+        name: What messages call it.
 
     Raises:
-        ValueError: a number is not in its range, or more than one kind of clipping is asked for.
+        ValueError: A number is not in its range, or more than one kind of clipping is asked for.
 
     Example:
         >>> import mirrored as mr

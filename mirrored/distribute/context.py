@@ -63,16 +63,16 @@ class ReplicaContext:
         """Wait for all replicas, then call a function once with the values of all of them.
 
         Args:
-            merge_fn: called as `merge_fn(strategy, *args, **kwargs)` in the cross-replica
+            merge_fn: Called as `merge_fn(strategy, *args, **kwargs)` in the cross-replica
                 context, with per-replica values where the replicas' arguments differ.
-            args: this replica's positional arguments.
-            kwargs: this replica's keyword arguments.
+            args: This replica's positional arguments.
+            kwargs: This replica's keyword arguments.
 
         Returns:
             This replica's part of what `merge_fn` returns.
 
         Raises:
-            RuntimeError: another replica ended without making this call, or this is not called by
+            RuntimeError: Another replica ended without making this call, or this is not called by
                 the replica whose context it is.
         """
         if get_replica_context() is not self:
@@ -89,11 +89,11 @@ class ReplicaContext:
 
         Args:
             reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
-            value: a tensor, or a structure of them; every replica gives the same shapes. A
+            value: A tensor, or a structure of them; every replica gives the same shapes. A
                 gradient flows through it: that of a sum is the sum of the gradients.
 
         Raises:
-            ValueError: an unknown `reduce_op`, or structures that differ between replicas.
+            ValueError: An unknown `reduce_op`, or structures that differ between replicas.
         """
         op = ReduceOp.of(reduce_op)
         local = [adopt(each, None) for each in _nest.flatten(value)]

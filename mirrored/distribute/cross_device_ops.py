@@ -29,12 +29,12 @@ class CrossDeviceOps:
         """Return the reduction of one tensor a replica, on one device.
 
         Args:
-            reduce_op: sum or mean.
-            values: the replicas' tensors, all of one shape and dtype.
-            destination: the device of the result.
+            reduce_op: Sum or mean.
+            values: The replicas' tensors, all of one shape and dtype.
+            destination: The device of the result.
 
         Raises:
-            InvalidArgumentError: no values, shapes or dtypes that differ, no such device.
+            InvalidArgumentError: No values, shapes or dtypes that differ, no such device.
         """
         _check_alike(values)
         op, device = ReduceOp.of(reduce_op), devices.get_device(destination)
@@ -47,11 +47,11 @@ class CrossDeviceOps:
         """Reduce many tensors, and return each result on the devices that the values came from.
 
         Args:
-            reduce_op: sum or mean.
-            batch: for each value its tensors, by replica.
+            reduce_op: Sum or mean.
+            batch: For each value its tensors, by replica.
 
         Raises:
-            InvalidArgumentError: shapes or dtypes that differ between replicas.
+            InvalidArgumentError: Shapes or dtypes that differ between replicas.
         """
         for values in batch:
             _check_alike(values)
@@ -81,8 +81,8 @@ class ReductionToOneDevice(CrossDeviceOps):
     """Copies all values to one device, reduces them there in replica order, and copies back.
 
     Args:
-        reduce_to_device: where to reduce; None: the CPU, or the device of a lone value.
-        accumulation_fn: from the list of tensors to their sum; None: `add_n`, which adds in
+        reduce_to_device: Where to reduce; None: the CPU, or the device of a lone value.
+        accumulation_fn: From the list of tensors to their sum; None: `add_n`, which adds in
             the order of the list.
 
     Raises:

@@ -24,7 +24,7 @@ class ReduceOp(enum.Enum):
         """Return `value`, or the op of that name in any case.
 
         Raises:
-            ValueError: there is none.
+            ValueError: There is none.
         """
         if isinstance(value, cls):
             return value

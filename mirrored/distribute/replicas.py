@@ -35,14 +35,14 @@ def run_replicas(
     """Call `fn` once a replica and return the results, by replica.
 
     Args:
-        strategy: whose replicas run.
-        fn: the function.
-        arguments: its arguments, by replica.
-        positions: where each replica's examples stand in the global batch.
+        strategy: Whose replicas run.
+        fn: The function.
+        arguments: Its arguments, by replica.
+        positions: Where each replica's examples stand in the global batch.
 
     Raises:
-        RuntimeError: the replicas made different numbers of merge calls.
-        BaseException: what `fn` raises in the first replica to fail, with a note that names it.
+        RuntimeError: The replicas made different numbers of merge calls.
+        BaseException: What `fn` raises in the first replica to fail, with a note that names it.
     """
     if len(arguments) == 1:
         return [_run_alone(strategy, fn, arguments[0], positions[0])]

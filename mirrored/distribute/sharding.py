@@ -12,7 +12,7 @@ def split_sizes(examples: int, replicas: int) -> list[int]:
     """Return how many of `examples` each replica gets: sizes differ by at most one, larger first.
 
     Raises:
-        InvalidArgumentError: there is no replica, or a negative number of examples.
+        InvalidArgumentError: There is no replica, or a negative number of examples.
 
     Example:
         >>> from mirrored.distribute import split_sizes

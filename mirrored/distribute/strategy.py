@@ -59,7 +59,7 @@ class Strategy:
         """Enter the strategy: variables that are made inside have a copy on every replica.
 
         Raises:
-            RuntimeError: another strategy is in force.
+            RuntimeError: Another strategy is in force.
         """
         current = get_strategy()
         if has_strategy() and current is not self:
@@ -89,16 +89,16 @@ class Strategy:
         """Call `fn` once a replica, on that replica's device, and return what it returns.
 
         Args:
-            fn: the function.
-            args: its positional arguments; per-replica values are taken apart.
-            kwargs: its keyword arguments, likewise.
+            fn: The function.
+            args: Its positional arguments; per-replica values are taken apart.
+            kwargs: Its keyword arguments, likewise.
 
         Returns:
             A structure of per-replica values; of plain ones where there is one replica.
 
         Raises:
             ValueError: `args` is no list or tuple, or the replicas return different structures.
-            RuntimeError: the replicas made different numbers of merge calls, or this is called
+            RuntimeError: The replicas made different numbers of merge calls, or this is called
                 in a replica's context.
 
         Example:
@@ -150,14 +150,14 @@ class Strategy:
 
         Args:
             reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
-            value: per-replica values, or a structure of them.
+            value: Per-replica values, or a structure of them.
             axis: None reduces over the replicas alone; an axis is reduced too, and a mean then
                 divides by the number of all elements along it, whatever the parts' sizes.
 
         Raises:
-            ValueError: an unknown `reduce_op`, an `axis` that is not there, or the sum of a value
+            ValueError: An unknown `reduce_op`, an `axis` that is not there, or the sum of a value
                 that is not per-replica.
-            RuntimeError: the call is made in a replica's context.
+            RuntimeError: The call is made in a replica's context.
 
         Example:
             >>> import mirrored as mr
@@ -214,8 +214,8 @@ class Strategy:
         """Reduce many per-replica values; each replica gets every result on its device.
 
         Args:
-            reduce_op: sum or mean.
-            values: per-replica tensors; a tensor that all replicas share counts once a replica.
+            reduce_op: Sum or mean.
+            values: Per-replica tensors; a tensor that all replicas share counts once a replica.
         """
         # A tensor may come from elsewhere, such as a constant made outside the replicas.
         batch = [
@@ -280,13 +280,13 @@ class MirroredStrategy(Strategy):
     copy, so the copies stay equal and the result is that of one device on the whole batch.
 
     Args:
-        devices: the replicas' devices, as names or logical devices; None or an empty list:
+        devices: The replicas' devices, as names or logical devices; None or an empty list:
             every logical GPU, or the CPU where there is none.
-        cross_device_ops: the collectives to use; None: `ReductionToOneDevice()`.
+        cross_device_ops: The collectives to use; None: `ReductionToOneDevice()`.
 
     Raises:
-        ValueError: a device is named twice or its name cannot be parsed.
-        InvalidArgumentError: a device does not exist; the message lists those that do.
+        ValueError: A device is named twice or its name cannot be parsed.
+        InvalidArgumentError: A device does not exist; the message lists those that do.
 
     Example:
         >>> import mirrored as mr

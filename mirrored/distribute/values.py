@@ -21,8 +21,8 @@ class PerReplica:
     """One value a replica, as `strategy.run` takes and returns them.
 
     Args:
-        values: the values, by replica.
-        first_examples: where these are parts of a global batch, how many of its examples come
+        values: The values, by replica.
+        first_examples: Where these are parts of a global batch, how many of its examples come
             before each part.
     """
 
@@ -67,7 +67,7 @@ def regroup(results: Sequence[Any]) -> Any:
     One and the same object from every replica, such as a mirrored variable or None, stays one.
 
     Raises:
-        ValueError: the replicas' structures differ; the message names the path.
+        ValueError: The replicas' structures differ; the message names the path.
     """
     return _nest.map_structure(_regroup_leaf, *results, each="replica")
 
@@ -87,8 +87,8 @@ class MirroredVariable(Variable):
     """A variable with one copy a replica, all of them equal. Strategies make them.
 
     Args:
-        strategy: the strategy whose replicas have the copies.
-        copies: the copies, by replica.
+        strategy: The strategy whose replicas have the copies.
+        copies: The copies, by replica.
     """
 
     __slots__ = ("_copies",)

@@ -85,11 +85,11 @@ def bias_add(value: Any, bias: Any) -> Tensor:
     """Return `value` plus `bias` along the last axis.
 
     Args:
-        value: a tensor of rank 2 or more.
-        bias: a tensor of shape (size of the last axis,).
+        value: A tensor of rank 2 or more.
+        bias: A tensor of shape (size of the last axis,).
 
     Raises:
-        InvalidArgumentError: the sizes differ.
+        InvalidArgumentError: The sizes differ.
 
     Example:
         >>> import mirrored as mr
@@ -266,7 +266,7 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
     """Return exp(x) divided by its sum along `axis`.
 
     Raises:
-        InvalidArgumentError: there is no such axis.
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> import mirrored as mr
@@ -290,7 +290,7 @@ def logits_of(probabilities: Tensor, activation: str) -> Tensor | None:
     A loss that is given probabilities computes from these, which is exact and stable.
 
     Args:
-        probabilities: the tensor.
+        probabilities: The tensor.
         activation: "softmax", over the last axis, or "sigmoid".
 
     Returns:

@@ -30,9 +30,9 @@ def clip_by_norm(t: Any, clip_norm: float, axes: int | Sequence[int] | None = No
     """Return `t` scaled down so that its L2 norm is at most `clip_norm`.
 
     Args:
-        t: the tensor.
-        clip_norm: the largest norm, above 0.
-        axes: the axes that a norm is taken over; None: all.
+        t: The tensor.
+        clip_norm: The largest norm, above 0.
+        axes: The axes that a norm is taken over; None: all.
 
     Raises:
         ValueError: `clip_norm` is not above 0.
@@ -61,11 +61,11 @@ def global_norm(t_list: Sequence[Any]) -> Tensor:
     """Return the L2 norm of all elements of all tensors together.
 
     Args:
-        t_list: the tensors; None among them counts nothing, as a gradient that does not exist.
+        t_list: The tensors; None among them counts nothing, as a gradient that does not exist.
 
     Raises:
         TypeError: `t_list` is not a list.
-        ValueError: there are no tensors in it.
+        ValueError: There are no tensors in it.
 
     Example:
         >>> import mirrored as mr
@@ -92,16 +92,16 @@ def clip_by_global_norm(
     recurrent neural networks", ICML 2013).
 
     Args:
-        t_list: the tensors; None among them stays None.
-        clip_norm: the largest norm, above 0.
-        use_norm: the global norm, where it is known already.
+        t_list: The tensors; None among them stays None.
+        clip_norm: The largest norm, above 0.
+        use_norm: The global norm, where it is known already.
 
     Returns:
         The scaled tensors, and the norm they had before.
 
     Raises:
         TypeError: `t_list` is not a list.
-        ValueError: there are no tensors in it, or `clip_norm` is not above 0.
+        ValueError: There are no tensors in it, or `clip_norm` is not above 0.
 
     Example:
         >>> import mirrored as mr

@@ -159,11 +159,11 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor
     """Return the cross-entropy between classes given by index and softmax(logits), a row each.
 
     Args:
-        labels: int32 or int64 indices of classes, of shape (batch,).
-        logits: floats of shape (batch, classes).
+        labels: Int32 or int64 indices of classes, of shape (batch,).
+        logits: Floats of shape (batch, classes).
 
     Raises:
-        InvalidArgumentError: shapes or dtypes do not fit, or a label is outside [0, classes).
+        InvalidArgumentError: Shapes or dtypes do not fit, or a label is outside [0, classes).
 
     Example:
         >>> import mirrored as mr
@@ -261,11 +261,11 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
     """Return the cross-entropy between distributions over classes and softmax(logits), a row each.
 
     Args:
-        labels: floats of shape (batch, classes), each row a distribution.
-        logits: floats of the same shape and dtype.
+        labels: Floats of shape (batch, classes), each row a distribution.
+        logits: Floats of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: shapes or dtypes do not fit.
+        InvalidArgumentError: Shapes or dtypes do not fit.
 
     Example:
         >>> import mirrored as mr
@@ -323,11 +323,11 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
     """Return the cross-entropy between probabilities and sigmoid(logits), element by element.
 
     Args:
-        labels: floats in [0, 1].
-        logits: floats of the same shape and dtype.
+        labels: Floats in [0, 1].
+        logits: Floats of the same shape and dtype.
 
     Raises:
-        InvalidArgumentError: shapes or dtypes differ.
+        InvalidArgumentError: Shapes or dtypes differ.
 
     Example:
         >>> import mirrored as mr

@@ -35,14 +35,14 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     """Run `op` on the device that the placement rules choose and return its result.
 
     Args:
-        op: what to run.
-        inputs: tensors, variables, NumPy values or Python numbers; the latter two adopt the
+        op: What to run.
+        inputs: Tensors, variables, NumPy values or Python numbers; the latter two adopt the
             dtype of the first tensor.
-        attrs: the op's attributes.
+        attrs: The op's attributes.
 
     Raises:
-        InvalidArgumentError: shapes, dtypes, values or the device do not fit the op.
-        ResourceExhaustedError: the device has no room for the result.
+        InvalidArgumentError: Shapes, dtypes, values or the device do not fit the op.
+        ResourceExhaustedError: The device has no room for the result.
     """
     tensors = as_tensors(inputs)
     for tensor in tensors:
@@ -163,7 +163,7 @@ def to_array(value: Any, dtype: DType | None = None) -> NDArray[Any]:
     dtype.
 
     Raises:
-        TypeError: it holds objects, strings, complex numbers or rows of different lengths, or
+        TypeError: It holds objects, strings, complex numbers or rows of different lengths, or
             Python numbers that `dtype` cannot hold.
     """
     array = _numeric(value)
@@ -255,11 +255,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     """Return a tensor that holds a copy of `value`.
 
     Args:
-        value: a number, nested lists of numbers or an array. Python floats become float32 and
+        value: A number, nested lists of numbers or an array. Python floats become float32 and
             Python integers int32, or int64 where they do not fit; arrays keep their dtype.
-        dtype: the dtype to convert to.
-        shape: the shape to give it; a single number fills it, otherwise the counts agree.
-        name: accepted for compatibility; eager tensors have no name.
+        dtype: The dtype to convert to.
+        shape: The shape to give it; a single number fills it, otherwise the counts agree.
+        name: Accepted for compatibility; eager tensors have no name.
 
     Raises:
         TypeError: `value` is not made of numbers that `dtype` can hold, or its count does not fit
@@ -294,12 +294,12 @@ def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return `value` as a tensor: itself, a variable's value, or a copy of numbers.
 
     Args:
-        value: a tensor, a variable, an array, a number or nested lists of numbers.
-        dtype: the dtype that numbers are converted to and that a tensor must have.
+        value: A tensor, a variable, an array, a number or nested lists of numbers.
+        dtype: The dtype that numbers are converted to and that a tensor must have.
 
     Raises:
         TypeError: `value` is not made of numbers.
-        ValueError: a tensor has another dtype than `dtype`.
+        ValueError: A tensor has another dtype than `dtype`.
 
     Example:
         >>> import mirrored as mr

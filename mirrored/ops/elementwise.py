@@ -85,13 +85,13 @@ def binary(
     """Define the op `name` of two inputs that broadcast and that the ufunc `ufunc` computes.
 
     Args:
-        name: the op's name.
-        ufunc: the array module's name of what computes it.
-        gradient: from the call and the upstream gradient to those of both inputs, of the
+        name: The op's name.
+        ufunc: The array module's name of what computes it.
+        gradient: From the call and the upstream gradient to those of both inputs, of the
             broadcast shape; None: not differentiable.
-        dtypes: those that the inputs may have.
-        result: the dtype of the result; None: that of the inputs.
-        validate: a check of the inputs' values.
+        dtypes: Those that the inputs may have.
+        result: The dtype of the result; None: that of the inputs.
+        validate: A check of the inputs' values.
     """
 
     def infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
@@ -383,7 +383,7 @@ def add_n(inputs: Sequence[Any]) -> Tensor:
 
     Raises:
         ValueError: `inputs` is empty.
-        InvalidArgumentError: shapes or dtypes differ.
+        InvalidArgumentError: Shapes or dtypes differ.
 
     Example:
         >>> import mirrored as mr

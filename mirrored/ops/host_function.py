@@ -21,12 +21,12 @@ def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> A
     No gradient flows through it.
 
     Args:
-        func: takes one array an input and returns an array, or a sequence of them.
-        inp: the inputs.
-        Tout: the dtype of the result, or a list of dtypes for a sequence of results.
+        func: Takes one array an input and returns an array, or a sequence of them.
+        inp: The inputs.
+        Tout: The dtype of the result, or a list of dtypes for a sequence of results.
 
     Raises:
-        InvalidArgumentError: the device asked for is no CPU and soft placement is off, or the
+        InvalidArgumentError: The device asked for is no CPU and soft placement is off, or the
             results are not as many or of the dtypes that `Tout` says.
 
     Example:

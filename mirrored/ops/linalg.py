@@ -72,13 +72,13 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False)
     """Return the matrix product of `a` and `b`; leading axes are batches and broadcast.
 
     Args:
-        a: a tensor of shape (..., n, k), or (..., k, n) with `transpose_a`.
-        b: a tensor of shape (..., k, m), or (..., m, k) with `transpose_b`.
-        transpose_a: whether to transpose the last two axes of `a` first; nothing is copied.
-        transpose_b: the same for `b`.
+        a: A tensor of shape (..., n, k), or (..., k, n) with `transpose_a`.
+        b: A tensor of shape (..., k, m), or (..., m, k) with `transpose_b`.
+        transpose_a: Whether to transpose the last two axes of `a` first; nothing is copied.
+        transpose_b: The same for `b`.
 
     Raises:
-        InvalidArgumentError: the ranks, sizes or dtypes do not fit.
+        InvalidArgumentError: The ranks, sizes or dtypes do not fit.
 
     Example:
         >>> import mirrored as mr

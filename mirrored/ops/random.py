@@ -111,9 +111,9 @@ class ShardPosition(NamedTuple):
     """Where the current replica's examples stand in the global batch.
 
     Attributes:
-        run: what all replicas of one step share and no other step does; None outside replicas.
-        replica: the number of the replica.
-        first_example: how many examples of the global batch come before its own.
+        run: What all replicas of one step share and no other step does; None outside replicas.
+        replica: The number of the replica.
+        first_example: How many examples of the global batch come before its own.
     """
 
     run: object | None = None
@@ -167,10 +167,10 @@ def set_seed(seed: int) -> None:
     What is drawn after it, initial weights and dropout masks included, is the same in every run.
 
     Args:
-        seed: any integer.
+        seed: Any integer.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: It is no integer.
 
     Example:
         >>> import mirrored as mr
@@ -196,7 +196,7 @@ class SeedGenerator:
     the global batch alone.
 
     Args:
-        seed: an integer; None takes one from the global stream.
+        seed: An integer; None takes one from the global stream.
 
     Example:
         >>> from mirrored import ops
@@ -237,11 +237,11 @@ class SeedGenerator:
         """Return floats drawn evenly from [minval, maxval).
 
         Args:
-            shape: the shape.
-            minval: the least value.
-            maxval: the bound above all values.
-            dtype: float32 or float64; None: that of `floatx`.
-            per_example: the first axis is the batch, and each element is drawn by its place in
+            shape: The shape.
+            minval: The least value.
+            maxval: The bound above all values.
+            dtype: Float32 or float64; None: that of `floatx`.
+            per_example: The first axis is the batch, and each element is drawn by its place in
                 the global batch, so that any number of replicas draws what one would.
         """
         drawn = self._draw(RANDOM_UNIFORM, shape, dtype, per_example)
@@ -303,15 +303,15 @@ def random_uniform(
     """Return numbers drawn evenly from [minval, maxval).
 
     Args:
-        shape: the shape.
-        minval: the least value.
-        maxval: the bound above all values; None means 1 for floats, and integers must have one.
-        dtype: float32, float64, int32 or int64.
-        seed: an integer gives a stream of its own, beside the global seed.
+        shape: The shape.
+        minval: The least value.
+        maxval: The bound above all values; None means 1 for floats, and integers must have one.
+        dtype: Float32, float64, int32 or int64.
+        seed: An integer gives a stream of its own, beside the global seed.
 
     Raises:
         TypeError: `dtype` is another one.
-        ValueError: a range of integers is empty, has no `maxval`, or does not fit the dtype.
+        ValueError: A range of integers is empty, has no `maxval`, or does not fit the dtype.
 
     Example:
         >>> import mirrored as mr
@@ -356,11 +356,11 @@ def random_normal(
     """Return floats drawn from the normal distribution with this mean and standard deviation.
 
     Args:
-        shape: the shape.
-        mean: the mean.
-        stddev: the standard deviation.
-        dtype: float32 or float64.
-        seed: an integer gives a stream of its own, beside the global seed.
+        shape: The shape.
+        mean: The mean.
+        stddev: The standard deviation.
+        dtype: Float32 or float64.
+        seed: An integer gives a stream of its own, beside the global seed.
 
     Example:
         >>> import mirrored as mr

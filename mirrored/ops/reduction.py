@@ -154,12 +154,12 @@ def reduce_sum(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool =
     """Return the sum over axes.
 
     Args:
-        x: the tensor.
-        axis: one axis, several, or None for all.
-        keepdims: whether the reduced axes stay, with size 1.
+        x: The tensor.
+        axis: One axis, several, or None for all.
+        keepdims: Whether the reduced axes stay, with size 1.
 
     Raises:
-        InvalidArgumentError: there is no such axis, or one is named twice.
+        InvalidArgumentError: There is no such axis, or one is named twice.
 
     Example:
         >>> import mirrored as mr
@@ -205,12 +205,12 @@ def argmax(x: Any, axis: int | None = None, output_type: Any = int64) -> Tensor:
     """Return the index of the largest value along an axis, the first where there are several.
 
     Args:
-        x: the tensor.
-        axis: the axis; None means 0, as in TensorFlow.
-        output_type: int32 or int64.
+        x: The tensor.
+        axis: The axis; None means 0, as in TensorFlow.
+        output_type: Int32 or int64.
 
     Raises:
-        InvalidArgumentError: there is no such axis, or it is empty.
+        InvalidArgumentError: There is no such axis, or it is empty.
         TypeError: `output_type` is not an integer dtype.
 
     Example:

@@ -48,18 +48,18 @@ class Op:
 
     Attributes:
         name: TensorFlow's name of it, as the placement log shows.
-        infer: from the inputs' specs and the attributes to the output's; raises on bad ones.
-        kernel: writes the result into `out`. Inputs and `out` are C-contiguous arrays of one
+        infer: From the inputs' specs and the attributes to the output's; raises on bad ones.
+        kernel: Writes the result into `out`. Inputs and `out` are C-contiguous arrays of one
             device. It must not allocate more than a few KiB besides its workspace.
-        gradient: the rule that the tape composes, itself made of ops; None: not differentiable.
-        devices: the types of device that have a kernel, best first.
-        dtypes: those that the inputs may have.
-        may_alias: the positions of the inputs whose memory `out` may take over, where that input
+        gradient: The rule that the tape composes, itself made of ops; None: not differentiable.
+        devices: The types of device that have a kernel, best first.
+        dtypes: Those that the inputs may have.
+        may_alias: The positions of the inputs whose memory `out` may take over, where that input
             has the shape and dtype of `out` and no other input is the same memory.
-        workspace: from the inputs' specs and the attributes to those of scratch arrays.
-        view: instead of a kernel, a function from the input's array and the attributes to a
+        workspace: From the inputs' specs and the attributes to those of scratch arrays.
+        view: Instead of a kernel, a function from the input's array and the attributes to a
             C-contiguous view of it.
-        validate: a check of the inputs' values, run where the host can read them.
+        validate: A check of the inputs' values, run where the host can read them.
     """
 
     name: str
@@ -85,7 +85,7 @@ def register(op: Op) -> Op:
     """Enter `op` in the table and return it.
 
     Raises:
-        ValueError: its name is taken, or it has not exactly one of kernel and view.
+        ValueError: Its name is taken, or it has not exactly one of kernel and view.
     """
     if op.name in OPS:
         raise ValueError(f"An op is defined once. Received a second definition of {op.name!r}.")

@@ -31,7 +31,7 @@ def normalize_axis(op_name: str, axis: int, rank: int) -> int:
     """Return `axis` counted from the front.
 
     Raises:
-        InvalidArgumentError: the tensor has no such axis.
+        InvalidArgumentError: The tensor has no such axis.
     """
     if not -rank <= axis < rank:
         raise InvalidArgumentError(
@@ -98,11 +98,11 @@ def reshape(x: Any, shape: Any) -> Tensor:
     """Return the elements of `x` in another shape.
 
     Args:
-        x: the tensor.
-        shape: the sizes; one of them may be -1, which stands for what remains.
+        x: The tensor.
+        shape: The sizes; one of them may be -1, which stands for what remains.
 
     Raises:
-        InvalidArgumentError: the numbers of elements differ.
+        InvalidArgumentError: The numbers of elements differ.
 
     Example:
         >>> import mirrored as mr
@@ -148,7 +148,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return `x` without its axes of size 1, or without those that `axis` names.
 
     Raises:
-        InvalidArgumentError: an axis named is not of size 1.
+        InvalidArgumentError: An axis named is not of size 1.
 
     Example:
         >>> import mirrored as mr
@@ -272,8 +272,8 @@ def transpose(x: Any, perm: Sequence[int] | None = None) -> Tensor:
     """Return `x` with its axes permuted.
 
     Args:
-        x: the tensor.
-        perm: for each axis of the result the axis of `x` that it is; None reverses them.
+        x: The tensor.
+        perm: For each axis of the result the axis of `x` that it is; None reverses them.
 
     Raises:
         InvalidArgumentError: `perm` is not a permutation of the axes.
@@ -355,8 +355,8 @@ def concat(values: Sequence[Any], axis: int) -> Tensor:
     """Return the tensors `values` joined along `axis`.
 
     Raises:
-        ValueError: there are none.
-        InvalidArgumentError: their shapes or dtypes differ.
+        ValueError: There are none.
+        InvalidArgumentError: Their shapes or dtypes differ.
 
     Example:
         >>> import mirrored as mr

@@ -48,11 +48,11 @@ def as_dtype(value: Any) -> DType:
     """Return the dtype that `value` names.
 
     Args:
-        value: a NumPy dtype or scalar type, its name, or Python's float, int or bool, which
+        value: A NumPy dtype or scalar type, its name, or Python's float, int or bool, which
             mean float32, int32 and bool.
 
     Raises:
-        TypeError: no such dtype, or one that tensors cannot have.
+        TypeError: No such dtype, or one that tensors cannot have.
 
     Example:
         >>> import mirrored as mr
@@ -108,7 +108,7 @@ def broadcast_shapes(op_name: str, *shapes: Shape) -> Shape:
     """Return the shape that `shapes` broadcast to, by NumPy's rules.
 
     Raises:
-        InvalidArgumentError: they do not.
+        InvalidArgumentError: They do not.
     """
     distinct = {*shapes, ()}
     if len(distinct) <= 2:  # One shape, perhaps with scalars: the usual case, and much the faster.
@@ -124,8 +124,8 @@ def as_shape(value: Any) -> Shape:
     """Return `value`, an integer or a sequence of them, as a shape.
 
     Raises:
-        TypeError: it is neither.
-        InvalidArgumentError: a size is negative.
+        TypeError: It is neither.
+        InvalidArgumentError: A size is negative.
     """
     shape = as_integers(value, "A shape")
     if any(size < 0 for size in shape):
@@ -137,7 +137,7 @@ def as_integers(value: Any, what: str) -> tuple[int, ...]:
     """Return `value`, an integer or a sequence of them, as Python's integers.
 
     Raises:
-        TypeError: it is neither; the message begins with `what`.
+        TypeError: It is neither; the message begins with `what`.
     """
     try:
         items = tuple([value] if isinstance(value, int | np.integer) else value)
@@ -171,7 +171,7 @@ def set_floatx(value: Any) -> None:
         value: "float32" or "float64".
 
     Raises:
-        ValueError: any other value.
+        ValueError: Any other value.
 
     Example:
         >>> import mirrored as mr
