@@ -39,6 +39,7 @@ class InputLayer(Layer):
         super().__init__(name=name, dtype=dtype)
         self.batch_shape = batch_shape
         self.build(batch_shape)
+        self._output_shape = batch_shape
         self.output = SymbolicTensor(batch_shape, self.dtype, self.name, (self, None))
 
     def check_input_shape(self, input_shape: Shape) -> None:

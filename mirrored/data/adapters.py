@@ -100,11 +100,12 @@ def adapt(
     return Arrays(inputs, targets, weights, size)
 
 
-def check_batch_size(batch_size: Any) -> int:
+def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
     """Return `batch_size` as an int, or say what is wrong with it.
 
     Args:
         batch_size: The number of examples in a global batch, a positive integer.
+        name: The argument that it was given for; the error names it.
 
     Raises:
         ValueError: It is not an integer, or not positive.
@@ -123,8 +124,8 @@ def check_batch_size(batch_size: Any) -> int:
         if isinstance(batch_size, float | np.floating):
             hint = " A quotient stays an integer with `//`."
         raise ValueError(
-            "Received an invalid value for `batch_size`, expected a positive integer. "
-            f"Received: batch_size={batch_size!r}.{hint}"
+            f"Received an invalid value for `{name}`, expected a positive integer. "
+            f"Received: {name}={batch_size!r}.{hint}"
         )
     return size
 
@@ -152,7 +153,7 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
     return replace(arrays, sample_weight=_class_weights(arrays.y, class_weight))
 
 
-def split_validation(arrays: Arrays, fraction: float) -> tuple[Arrays, Arrays]:
+def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
     """Set the last examples aside for validation, before any shuffling.
 
     Args:
@@ -171,7 +172,8 @@ def split_validation(arrays: Arrays, fraction: float) -> tuple[Arrays, Arrays]:
         >>> train.size, validation.x.tolist()
         (3, [4.0])
     """
-    if isinstance(fraction, bool) or not 0 < fraction < 1:
+    is_number = isinstance(fraction, int | float | np.number) and not isinstance(fraction, bool)
+    if not (is_number and 0 < fraction < 1):
         raise ValueError(
             "`validation_split` must be a number between 0 and 1. "
             f"Received: validation_split={fraction!r}."

@@ -73,22 +73,15 @@ class RunOptions:
 def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
     """Train a model; `Model.fit` says what the arguments mean and what is raised."""
     model.compiled().required_loss()
-    plan = _Plan(model, x, y, options)
     history = History()
+    progress, callbacks = _callbacks(options, history)
+    plan = _Plan(model, x, y, options)
     with (
         model.distribute_strategy.scope(),
         InterruptGuard() as guard,
-        contextlib.closing(ProgressBar(options.verbose)) as progress,
+        contextlib.closing(progress),
     ):
-        callbacks = CallbackList(
-            [progress, *CallbackList(options.callbacks).callbacks, history],
-            model=model,
-            params={
-                "verbose": options.verbose,
-                "epochs": options.epochs,
-                "steps": plan.steps,
-            },
-        )
+        _introduce(callbacks, model, options.verbose, options.epochs, plan.steps)
         # From the start, so that an interrupt leaves the epochs of this call there.
         model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
@@ -115,7 +108,7 @@ class _Plan:
         self.validation_batch_size = (
             self.batch_size
             if options.validation_batch_size is None
-            else check_batch_size(options.validation_batch_size)
+            else check_batch_size(options.validation_batch_size, "validation_batch_size")
         )
         self.epochs_to_validate = _epochs_to_validate(options)
         arrays = adapt(x, y, options.sample_weight)
@@ -126,17 +119,17 @@ class _Plan:
             arrays, validation = split_validation(arrays, options.validation_split)
         if options.class_weight is not None:  # It is for training only.
             arrays = with_class_weights(arrays, options.class_weight)
-        self.arrays, self.validation = prepare(model, arrays, validation)
         self.steps = _steps(
-            "steps_per_epoch", options.steps_per_epoch, self.arrays.size, self.batch_size
+            "steps_per_epoch", options.steps_per_epoch, arrays.size, self.batch_size
         )
-        if self.validation is not None:
+        if validation is not None:
             self.validation_steps = _steps(
                 "validation_steps",
                 options.validation_steps,
-                self.validation.size,
+                validation.size,
                 self.validation_batch_size,
             )
+        self.arrays, self.validation = prepare(model, arrays, validation)
         # The order of the examples comes from the global seed, on any number of replicas.
         self._seeds = SeedGenerator() if options.shuffle else None
         self._passes = self._run_through()
@@ -203,25 +196,21 @@ def evaluate(
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
     model.compiled().required_loss()
+    progress, callbacks = _callbacks(options)
     arrays = adapt(x, y, sample_weight, for_what="evaluate")
     batches, steps = _run_batches(model, arrays, options)
-    with (
-        model.distribute_strategy.scope(),
-        contextlib.closing(ProgressBar(options.verbose)) as progress,
-    ):
-        callbacks = _run_callbacks(model, progress, options, steps)
+    with model.distribute_strategy.scope(), contextlib.closing(progress):
+        _introduce(callbacks, model, options.verbose, 1, steps)
         return _evaluate_batches(model, Stepper(model), batches, callbacks)
 
 
 def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
     """Return the outputs; `Model.predict` says what the arguments mean."""
+    progress, callbacks = _callbacks(options)
     arrays = adapt(x, for_what="predict")
     batches, steps = _run_batches(model, arrays, options)
-    with (
-        model.distribute_strategy.scope(),
-        contextlib.closing(ProgressBar(options.verbose)) as progress,
-    ):
-        callbacks = _run_callbacks(model, progress, options, steps)
+    with model.distribute_strategy.scope(), contextlib.closing(progress):
+        _introduce(callbacks, model, options.verbose, 1, steps)
         stepper, outputs = Stepper(model), []
         callbacks.on_predict_begin()
         for index, batch in enumerate(batches):
@@ -239,19 +228,9 @@ def _run_batches(
     batch_size = _batch_size(options.batch_size)
     if options.steps is not None:
         _check_count("steps", options.steps, least=1)
-    arrays, _ = prepare(model, arrays)
     steps = _steps("steps", options.steps, arrays.size, batch_size)
+    arrays, _ = prepare(model, arrays)
     return itertools.islice(Batches(arrays, batch_size), steps), steps
-
-
-def _run_callbacks(
-    model: "Model", progress: ProgressBar, options: RunOptions, steps: int
-) -> CallbackList:
-    return CallbackList(
-        [progress, *CallbackList(options.callbacks).callbacks],
-        model=model,
-        params={"verbose": options.verbose, "epochs": 1, "steps": steps},
-    )
 
 
 def _evaluate_batches(
@@ -266,6 +245,25 @@ def _evaluate_batches(
     logs = tracker.logs()
     callbacks.on_test_end(logs)
     return logs
+
+
+# ---------------------------------------------------------------------------- reporting
+
+
+def _callbacks(
+    options: FitOptions | RunOptions, *more: Callback
+) -> tuple[ProgressBar, CallbackList]:
+    """Return the progress bar, and the list of it, the user's callbacks and more."""
+    progress = ProgressBar(options.verbose)
+    return progress, CallbackList([progress, options.callbacks, *more])
+
+
+def _introduce(
+    callbacks: CallbackList, model: "Model", verbose: int | str, epochs: int, steps: int
+) -> None:
+    """Tell the callbacks what is about to run."""
+    callbacks.set_params({"verbose": verbose, "epochs": epochs, "steps": steps})
+    callbacks.set_model(model)
 
 
 class _Tracker:
@@ -314,6 +312,9 @@ def prepare(
         model.build_for(without_batch(arrays.x.shape))
         checked = _checked(model, arrays)
         checked_validation = None if validation is None else _checked(model, validation)
+        if validation is not None and validation.x.shape[1:] != arrays.x.shape[1:]:
+            # Only running it tells whether the model takes both; after an epoch is too late.
+            model.check_runs_on(without_batch(validation.x.shape))
     if model._compilation is not None:
         with model.distribute_strategy.scope():
             model._compilation.resolve_metrics(model.output_shape)

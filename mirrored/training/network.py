@@ -207,8 +207,22 @@ class Network(Layer):
         with self._strategy.scope(), self._strategy.replica_device_scope(0):
             yield
 
+    def check_runs_on(self, input_shape: Shape) -> None:
+        """Raise ValueError unless the model, which is built, takes inputs of this shape.
+
+        Args:
+            input_shape: The shape of a batch; every size but the first is known.
+        """
+        self.check_input_shape(input_shape)
+        with self._build_scope():
+            self._output_on_zeros(input_shape)
+
     def _run_on_zeros(self, input_shape: Shape) -> None:
         """Let layers without weights make them, and see what comes out."""
+        output = self._output_on_zeros(input_shape)
+        self._output_shape, self._output_dtype = without_batch(output.shape), output.dtype
+
+    def _output_on_zeros(self, input_shape: Shape) -> Tensor:
         known = [size for size in as_shape(input_shape)[1:] if size is not None]
         if len(known) != len(input_shape) - 1:
             raise ValueError(
@@ -222,7 +236,7 @@ class Network(Layer):
                 f"Models have one output for now. Received: model {self.name!r} returned "
                 f"a {type(output).__name__}. Return one tensor."
             )
-        self._output_shape, self._output_dtype = without_batch(output.shape), output.dtype
+        return output
 
     def _finish_at(self, end: SymbolicTensor) -> None:
         """Make `end` the output."""

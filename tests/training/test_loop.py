@@ -239,9 +239,7 @@ def test_fit_gives_the_numbers_of_keras(
 def test_steps_per_epoch_goes_on_through_the_data(make_line: MakeLine) -> None:
     """Two steps of one example: the second epoch takes the examples that the first one left."""
     model = make_line(0.1)
-    history = model.fit(
-        X, Y, epochs=2, batch_size=1, steps_per_epoch=2, shuffle=False, verbose=0
-    )
+    history = model.fit(X, Y, epochs=2, batch_size=1, steps_per_epoch=2, shuffle=False, verbose=0)
     # Keras 3.15.1.
     assert history.history["loss"] == pytest.approx([6.5, 3.9327998], rel=1e-6)
     assert model.get_weights()[0].item() == pytest.approx(2.624, rel=1e-6)
@@ -414,9 +412,7 @@ def test_evaluate_and_predict_on_a_pipe(
 
 
 @pytest.mark.parametrize("verbose", [0, False])
-def test_silence(
-    verbose: Any, make_line: MakeLine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_silence(verbose: Any, make_line: MakeLine, capsys: pytest.CaptureFixture[str]) -> None:
     model = make_line()
     model.fit(X, Y, validation_data=(X, Y), verbose=verbose)
     model.evaluate(X, Y, verbose=verbose)

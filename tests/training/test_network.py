@@ -1,5 +1,6 @@
 """How models are put together: functional chains and subclasses, what is in them, and building."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -135,9 +136,8 @@ BAD_GRAPHS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 def test_graphs_that_are_none(make: Callable[[Any, Any], Any], message: str) -> None:
     x = mr.layers.Input(shape=(4,))
     y = mr.layers.Dense(2)(x)
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(message)):
         make(x, y)
-    assert message in str(caught.value)
 
 
 # ------------------------------------------------------------------------------ looking inside
@@ -163,9 +163,8 @@ def test_get_layer() -> None:
     ],
 )
 def test_no_such_layer(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         functional().get_layer(**options)
-    assert str(caught.value).startswith(message)
 
 
 def test_layers_in_lists_are_found(strategy: mr.MirroredStrategy) -> None:
@@ -193,7 +192,7 @@ def test_a_subclass_is_built_by_its_first_data(strategy: mr.MirroredStrategy) ->
     model.fit(X, X[:, :2], verbose=0)
     assert model.output_shape == (None, 2)
     assert [weight.shape for weight in model.weights] == [(4, 3), (3,), (3, 3), (3,), (3, 2), (2,)]
-    assert [type(metric).__name__ for metric in model.metrics] != []
+    assert [metric.name for metric in model.metrics] == ["accuracy"]
     assert all(isinstance(weight, MirroredVariable) for weight in model.weights)
 
 
@@ -269,13 +268,15 @@ def test_training_mode_reaches_every_layer() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "message"),
-    [((None, None), "only the first size, the batch, may be None"), ("abc", "Cannot convert 'abc'")],
+    [
+        ((None, None), "only the first size, the batch, may be None"),
+        ("abc", "Cannot convert 'abc'"),
+    ],
 )
 def test_shapes_that_models_cannot_be_built_for(shape: Any, message: str) -> None:
     model = Lazy()
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(message)):
         model.build(shape)
-    assert message in str(caught.value)
     assert not model.built
     model.build((None, 4))
     assert len(model.weights) == 6
@@ -299,7 +300,7 @@ def test_several_outputs(output: Callable[[Any], Any]) -> None:
 
     model = Several()
     model.compile("sgd", "mse")
-    with pytest.raises(ValueError, match="Models have one output for now. Received: model"):
+    with pytest.raises(ValueError, match=r"Models have one output for now\. Received: model"):
         model.fit(X, X, verbose=0)
     assert not model.built
 
@@ -307,18 +308,22 @@ def test_several_outputs(output: Callable[[Any], Any]) -> None:
 def test_a_build_that_fails_leaves_nothing(simulate: Callable[..., Any]) -> None:
     """The first layers' weights go too, so that other data can come."""
     simulate(2)
+
+    class Breaks(Lazy):
+        broken = True
+
+        def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+            outputs = super().call(inputs, training=training)
+            if self.broken:
+                raise MemoryError
+            return outputs
+
     with mr.MirroredStrategy().scope():
-        model = Lazy()
-        model.compile("sgd", "mse")
-    fails = model.last.call
-
-    def call(inputs: mr.Tensor) -> mr.Tensor:
-        raise MemoryError
-
-    model.last.call = call  # type: ignore[method-assign]
+        model = Breaks()
     with pytest.raises(MemoryError):
         model.predict(X, verbose=0)
     assert (model.built, model.weights) == (False, [])
-    assert [mr.config.experimental.get_memory_info(f"GPU:{i}")["current"] for i in (0, 1)] != []
-    model.last.call = fails  # type: ignore[method-assign]
+    for gpu in ("GPU:0", "GPU:1"):
+        assert mr.config.experimental.get_memory_info(gpu)["current"] == 0
+    model.broken = False
     assert model.predict(np.ones((2, 7)), verbose=0).shape == (2, 2)

@@ -88,7 +88,9 @@ def test_losses_by_name(
     kernel = np.resize(np.array(KERNEL), (2, units))
     with strategy.scope():
         x = mr.layers.Input(shape=(2,))
-        model = mr.Model(x, mr.layers.Dense(units, activation, kernel_initializer=constant(kernel))(x))
+        model = mr.Model(
+            x, mr.layers.Dense(units, activation, kernel_initializer=constant(kernel))(x)
+        )
         model.compile(mr.optim.SGD(0.1), loss, metrics=[metric])
     history = model.fit(FEATURES, targets, batch_size=2, epochs=2, shuffle=False, verbose=0)
     assert history.history["loss"] == pytest.approx(losses, rel=1e-5)
@@ -391,10 +393,26 @@ def test_a_batch_is_cut_and_brought_to_the_devices(simulate: Callable[..., Any])
     assert seen == [("GPU:0", [0.0]), ("GPU:1", [1.0]), ("GPU:2", [])]
 
 
-def test_only_the_devices_of_the_strategy_are_used(simulate: Callable[..., Any]) -> None:
+class Pair(mr.Model):
+    """A subclass, which is built by running it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = mr.layers.Dense(4, "relu"), mr.layers.Dense(1)
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        return self.last(self.first(inputs))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: mr.Sequential([mr.layers.Dense(1)]), Pair], ids=["sequential", "subclass"]
+)
+def test_only_the_devices_of_the_strategy_are_used(
+    make: Callable[[], mr.Model], simulate: Callable[..., Any]
+) -> None:
     simulate(3)
     with mr.MirroredStrategy(["GPU:1", "GPU:2"]).scope():
-        model = mr.Sequential([mr.layers.Dense(4, "relu"), mr.layers.Dense(1)])
+        model = make()
         model.compile(mr.optim.SGD(0.1, momentum=0.9), "mse", metrics=["mse"])
     model.fit(X, Y, validation_data=(X, Y), verbose=0)
     model.predict(X, verbose=0)

@@ -1,0 +1,156 @@
+"""What `compile` makes of names and objects, and that it keeps the old state when it fails."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+X = np.arange(4.0, dtype=np.float32)[:, np.newaxis]
+Y = 2 * (X + 1)
+MakeLine = Callable[..., mr.Model]
+
+
+def test_what_a_model_says_of_it(make_line: MakeLine) -> None:
+    model = make_line(0.5, loss="mse", metrics=["mse"])
+    assert isinstance(model.optimizer, mr.optim.SGD)
+    assert float(model.optimizer.learning_rate) == 0.5
+    assert model.loss == "mse"
+    assert [type(metric) for metric in model.metrics] == [mr.metrics.MeanSquaredError]
+    assert model.metrics_names == ["loss", "mse"]
+    empty = mr.Sequential()
+    assert (empty.optimizer, empty.loss, empty.metrics) == (None, None, [])
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["sgd", "SGD", mr.optim.SGD, lambda: mr.optim.SGD(0.3)], ids=str
+)
+def test_optimizers(optimizer: Any, strategy: mr.MirroredStrategy) -> None:
+    if not isinstance(optimizer, str | type):
+        with strategy.scope():
+            optimizer = optimizer()
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input(shape=(1,)), mr.layers.Dense(1)])
+    # Outside the scope too, a name gives an optimizer of the model's strategy.
+    model.compile(optimizer, "mse")
+    model.fit(X, Y, verbose=0)
+    assert strategy.owns(model.optimizer.iterations)
+
+
+# Keras 3.15.1 gives these names to the metrics.
+NAMES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "one": ({"metrics": "mse"}, ["mse"]),
+    "tuple": ({"metrics": ("mse", "accuracy")}, ["mse", "accuracy"]),
+    "twice": ({"metrics": ["mse", "mse"]}, ["mse", "mse_1"]),
+    "weighted": ({"weighted_metrics": ["mse"]}, ["mse"]),
+    "both": ({"metrics": ["mse"], "weighted_metrics": ["mse"]}, ["mse", "weighted_mse"]),
+    "name and object": (
+        {"metrics": ["mse", mr.metrics.MeanSquaredError]},
+        ["mse", "mean_squared_error"],
+    ),
+    "two names of one": ({"metrics": ["accuracy", "acc"]}, ["accuracy", "acc"]),
+}
+
+
+@pytest.mark.parametrize(("options", "names"), NAMES.values(), ids=NAMES)
+def test_names_of_metrics(options: dict[str, Any], names: list[str], make_line: MakeLine) -> None:
+    model = make_line(**options)
+    assert [metric.name for metric in model.metrics] == names
+    logs = model.evaluate(X, Y, verbose=0, return_dict=True)
+    assert list(logs) == ["loss", *names]
+
+
+def test_a_metric_called_loss(make_line: MakeLine) -> None:
+    """Keras 3.15.1 shows one of the two under that name."""
+    model = make_line()
+    with model.distribute_strategy.scope():
+        model.compile("sgd", "mse", metrics=[mr.metrics.MeanSquaredError(name="loss")])
+    assert model.evaluate(X, Y, verbose=0, return_dict=True) == {"loss": 13.5, "loss_1": 13.5}
+
+
+def test_metrics_wait_for_the_shape_of_the_output(strategy: mr.MirroredStrategy) -> None:
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Dense(3, "softmax")])
+        model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    assert model.metrics == []
+    model.fit(X, [0, 1, 2, 1], verbose=0)
+    assert [type(metric) for metric in model.metrics] == [mr.metrics.SparseCategoricalAccuracy]
+    assert model.metrics_names == ["loss", "accuracy"]
+
+
+def test_objects_are_used_as_they_are(strategy: mr.MirroredStrategy) -> None:
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input(shape=(1,)), mr.layers.Dense(1)])
+        metric, loss = mr.metrics.MeanSquaredError(), mr.losses.MeanSquaredError()
+        optimizer = mr.optim.Adam()
+        model.compile(optimizer, loss, metrics=[metric])
+    assert (model.optimizer, model.loss, model.metrics) == (optimizer, loss, [metric])
+    shown = model.evaluate(X, Y, verbose=0)[1]
+    assert metric.result() == shown
+
+
+def test_compiling_again_begins_anew(make_line: MakeLine) -> None:
+    model = make_line(metrics=["mse"])
+    model.fit(X, Y, epochs=2, verbose=0)
+    weights = model.get_weights()
+    model.compile("adam", "binary_crossentropy")
+    assert (int(model.optimizer.iterations), model.metrics_names) == (0, ["loss"])
+    assert model.get_weights() == weights
+    model.fit(X, Y > 3, verbose=0)
+
+
+def test_compiling_with_the_same_optimizer_goes_on(make_line: MakeLine) -> None:
+    model = make_line()
+    model.fit(X, Y, epochs=2, verbose=0)
+    model.compile(model.optimizer, "mse", metrics=["mse"])
+    model.fit(X, Y, verbose=0)
+    assert int(model.optimizer.iterations) == 3
+
+
+def test_without_a_loss_there_is_prediction_only(make_line: MakeLine) -> None:
+    model = make_line(loss=None)
+    assert model.predict(X, verbose=0).shape == (4, 1)
+    for method in (model.fit, model.evaluate):
+        # In Keras' words (3.15.1).
+        with pytest.raises(ValueError, match=r"No loss to compute\. Provide a `loss` argument in"):
+            method(X, Y, verbose=0)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "optimizer": ({"optimizer": "foo"}, "Could not interpret optimizer identifier: foo"),
+    "optimizer's type": ({"optimizer": 3}, "Could not interpret optimizer identifier: 3"),
+    "loss": ({"loss": "foo"}, "Could not interpret loss identifier: foo"),
+    "loss's type": ({"loss": 3}, "Could not interpret loss identifier: 3"),
+    "loss without a number": (
+        {"loss": mr.losses.MeanSquaredError(reduction="none")},
+        "Training minimises one number a batch. Received: the loss 'mean_squared_error' with "
+        "reduction='none'.",
+    ),
+    "metric": ({"metrics": ["foo"]}, "Could not interpret metric identifier: foo"),
+    "no metric": ({"metrics": [None]}, "Could not interpret metric identifier: None"),
+    "weighted metric": ({"weighted_metrics": "foo"}, "Could not interpret metric identifier: foo"),
+    "metrics by output": ({"metrics": {"out": "mse"}}, "`metrics` is a list of metrics; models"),
+    "nested metrics": ({"metrics": [["mse"]]}, "`metrics` is a list of metrics; models have one"),
+    "loss weights": ({"loss_weights": [1.0]}, "`loss_weights` is for models of several outputs"),
+}
+
+
+@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(
+    change: dict[str, Any], message: str, built: bool, strategy: mr.MirroredStrategy
+) -> None:
+    """At `compile`, whether the model is built or not, and the last good one stays in force."""
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Dense(1)])
+        if built:
+            model.build((None, 1))
+        model.compile("sgd", "mse", metrics=["mse"])
+        optimizer = model.optimizer
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            model.compile(**{"optimizer": "sgd", "loss": "mse", **change})
+    assert (model.optimizer, model.loss) == (optimizer, "mse")
+    assert list(model.fit(X, Y, verbose=0).history) == ["loss", "mse"]

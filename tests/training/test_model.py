@@ -1,0 +1,81 @@
+"""The methods of models as callers meet them: the order of arguments, and what fits with what."""
+
+import inspect
+from collections.abc import Callable
+
+import pytest
+
+import mirrored as mr
+
+# The parameters of Keras 3.15.1's methods, in their order, as far as ours have them.
+SIGNATURES: dict[str, tuple[Callable[..., object], str]] = {
+    "Model": (mr.Model.__init__, "inputs outputs name"),
+    "Sequential": (mr.Sequential.__init__, "layers trainable name"),
+    "compile": (mr.Model.compile, "optimizer loss loss_weights metrics weighted_metrics"),
+    "fit": (
+        mr.Model.fit,
+        "x y batch_size epochs verbose callbacks validation_split validation_data shuffle "
+        "class_weight sample_weight initial_epoch steps_per_epoch validation_steps "
+        "validation_batch_size validation_freq",
+    ),
+    "evaluate": (
+        mr.Model.evaluate,
+        "x y batch_size verbose sample_weight steps callbacks return_dict",
+    ),
+    "predict": (mr.Model.predict, "x batch_size verbose steps callbacks"),
+    "get_layer": (mr.Model.get_layer, "name index"),
+    "save_weights": (mr.Model.save_weights, "filepath overwrite"),
+    "load_weights": (mr.Model.load_weights, "filepath"),
+}
+
+
+@pytest.mark.parametrize(("method", "names"), SIGNATURES.values(), ids=SIGNATURES)
+def test_arguments_stand_as_in_keras(method: Callable[..., object], names: str) -> None:
+    parameters = inspect.signature(method).parameters.values()
+    positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert positional == ["self", *names.split()]
+
+
+def test_names_are_counted() -> None:
+    class LineNet(mr.Model):
+        pass
+
+    assert [LineNet().name, LineNet().name, mr.Sequential().name] == [
+        "line_net",
+        "line_net_1",
+        "sequential",
+    ]
+
+
+def test_a_model_knows_its_strategy(strategy: mr.MirroredStrategy) -> None:
+    with strategy.scope():
+        inside = mr.Sequential()
+    assert inside.distribute_strategy is strategy
+    assert mr.Sequential().distribute_strategy is mr.distribute.get_strategy()
+
+
+def test_a_strategy_scope_may_be_open_or_not(strategy: mr.MirroredStrategy) -> None:
+    """`fit`, `evaluate` and `predict` enter the model's own scope wherever they are called."""
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit([[1.0]], [1.0], verbose=0)
+        inside = model.evaluate([[1.0]], [1.0], verbose=0)
+        model.predict([[1.0]], verbose=0)
+    assert model.evaluate([[1.0]], [1.0], verbose=0) == inside
+    assert not mr.distribute.has_strategy()
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_another_strategy_is_in_force(method: str, strategy: mr.MirroredStrategy) -> None:
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Dense(1)])
+        model.compile("sgd", "mse")
+    data = ([[1.0]],) if method == "predict" else ([[1.0]], [1.0])
+    with (
+        mr.MirroredStrategy(["CPU:0"]).scope(),
+        pytest.raises(RuntimeError, match="Mixing different"),
+    ):
+        getattr(model, method)(*data, verbose=0)
+    assert not model.built
+    getattr(model, method)(*data, verbose=0)
