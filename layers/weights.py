@@ -211,5 +211,8 @@ class WeightOwner:
                     f"provided weight shape {array.shape}. The weight is {weight.name}."
                 )
             arrays.append(array.astype(weight.dtype))
-        for weight, array in zip(own, arrays, strict=True):
-            weight.assign(array)
+        # A device may have no room for the last one: nothing is written until all are there.
+        pairs = zip(own, arrays, strict=True)
+        prepared = [each for weight, array in pairs for each in weight.prepare("assign", array)]
+        for copy, value in prepared:
+            copy.commit(value)

@@ -203,8 +203,22 @@ class Variable(Operators, metaclass=_VariableType):
         """Subtract from the value and return the variable; errors as for `assign`."""
         return self._write("assign_sub", delta)
 
-    def _write(self, method: str, value: Any) -> "Variable":
+    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
+        """Return what `assign`, `assign_add` or `assign_sub` would write into each copy.
+
+        All that can fail happens here, and nothing is changed: variables that belong together
+        are prepared one by one, and their copies are committed then.
+
+        Args:
+            method: The name of one of the three.
+            value: Its argument.
+        """
         raise NotImplementedError
+
+    def _write(self, method: str, value: Any) -> "Variable":
+        for copy, each in self.prepare(method, value):
+            copy.commit(each, method)
+        return self
 
     def _no_in_place(self, _: Any) -> NoReturn:
         raise RuntimeError(
@@ -302,16 +316,8 @@ class DeviceVariable(Variable):
             listener.on_read(self, value)
         return value
 
-    def _write(self, method: str, value: Any) -> Variable:
-        self.commit(self.prepare(method, value), method)
-        return self
-
-    def prepare(self, method: str, value: Any) -> Tensor:
-        """Return the tensor that `assign`, `assign_add` or `assign_sub` would leave here.
-
-        All that can fail happens here, and nothing is changed: variables that belong together
-        are prepared one by one and then committed.
-        """
+    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
+        """Return this variable with what the method would write into it."""
         with devices.device(self._device):
             tensor = adopt(value, self.dtype)
             if tensor.shape != self.shape:
@@ -323,7 +329,7 @@ class DeviceVariable(Variable):
             check_same_dtype(_WRITES[method], self._tensor.spec, tensor.spec)
             if method != "assign":
                 tensor = OPS[_WRITES[method]](self._tensor, tensor)
-            return own(tensor.copy_to(self._device))
+            return [(self, own(tensor.copy_to(self._device)))]
 
     def commit(self, value: Tensor, method: str = "assign") -> None:
         """Take over a value that `prepare` or an op on this device made; allocates nothing."""

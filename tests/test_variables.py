@@ -247,9 +247,9 @@ def test_creators_are_forgotten_after_an_error() -> None:
 
 def test_prepare_and_commit() -> None:
     v = DeviceVariable(ops.constant([1.0]))
-    value = v.prepare("assign_add", [2.0])
+    ((copy, value),) = v.prepare("assign_add", [2.0])
     assert float(v[0]) == 1.0
-    v.commit(value, "assign_add")
+    copy.commit(value, "assign_add")
     assert float(v[0]) == 3.0
 
 

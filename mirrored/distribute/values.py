@@ -160,7 +160,7 @@ class MirroredVariable(Variable):
     def _write(self, method: str, value: Any) -> Variable:
         context = get_replica_context()
         if context is None or context.strategy is not self.strategy:
-            return self._write_all(method, value)
+            return super()._write(method, value)
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
                 "You must specify an aggregation method to update a MirroredVariable in Replica "
@@ -181,14 +181,12 @@ class MirroredVariable(Variable):
             total = select(0, value)
         else:
             total = strategy.reduce(ReduceOp[self.aggregation.name], value, axis=None)
-        self._write_all(method, total)
+        super()._write(method, total)
 
-    def _write_all(self, method: str, value: Any) -> Variable:
-        # Everything that can fail comes before the first copy changes.
-        prepared = [copy.prepare(method, select(i, value)) for i, copy in enumerate(self.copies)]
-        for copy, each in zip(self.copies, prepared, strict=True):
-            copy.commit(each, method)
-        return self
+    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
+        """Return every copy with what the method would write into it."""
+        parts = (copy.prepare(method, select(i, value)) for i, copy in enumerate(self.copies))
+        return [pair for part in parts for pair in part]
 
     def __repr__(self) -> str:
         return _listed("MirroredVariable", self.copies)

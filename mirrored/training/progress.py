@@ -1,6 +1,6 @@
 """Shows how far training, evaluation or prediction has come, and the loss and metrics so far.
 
-A terminal gets a bar that is redrawn in place; a file or a pipe gets one plain line an epoch.
+A terminal gets a bar that is redrawn in place; at its end, and in a file or a pipe, is a line.
 """
 
 import sys
@@ -16,13 +16,13 @@ _SMALL = 1e-3  # Below it four decimals would show too little.
 
 
 class ProgressBar(Callback):
-    """Draws a bar for each epoch, or prints a line.
+    """Draws a bar during each epoch, and prints a line after it.
 
     The values shown are those in `logs`: the means over the global batches.
 
     Args:
-        verbose: 0 shows nothing; 1 and "auto" draw a bar on a terminal and print a line an epoch
-            elsewhere; 2 prints lines everywhere.
+        verbose: 0 shows nothing; 1 and "auto" print a line an epoch, and on a terminal draw a
+            bar until then; 2 prints lines alone.
 
     Raises:
         ValueError: `verbose` is something else.
@@ -60,7 +60,7 @@ class ProgressBar(Callback):
         self._advance(batch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
-        """Finish the bar with the values of the epoch and its validation, or print the line."""
+        """Put the line with the values of the epoch and its validation in the bar's place."""
         self._end(self._epoch_title(epoch), logs)
 
     def on_test_begin(self, logs: Logs | None = None) -> None:
@@ -74,7 +74,7 @@ class ProgressBar(Callback):
             self._advance(batch, logs)
 
     def on_test_end(self, logs: Logs | None = None) -> None:
-        """Finish the bar of an evaluation, or print its line."""
+        """Put the line of an evaluation in its bar's place."""
         if not self._training:
             self._end("Evaluate", logs)
 
@@ -87,8 +87,8 @@ class ProgressBar(Callback):
         self._advance(batch, None)
 
     def on_predict_end(self, logs: Logs | None = None) -> None:
-        """Finish the bar of a prediction; there is nothing to print."""
-        self._leave_bar()
+        """Clear the bar of a prediction; there is nothing to print."""
+        self._clear_bar()
 
     def close(self) -> None:
         """Leave the bar as it stands and go to the next line: after an exception or an interrupt.
@@ -96,9 +96,11 @@ class ProgressBar(Callback):
         Closing twice, or where nothing is drawn, does nothing.
         """
         self._training = False
-        self._leave_bar()
+        if self._bar is not None:
+            self._bar.leave = True
+        self._clear_bar()
 
-    def _leave_bar(self) -> None:
+    def _clear_bar(self) -> None:
         bar, self._bar = self._bar, None
         if bar is not None:
             bar.close()
@@ -107,7 +109,7 @@ class ProgressBar(Callback):
         return f"Epoch {epoch + 1}/{self.params.get('epochs', '?')}"
 
     def _begin(self, title: str) -> None:
-        self._leave_bar()  # What an interrupted run may have left.
+        self._clear_bar()  # What an interrupted run may have left.
         self._started = time.perf_counter()
         if self._verbose == 1 and sys.stdout is not None and sys.stdout.isatty():
             self._bar = _new_bar(title, self.params.get("steps"))
@@ -119,10 +121,9 @@ class ProgressBar(Callback):
             self._bar.update(batch + 1 - self._bar.n)
 
     def _end(self, title: str, logs: Logs | None) -> None:
-        if self._bar is not None:
-            self._bar.set_postfix_str(format_logs(logs or {}), refresh=True)
-            self._leave_bar()
-        elif self._verbose != 0 and sys.stdout is not None:
+        # A bar cuts off what does not fit in the terminal's width: the line shows everything.
+        self._clear_bar()
+        if self._verbose != 0 and sys.stdout is not None:
             seconds = time.perf_counter() - self._started
             parts = [title, f"{seconds:.1f}s", *([format_logs(logs)] if logs else [])]
             print(" - ".join(parts), flush=True)
@@ -157,5 +158,12 @@ def _new_bar(title: str, steps: int | None) -> "tqdm[Any]":
         monitor_interval = 0  # No watching thread: every update looks at the clock by itself.
 
     return Bar(
-        total=steps, desc=title, unit="batch", file=sys.stdout, miniters=1, dynamic_ncols=True
+        total=steps,
+        desc=title,
+        unit="batch",
+        file=sys.stdout,
+        miniters=1,
+        dynamic_ncols=True,
+        leave=False,
+        bar_format="{desc}: {n_fmt}/{total_fmt} |{bar:12}| {elapsed}{postfix}",
     )

@@ -1,4 +1,4 @@
-"""What is shown is what the logs say: a bar on a terminal, lines elsewhere, nothing when silent."""
+"""What is shown is what the logs say: lines, on a terminal a bar before each, nothing if silent."""
 
 import contextlib
 import io
@@ -63,7 +63,14 @@ def predict(bar: ProgressBar) -> None:
 
 def last_drawn(text: str) -> list[str]:
     """Return each line as it finally stood: what follows its last carriage return."""
-    return [line.rpartition("\r")[2].strip() for line in text.split("\n") if line.strip()]
+    lines = (line.rpartition("\r")[2].strip() for line in text.split("\n"))
+    return [line for line in lines if line]
+
+
+def bars(text: str) -> list[str]:
+    """Return each state of a bar that was drawn, in order."""
+    drawn = [each.strip() for line in text.split("\n") for each in line.split("\r")]
+    return [each for each in drawn if "|" in each or re.match(r"\w+.*: \d+/\?", each)]
 
 
 @pytest.mark.parametrize("verbose", ["auto", 1, True])
@@ -72,11 +79,20 @@ def test_bar_on_a_terminal(terminal: Terminal, verbose: Any) -> None:
         train(ProgressBar(verbose), validate=True)
     first, second = last_drawn(terminal.getvalue())
     assert re.fullmatch(
-        r"Epoch 1/2: 100%\|\S+\| 3/3 \[.*, loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000\]",
-        first,
+        r"Epoch 1/2 - \d+\.\ds - loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000", first
     )
-    assert second.startswith("Epoch 2/2: 100%|")
-    assert "loss: 1.7123 - accuracy: 0.2500 - val_loss: 1.9000]" in second
+    assert second.startswith("Epoch 2/2 - ")
+    assert bars(terminal.getvalue())[0] == "Epoch 1/2: 0/3 |            | 00:00"
+
+
+def test_nothing_is_cut_off_in_a_narrow_terminal(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    with contextlib.redirect_stdout(terminal):
+        train(ProgressBar(1), validate=True)
+    for line in last_drawn(terminal.getvalue()):
+        assert "val_loss: " in line
 
 
 def test_bar_shows_the_values_of_each_batch(
@@ -88,25 +104,28 @@ def test_bar_shows_the_values_of_each_batch(
     with contextlib.redirect_stdout(terminal):
         train(ProgressBar(1))
     for value in ("0.0000", "0.1000", "0.2000", "1.0000", "1.1000", "1.2000"):
-        assert f"loss: {value}]" in terminal.getvalue()
+        assert any(bar.endswith(f", loss: {value}") for bar in bars(terminal.getvalue()))
     for count in range(STEPS + 1):
-        assert f"{count}/3 [" in terminal.getvalue()
+        assert any(f": {count}/3 |" in bar for bar in bars(terminal.getvalue()))
 
 
 def test_bar_of_unknown_length(terminal: Terminal) -> None:
     with contextlib.redirect_stdout(terminal):
         train(ProgressBar(1), steps=None)
-    assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2: 3batch [")
+    assert bars(terminal.getvalue())[0].startswith("Epoch 1/2: 0/?")
+    assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2 - ")
 
 
 def test_bars_of_evaluate_and_predict(terminal: Terminal) -> None:
     with contextlib.redirect_stdout(terminal):
         evaluate(ProgressBar(1))
         predict(ProgressBar(1))
-    first, second = last_drawn(terminal.getvalue())
-    assert first.startswith("Evaluate: 3batch [")
-    assert first.endswith("loss: 0.3126 - accuracy: 0.5000]")
-    assert second.startswith("Predict: 100%|")
+    (line,) = last_drawn(terminal.getvalue())
+    assert line.startswith("Evaluate - ")
+    assert line.endswith(" - loss: 0.3126 - accuracy: 0.5000")
+    drawn = bars(terminal.getvalue())
+    assert drawn[0].startswith("Evaluate: 0/?")
+    assert any(bar.startswith("Predict: 0/3 |") for bar in drawn)
 
 
 @pytest.mark.parametrize("verbose", ["auto", 1, 2])
@@ -165,7 +184,7 @@ def test_closing_after_an_exception(terminal: Terminal, error: type[BaseExceptio
     with pytest.raises(error):
         interrupted()
     assert terminal.getvalue().endswith("\n")
-    assert "Epoch 1/2:  33%|" in last_drawn(terminal.getvalue())[0]
+    assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2: 1/3 |####")
     seen = terminal.getvalue()
     bar.close()
     assert terminal.getvalue() == seen

@@ -207,3 +207,25 @@ def test_get_and_set_weights(strategy: mr.MirroredStrategy) -> None:
     with pytest.raises(ValueError, match=r"weight shape \(2,\) is not compatible"):
         model.set_weights([*values[:3], np.ones(7)])
     assert bits(model) == before
+
+
+def test_out_of_memory_while_loading_changes_nothing(simulate: Any, tmp_path: Path) -> None:
+    """The second replica has room for some of the new weights, but not for all of them."""
+    path = tmp_path / "w.safetensors"
+    simulate(2, memory_limit=1)
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Input((200,)), mr.layers.Dense(100), mr.layers.Dense(100)])
+    model.save_weights(path)
+    model.set_weights([weight + 1.0 for weight in model.get_weights()])
+    before = bits(model)
+    with mr.device("GPU:1"):
+        hog = mr.zeros((207_000,))
+    with pytest.raises(mr.errors.ResourceExhaustedError, match="GPU:1"):
+        model.load_weights(path)
+    assert bits(model) == before
+    for variable in model.variables:
+        first, second = (copy.numpy() for copy in variable.copies)
+        np.testing.assert_array_equal(first, second)
+    del hog
+    model.load_weights(path)
+    assert bits(model) != before
