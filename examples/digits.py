@@ -1,7 +1,7 @@
 """Trains a network on 1,797 real handwritten digits, mirrored on several GPUs.
 
 The GPUs are simulated where there are not enough real ones. However many there are, the weights
-come out the same: ``--gpus`` changes where the work is done, not what is learned.
+come out the same, to rounding: ``--gpus`` changes where the work is done, not what is learned.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def main() -> None:
     choose_gpus(arguments.gpus)
     train_images, test_images, train_labels, test_labels = load_digits()
 
-    mr.random.set_seed(1)
+    mr.random.set_seed(3)
     strategy = mr.MirroredStrategy()
     with strategy.scope():
         model = build_model()

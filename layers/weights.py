@@ -4,7 +4,7 @@ It is apart from how layers are called, so that each of the two can be read alon
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,17 @@ class WeightOwner:
         self._added: list[Variable] = []
         self._regularized: list[tuple[Variable, Regularizer]] = []
         self.built = False
+
+    if not TYPE_CHECKING:  # It would tell type checkers that every attribute exists.
+
+        def __getattr__(self, attribute: str) -> Any:
+            if "_name" not in vars(self):
+                raise AttributeError(
+                    f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` "
+                    "as the first statement in the `__init__()` method: there is no "
+                    f"{attribute!r}. Go add it!"
+                )
+            return object.__getattribute__(self, attribute)  # Raises as it did before.
 
     @property
     def name(self) -> str:

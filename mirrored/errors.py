@@ -18,7 +18,3 @@ class NonFiniteLossError(FloatingPointError):
 
 class WeightsFileError(ValueError):
     """A weights file cannot be used: truncated, corrupt, of another model or of another format."""
-
-
-class MissingExtraError(ImportError):
-    """An optional dependency is not installed; the message gives the command that installs it."""

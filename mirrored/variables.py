@@ -4,6 +4,7 @@ A read is a snapshot: tensors never change, so an assign gives the variable anot
 """
 
 import enum
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -56,6 +57,11 @@ _WRITES = {
 }
 
 
+# Threads of the user's own that write to one variable wait for each other: every copy gets every
+# write, and an `assign_add` adds to what the one before it left.
+_writing = threading.RLock()
+
+
 class Creator(Protocol):
     """Makes a variable; `next_creator` is what would have made it otherwise."""
 
@@ -88,9 +94,9 @@ class _VariableType(type):
 def _create(
     initial_value: Any = None,
     trainable: bool | None = None,
+    *,
     name: str | None = None,
     dtype: Any = None,
-    *,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> "Variable":
@@ -155,9 +161,9 @@ class Variable(Operators, metaclass=_VariableType):
             self,
             initial_value: Any = None,
             trainable: bool | None = None,
+            *,
             name: str | None = None,
             dtype: Any = None,
-            *,
             synchronization: VariableSynchronization = VariableSynchronization.AUTO,
             aggregation: VariableAggregation = VariableAggregation.NONE,
         ) -> None: ...
@@ -216,8 +222,9 @@ class Variable(Operators, metaclass=_VariableType):
         raise NotImplementedError
 
     def _write(self, method: str, value: Any) -> "Variable":
-        for copy, each in self.prepare(method, value):
-            copy.commit(each, method)
+        with _writing:
+            for copy, each in self.prepare(method, value):
+                copy.commit(each, method)
         return self
 
     def _no_in_place(self, _: Any) -> NoReturn:

@@ -12,7 +12,6 @@ from mirrored import errors
         ("ResourceExhaustedError", (MemoryError, RuntimeError)),
         ("NonFiniteLossError", (FloatingPointError, ArithmeticError)),
         ("WeightsFileError", (ValueError,)),
-        ("MissingExtraError", (ImportError,)),
     ],
 )
 def test_what_catches_them(name: str, bases: tuple[type[Exception], ...]) -> None:
@@ -29,5 +28,4 @@ def test_table_has_every_error() -> None:
         "ResourceExhaustedError",
         "NonFiniteLossError",
         "WeightsFileError",
-        "MissingExtraError",
     }

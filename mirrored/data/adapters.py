@@ -80,12 +80,12 @@ def adapt(
     """
     if x is None:
         raise ValueError(f"`{for_what}` needs input data. Received: x=None. Pass an array as `x`.")
+    inputs = _to_array(x, "x")
     if y is None and for_what != "predict":
         raise ValueError(
             f"`{for_what}` needs targets to compute the loss. Received: y=None. "
             "Pass an array as `y`."
         )
-    inputs = _to_array(x, "x")
     targets = None if y is None else _to_array(y, "y")
     weights = None if sample_weight is None else _to_array(sample_weight, "sample_weight")
     _check_cardinality({"x": inputs, "y": targets, "sample_weight": weights})

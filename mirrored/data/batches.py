@@ -19,14 +19,12 @@ class Batch:
         x: Inputs of shape (size, ...).
         y: Targets of shape (size, ...), or None.
         sample_weight: Weights of shape (size,), or None.
-        start: The position of its first example in the epoch.
         size: The number of examples, at least 1.
     """
 
     x: np.ndarray
     y: np.ndarray | None
     sample_weight: np.ndarray | None
-    start: int
     size: int
 
 
@@ -70,7 +68,6 @@ class Batches:
                 _take(arrays.x, rows),
                 None if arrays.y is None else _take(arrays.y, rows),
                 None if arrays.sample_weight is None else _take(arrays.sample_weight, rows),
-                start,
                 stop - start,
             )
 

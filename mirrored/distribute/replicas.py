@@ -77,8 +77,16 @@ def _run_alone(
     strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
 ) -> Any:
     context = ReplicaContext(strategy, 0, merge_alone(strategy))
-    with enter(strategy, context), strategy.replica_device_scope(0), shard_position(position):
-        return fn(*arguments[0], **arguments[1])
+    try:
+        with enter(strategy, context), strategy.replica_device_scope(0), shard_position(position):
+            return fn(*arguments[0], **arguments[1])
+    except Exception as error:
+        _name_replica(error, strategy, 0)
+        raise
+
+
+def _name_replica(error: BaseException, strategy: "Strategy", replica: int) -> None:
+    error.add_note(f"Raised in replica {replica} on {strategy.devices[replica].full_name}.")
 
 
 def merge_alone(strategy: "Strategy") -> MergeCall:
@@ -132,8 +140,7 @@ class _Replica:
         except _Stopped:
             pass
         except BaseException as error:
-            device = self._strategy.devices[self.number].full_name
-            error.add_note(f"Raised in replica {self.number} on {device}.")
+            _name_replica(error, self._strategy, self.number)
             self.error = error
 
     def _call(self, merge: MergeCall) -> Any:

@@ -59,7 +59,7 @@ class Strategy:
         """Enter the strategy: variables that are made inside have a copy on every replica.
 
         Raises:
-            RuntimeError: Another strategy is in force.
+            RuntimeError: Another strategy is in force, or a replica is running.
         """
         current = get_strategy()
         if has_strategy() and current is not self:
@@ -67,6 +67,11 @@ class Strategy:
                 "Mixing different mr.distribute.Strategy objects: "
                 f"{current} is not {self}. Leave the scope of the one first."
             )
+        _require_cross_replica(
+            "A strategy's scope is entered in the cross-replica context, and so are `fit`, "
+            "`evaluate` and `predict`. Received: a call inside a replica, from the function that "
+            "strategy.run calls. Make the call outside it."
+        )
         # Entered again, it must not mirror twice.
         entered = current is self
         creator = variable_creator_scope(self._create_variable)

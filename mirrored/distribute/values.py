@@ -159,15 +159,20 @@ class MirroredVariable(Variable):
 
     def _write(self, method: str, value: Any) -> Variable:
         context = get_replica_context()
-        if context is None or context.strategy is not self.strategy:
+        in_replica = context is not None and context.strategy is self.strategy
+        if not in_replica and not isinstance(value, PerReplica):
             return super()._write(method, value)
         if self.aggregation is VariableAggregation.NONE:
+            # The replicas' values may differ, and the copies may not.
             raise ValueError(
                 "You must specify an aggregation method to update a MirroredVariable in Replica "
                 "Context. You can do so by passing an explicit value for argument `aggregation` "
-                f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} on the "
-                f"variable {self.name!r}."
+                f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of the "
+                f"replicas' values on the variable {self.name!r}."
             )
+        if context is None or not in_replica:
+            self._aggregate(self.strategy, method, value)
+            return self
         if isinstance(value, list | tuple):
             value = adopt(value, self.dtype)  # One value, not a structure of several.
         context.merge_call(self._aggregate, (method, value))

@@ -1,6 +1,7 @@
 """The maths: tensors, and each op once, with its kernel, gradient and devices.
 
-Everything above computes with the functions that are named here.
+Everything above computes with the functions that are named here. Their parameters are TensorFlow's,
+in its order; `name` is accepted for compatibility, since eager ops have no name.
 """
 
 from mirrored.ops.activations import bias_add as bias_add

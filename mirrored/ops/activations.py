@@ -81,12 +81,13 @@ BIAS_ADD_GRAD = register(
 )
 
 
-def bias_add(value: Any, bias: Any) -> Tensor:
+def bias_add(value: Any, bias: Any, *, name: str | None = None) -> Tensor:
     """Return `value` plus `bias` along the last axis.
 
     Args:
         value: A tensor of rank 2 or more.
         bias: A tensor of shape (size of the last axis,).
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: The sizes differ.
@@ -189,18 +190,18 @@ TANH = register(
 )
 
 
-def relu(x: Any) -> Tensor:
-    """Return max(x, 0), element by element.
+def relu(features: Any, name: str | None = None) -> Tensor:
+    """Return max(features, 0), element by element.
 
     Example:
         >>> import mirrored as mr
         >>> mr.nn.relu([-1.0, 2.0]).numpy()
         array([0., 2.], dtype=float32)
     """
-    return RELU(x)
+    return RELU(features)
 
 
-def sigmoid(x: Any) -> Tensor:
+def sigmoid(x: Any, name: str | None = None) -> Tensor:
     """Return 1 / (1 + exp(-x)), element by element.
 
     Example:
@@ -212,7 +213,7 @@ def sigmoid(x: Any) -> Tensor:
     return _remember(SIGMOID(x), "sigmoid", x)
 
 
-def tanh(x: Any) -> Tensor:
+def tanh(x: Any, name: str | None = None) -> Tensor:
     """Return the hyperbolic tangent of each element.
 
     Example:
@@ -262,8 +263,8 @@ SOFTMAX = register(
 )
 
 
-def softmax(x: Any, axis: int = -1) -> Tensor:
-    """Return exp(x) divided by its sum along `axis`.
+def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+    """Return exp(logits) divided by its sum along `axis`, the last one unless it is given.
 
     Raises:
         InvalidArgumentError: There is no such axis.
@@ -273,8 +274,8 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
         >>> mr.nn.softmax([[0.0, 0.0]]).numpy()
         array([[0.5, 0.5]], dtype=float32)
     """
-    x = adopt(x, None)
-    axis = normalize_axis("Softmax", axis, x.ndim)
+    x = adopt(logits, None)
+    axis = normalize_axis("Softmax", -1 if axis is None else axis, x.ndim)
     probabilities = SOFTMAX(x, axis=axis)
     return _remember(probabilities, "softmax", x) if axis == x.ndim - 1 else probabilities
 

@@ -15,7 +15,9 @@ from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Tensor:
+def clip_by_value(
+    t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None
+) -> Tensor:
     """Return `t` with each element brought into [clip_value_min, clip_value_max].
 
     Example:
@@ -26,13 +28,16 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Tensor:
     return MAXIMUM(MINIMUM(adopt(t, None), clip_value_max), clip_value_min)
 
 
-def clip_by_norm(t: Any, clip_norm: float, axes: int | Sequence[int] | None = None) -> Tensor:
+def clip_by_norm(
+    t: Any, clip_norm: float, axes: int | Sequence[int] | None = None, name: str | None = None
+) -> Tensor:
     """Return `t` scaled down so that its L2 norm is at most `clip_norm`.
 
     Args:
         t: The tensor.
         clip_norm: The largest norm, above 0.
         axes: The axes that a norm is taken over; None: all.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         ValueError: `clip_norm` is not above 0.
@@ -57,11 +62,12 @@ def _checked_limit(clip_norm: Any) -> float:
     return limit
 
 
-def global_norm(t_list: Sequence[Any]) -> Tensor:
+def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """Return the L2 norm of all elements of all tensors together.
 
     Args:
         t_list: The tensors; None among them counts nothing, as a gradient that does not exist.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         TypeError: `t_list` is not a list.
@@ -84,7 +90,7 @@ def global_norm(t_list: Sequence[Any]) -> Tensor:
 
 
 def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: float, use_norm: Any = None
+    t_list: Sequence[Any], clip_norm: float, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down together so that their global norm is at most `clip_norm`.
 
@@ -95,6 +101,7 @@ def clip_by_global_norm(
         t_list: The tensors; None among them stays None.
         clip_norm: The largest norm, above 0.
         use_norm: The global norm, where it is known already.
+        name: Accepted for compatibility; eager ops have no name.
 
     Returns:
         The scaled tensors, and the norm they had before.

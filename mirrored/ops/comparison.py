@@ -20,7 +20,7 @@ LOGICAL_OR = binary("LogicalOr", "logical_or", None, frozenset({bool_}))
 LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
 
 
-def equal(x: Any, y: Any) -> Tensor:
+def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x == y, as booleans.
 
     Example:
@@ -31,7 +31,7 @@ def equal(x: Any, y: Any) -> Tensor:
     return EQUAL(x, y)
 
 
-def not_equal(x: Any, y: Any) -> Tensor:
+def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x != y, as booleans.
 
     Example:
@@ -42,7 +42,7 @@ def not_equal(x: Any, y: Any) -> Tensor:
     return NOT_EQUAL(x, y)
 
 
-def less(x: Any, y: Any) -> Tensor:
+def less(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x < y, as booleans.
 
     Example:
@@ -53,7 +53,7 @@ def less(x: Any, y: Any) -> Tensor:
     return LESS(x, y)
 
 
-def less_equal(x: Any, y: Any) -> Tensor:
+def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x <= y, as booleans.
 
     Example:
@@ -64,7 +64,7 @@ def less_equal(x: Any, y: Any) -> Tensor:
     return LESS_EQUAL(x, y)
 
 
-def greater(x: Any, y: Any) -> Tensor:
+def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x > y, as booleans.
 
     Example:
@@ -75,7 +75,7 @@ def greater(x: Any, y: Any) -> Tensor:
     return GREATER(x, y)
 
 
-def greater_equal(x: Any, y: Any) -> Tensor:
+def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x >= y, as booleans.
 
     Example:
@@ -86,7 +86,7 @@ def greater_equal(x: Any, y: Any) -> Tensor:
     return GREATER_EQUAL(x, y)
 
 
-def logical_not(x: Any) -> Tensor:
+def logical_not(x: Any, name: str | None = None) -> Tensor:
     """Return the negation of booleans.
 
     Example:
@@ -97,7 +97,7 @@ def logical_not(x: Any) -> Tensor:
     return LOGICAL_NOT(x)
 
 
-def logical_and(x: Any, y: Any) -> Tensor:
+def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where both x and y are true.
 
     Example:
@@ -108,7 +108,7 @@ def logical_and(x: Any, y: Any) -> Tensor:
     return LOGICAL_AND(x, y)
 
 
-def logical_or(x: Any, y: Any) -> Tensor:
+def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return where x or y is true.
 
     Example:

@@ -39,7 +39,7 @@ ZEROS_LIKE, ONES_LIKE = (
 )
 
 
-def zeros(shape: Any, dtype: Any = float32) -> Tensor:
+def zeros(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
     """Return a tensor of zeros.
 
     Example:
@@ -50,7 +50,7 @@ def zeros(shape: Any, dtype: Any = float32) -> Tensor:
     return FILL(shape=as_shape(shape), value=0, dtype=as_dtype(dtype))
 
 
-def ones(shape: Any, dtype: Any = float32) -> Tensor:
+def ones(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
     """Return a tensor of ones.
 
     Example:
@@ -61,7 +61,7 @@ def ones(shape: Any, dtype: Any = float32) -> Tensor:
     return FILL(shape=as_shape(shape), value=1, dtype=as_dtype(dtype))
 
 
-def fill(dims: Any, value: Any) -> Tensor:
+def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """Return a tensor of shape `dims` whose every element is the scalar `value`.
 
     Raises:
@@ -78,23 +78,23 @@ def fill(dims: Any, value: Any) -> Tensor:
     return FILL(shape=as_shape(dims), value=scalar.numpy().item(), dtype=scalar.dtype)
 
 
-def zeros_like(x: Any) -> Tensor:
-    """Return zeros of the shape and dtype of `x`.
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Return zeros of the shape of `input`, and of its dtype unless another one is given.
 
     Example:
         >>> import mirrored as mr
         >>> mr.zeros_like([1.0, 2.0]).numpy()
         array([0., 0.], dtype=float32)
     """
-    return ZEROS_LIKE(x)
+    return ZEROS_LIKE(input) if dtype is None else zeros(adopt(input, None).shape, dtype)
 
 
-def ones_like(x: Any) -> Tensor:
-    """Return ones of the shape and dtype of `x`.
+def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """Return ones of the shape of `input`, and of its dtype unless another one is given.
 
     Example:
         >>> import mirrored as mr
         >>> mr.ones_like([1.0, 2.0]).numpy()
         array([1., 1.], dtype=float32)
     """
-    return ONES_LIKE(x)
+    return ONES_LIKE(input) if dtype is None else ones(adopt(input, None).shape, dtype)

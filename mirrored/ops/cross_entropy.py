@@ -9,9 +9,10 @@ from typing import Any
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import SIGMOID, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.creation import ONES_LIKE
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.dispatch import adopt, as_tensors
 from mirrored.ops.reduction import SUM
 from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.shaping import normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,
     INTEGERS,
@@ -155,12 +156,15 @@ SPARSE_XENT_GRAD = register(
 )
 
 
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(
+    labels: Any, logits: Any, name: str | None = None
+) -> Tensor:
     """Return the cross-entropy between classes given by index and softmax(logits), a row each.
 
     Args:
         labels: Int32 or int64 indices of classes, of shape (batch,).
         logits: Floats of shape (batch, classes).
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: Shapes or dtypes do not fit, or a label is outside [0, classes).
@@ -257,12 +261,16 @@ XENT_GRAD = register(
 )
 
 
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
+def softmax_cross_entropy_with_logits(
+    labels: Any, logits: Any, axis: int = -1, name: str | None = None
+) -> Tensor:
     """Return the cross-entropy between distributions over classes and softmax(logits), a row each.
 
     Args:
         labels: Floats of shape (batch, classes), each row a distribution.
         logits: Floats of the same shape and dtype.
+        axis: The axis of the classes.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: Shapes or dtypes do not fit.
@@ -272,7 +280,16 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
         >>> mr.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
         array([0.6931472], dtype=float32)
     """
+    if axis != -1:
+        logits, labels = (_classes_last(x, axis) for x in as_tensors((logits, labels)))
     return XENT(logits, labels)
+
+
+def _classes_last(x: Tensor, axis: int) -> Tensor:
+    axis = normalize_axis(XENT.name, axis, x.ndim)
+    if axis == x.ndim - 1:
+        return x
+    return transpose(x, (*(i for i in range(x.ndim) if i != axis), axis))
 
 
 def _infer_sigmoid_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
@@ -319,12 +336,13 @@ SIGMOID_XENT = register(
 )
 
 
-def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any) -> Tensor:
+def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """Return the cross-entropy between probabilities and sigmoid(logits), element by element.
 
     Args:
         labels: Floats in [0, 1].
         logits: Floats of the same shape and dtype.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: Shapes or dtypes differ.

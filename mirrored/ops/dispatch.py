@@ -123,7 +123,8 @@ def is_tensor(value: Any) -> bool:
 def adopt(value: Any, dtype: DType | None) -> Tensor:
     """Return `value` as a tensor; numbers and NumPy values take `dtype` where they can.
 
-    A float does not become an integer: it stays one, and the op that meets both says so.
+    A Python float does not become an integer, nor does a NumPy one with a fraction, which
+    TensorFlow drops: it stays a float, and the op that meets both says so.
     """
     if isinstance(value, Tensor):
         return value
@@ -137,7 +138,7 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
     if dtype is not None:
         # Straight to the dtype: by way of float32 a Python float would lose digits.
         array = _numeric(value)
-        if _adopts(array.dtype, dtype):
+        if _adopts(array.dtype, dtype) or (dtype in INTEGERS and _holds_whole_numpy(value, array)):
             return from_host(_converted(array, dtype, value))
     return from_host(to_array(value))
 
@@ -147,6 +148,13 @@ def _adopts(given: DType, dtype: DType) -> bool:
     if dtype == bool_:
         return given == bool_
     return dtype in FLOATS or given.kind in "biu"
+
+
+def _holds_whole_numpy(value: Any, array: NDArray[Any]) -> bool:
+    """Whether these are NumPy floats that become integers without losing anything."""
+    if array.dtype.kind != "f" or not _holds_numpy(value):
+        return False
+    return bool((np.floor(array) == array).all())
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -290,12 +298,13 @@ def _with_shape(array: NDArray[Any], shape: tuple[int, ...], value: Any) -> NDAr
     )
 
 
-def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
+def convert_to_tensor(value: Any, dtype: Any = None, *, name: str | None = None) -> Tensor:
     """Return `value` as a tensor: itself, a variable's value, or a copy of numbers.
 
     Args:
         value: A tensor, a variable, an array, a number or nested lists of numbers.
         dtype: The dtype that numbers are converted to and that a tensor must have.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         TypeError: `value` is not made of numbers.

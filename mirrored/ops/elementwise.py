@@ -222,7 +222,7 @@ ADD_N = register(
 # ---------------------------------------------------------------------------- public functions
 
 
-def add(x: Any, y: Any) -> Tensor:
+def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x + y, element by element.
 
     Example:
@@ -233,7 +233,7 @@ def add(x: Any, y: Any) -> Tensor:
     return ADD(x, y)
 
 
-def subtract(x: Any, y: Any) -> Tensor:
+def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x - y, element by element.
 
     Example:
@@ -244,7 +244,7 @@ def subtract(x: Any, y: Any) -> Tensor:
     return SUB(x, y)
 
 
-def multiply(x: Any, y: Any) -> Tensor:
+def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x * y, element by element.
 
     Example:
@@ -255,7 +255,7 @@ def multiply(x: Any, y: Any) -> Tensor:
     return MUL(x, y)
 
 
-def divide(x: Any, y: Any) -> Tensor:
+def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x / y, element by element; integers give float64, as Python's `/` gives floats.
 
     Example:
@@ -268,7 +268,7 @@ def divide(x: Any, y: Any) -> Tensor:
     return quotient
 
 
-def negative(x: Any) -> Tensor:
+def negative(x: Any, name: str | None = None) -> Tensor:
     """Return -x.
 
     Example:
@@ -279,7 +279,7 @@ def negative(x: Any) -> Tensor:
     return NEG(x)
 
 
-def abs(x: Any) -> Tensor:
+def abs(x: Any, name: str | None = None) -> Tensor:
     """Return the absolute value of each element.
 
     Example:
@@ -290,7 +290,7 @@ def abs(x: Any) -> Tensor:
     return ABS(x)
 
 
-def sign(x: Any) -> Tensor:
+def sign(x: Any, name: str | None = None) -> Tensor:
     """Return -1, 0 or 1 for each element.
 
     Example:
@@ -301,7 +301,7 @@ def sign(x: Any) -> Tensor:
     return SIGN(x)
 
 
-def square(x: Any) -> Tensor:
+def square(x: Any, name: str | None = None) -> Tensor:
     """Return the square of each element.
 
     Example:
@@ -312,7 +312,7 @@ def square(x: Any) -> Tensor:
     return SQUARE(x)
 
 
-def sqrt(x: Any) -> Tensor:
+def sqrt(x: Any, name: str | None = None) -> Tensor:
     """Return the square root of each element; NaN for negative ones.
 
     Example:
@@ -323,7 +323,7 @@ def sqrt(x: Any) -> Tensor:
     return SQRT(x)
 
 
-def exp(x: Any) -> Tensor:
+def exp(x: Any, name: str | None = None) -> Tensor:
     """Return e to the power of each element.
 
     Example:
@@ -334,7 +334,7 @@ def exp(x: Any) -> Tensor:
     return EXP(x)
 
 
-def log(x: Any) -> Tensor:
+def log(x: Any, name: str | None = None) -> Tensor:
     """Return the natural logarithm of each element; -inf for 0 and NaN for negative ones.
 
     Example:
@@ -345,7 +345,7 @@ def log(x: Any) -> Tensor:
     return LOG(x)
 
 
-def pow(x: Any, y: Any) -> Tensor:
+def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x to the power of y, element by element.
 
     Example:
@@ -356,7 +356,7 @@ def pow(x: Any, y: Any) -> Tensor:
     return POW(x, y)
 
 
-def maximum(x: Any, y: Any) -> Tensor:
+def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return the larger of x and y, element by element; where they are equal the gradient is x's.
 
     Example:
@@ -367,7 +367,7 @@ def maximum(x: Any, y: Any) -> Tensor:
     return MAXIMUM(x, y)
 
 
-def minimum(x: Any, y: Any) -> Tensor:
+def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return the smaller of x and y, element by element; where they are equal the gradient is x's.
 
     Example:
@@ -378,7 +378,7 @@ def minimum(x: Any, y: Any) -> Tensor:
     return MINIMUM(x, y)
 
 
-def add_n(inputs: Sequence[Any]) -> Tensor:
+def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
     """Return the sum of tensors of one shape and dtype, added in the order given.
 
     Raises:

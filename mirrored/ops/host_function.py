@@ -15,7 +15,9 @@ from mirrored.ops.dispatch import adopt, to_array, transfer
 from mirrored.ops.spec import DType, as_dtype
 
 
-def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> Any:
+def numpy_function(
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, *, name: str | None = None
+) -> Any:
     """Call a Python function on NumPy arrays and return its results as tensors on the CPU.
 
     No gradient flows through it.
@@ -24,6 +26,7 @@ def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any) -> A
         func: Takes one array an input and returns an array, or a sequence of them.
         inp: The inputs.
         Tout: The dtype of the result, or a list of dtypes for a sequence of results.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: The device asked for is no CPU and soft placement is off, or the

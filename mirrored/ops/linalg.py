@@ -68,7 +68,9 @@ MATMUL = _define("MatMul")
 BATCH_MATMUL = _define("BatchMatMulV2")
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+def matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *, name: str | None = None
+) -> Tensor:
     """Return the matrix product of `a` and `b`; leading axes are batches and broadcast.
 
     Args:
@@ -76,6 +78,7 @@ def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False)
         b: A tensor of shape (..., k, m), or (..., m, k) with `transpose_b`.
         transpose_a: Whether to transpose the last two axes of `a` first; nothing is copied.
         transpose_b: The same for `b`.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: The ranks, sizes or dtypes do not fit.

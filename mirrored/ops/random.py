@@ -299,6 +299,7 @@ def random_uniform(
     maxval: Any = None,
     dtype: Any = float32,
     seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Return numbers drawn evenly from [minval, maxval).
 
@@ -308,6 +309,7 @@ def random_uniform(
         maxval: The bound above all values; None means 1 for floats, and integers must have one.
         dtype: Float32, float64, int32 or int64.
         seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         TypeError: `dtype` is another one.
@@ -352,6 +354,7 @@ def random_normal(
     stddev: float = 1.0,
     dtype: Any = float32,
     seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Return floats drawn from the normal distribution with this mean and standard deviation.
 
@@ -361,6 +364,7 @@ def random_normal(
         stddev: The standard deviation.
         dtype: Float32 or float64.
         seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
 
     Example:
         >>> import mirrored as mr

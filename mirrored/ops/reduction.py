@@ -150,13 +150,19 @@ def _reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) ->
     return op(x, axis=_axes(op.name, x.ndim, axis), keepdims=bool(keepdims))
 
 
-def reduce_sum(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+def reduce_sum(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Return the sum over axes.
 
     Args:
-        x: The tensor.
+        input_tensor: The tensor.
         axis: One axis, several, or None for all.
         keepdims: Whether the reduced axes stay, with size 1.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: There is no such axis, or one is named twice.
@@ -166,10 +172,15 @@ def reduce_sum(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool =
         >>> mr.reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
         array([4, 6], dtype=int32)
     """
-    return _reduce(SUM, x, axis, keepdims)
+    return _reduce(SUM, input_tensor, axis, keepdims)
 
 
-def reduce_mean(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+def reduce_mean(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Return the mean over axes; that of integers is rounded to zero, that of nothing is NaN.
 
     Args and errors: as for `reduce_sum`.
@@ -179,7 +190,7 @@ def reduce_mean(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool 
         >>> float(mr.reduce_mean([1.0, 2.0]))
         1.5
     """
-    x = adopt(x, None)
+    x = adopt(input_tensor, None)
     axes = _axes("Mean", x.ndim, axis)
     if x.dtype in INTEGERS and not math.prod(x.shape[i] for i in axes):
         raise InvalidArgumentError(
@@ -188,7 +199,12 @@ def reduce_mean(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool 
     return MEAN(x, axis=axes, keepdims=bool(keepdims))
 
 
-def reduce_max(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+def reduce_max(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Return the largest value over axes; that of nothing is the least value of the dtype.
 
     Args and errors: as for `reduce_sum`.
@@ -198,16 +214,19 @@ def reduce_max(x: Any, axis: int | Sequence[int] | None = None, keepdims: bool =
         >>> float(mr.reduce_max([1.0, 2.0]))
         2.0
     """
-    return _reduce(MAX, x, axis, keepdims)
+    return _reduce(MAX, input_tensor, axis, keepdims)
 
 
-def argmax(x: Any, axis: int | None = None, output_type: Any = int64) -> Tensor:
+def argmax(
+    input: Any, axis: int | None = None, output_type: Any = int64, name: str | None = None
+) -> Tensor:
     """Return the index of the largest value along an axis, the first where there are several.
 
     Args:
-        x: The tensor.
+        input: The tensor.
         axis: The axis; None means 0, as in TensorFlow.
         output_type: Int32 or int64.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: There is no such axis, or it is empty.
@@ -218,7 +237,7 @@ def argmax(x: Any, axis: int | None = None, output_type: Any = int64) -> Tensor:
         >>> mr.argmax([[1, 5], [7, 2]], axis=1).numpy()
         array([1, 0])
     """
-    x, dtype = adopt(x, None), as_dtype(output_type)
+    x, dtype = adopt(input, None), as_dtype(output_type)
     if dtype not in INTEGERS:
         raise TypeError(f"argmax returns int32 or int64. Received: output_type={dtype.name}")
     return ARGMAX(x, axis=normalize_axis("ArgMax", axis or 0, x.ndim), output_type=dtype)

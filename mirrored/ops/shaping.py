@@ -72,34 +72,35 @@ RESHAPE, EXPAND_DIMS, SQUEEZE = (
 )
 
 
-def identity(x: Any) -> Tensor:
-    """Return `x` itself, on the device that is current.
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """Return `input` itself, on the device that is current.
 
     Example:
         >>> import mirrored as mr
         >>> mr.identity([1.0]).numpy()
         array([1.], dtype=float32)
     """
-    return IDENTITY(x)
+    return IDENTITY(input)
 
 
-def stop_gradient(x: Any) -> Tensor:
-    """Return `x` as a constant: no gradient flows through it.
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """Return `input` as a constant: no gradient flows through it.
 
     Example:
         >>> import mirrored as mr
         >>> float(mr.stop_gradient(3.0))
         3.0
     """
-    return STOP_GRADIENT(x)
+    return STOP_GRADIENT(input)
 
 
-def reshape(x: Any, shape: Any) -> Tensor:
-    """Return the elements of `x` in another shape.
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Return the elements of `tensor` in another shape.
 
     Args:
-        x: The tensor.
+        tensor: The tensor.
         shape: The sizes; one of them may be -1, which stands for what remains.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: The numbers of elements differ.
@@ -109,7 +110,7 @@ def reshape(x: Any, shape: Any) -> Tensor:
         >>> mr.reshape([1, 2, 3, 4], (2, -1)).shape
         (2, 2)
     """
-    x = adopt(x, None)
+    x = adopt(tensor, None)
     return RESHAPE(x, shape=_resolved(x.size, shape))
 
 
@@ -131,21 +132,21 @@ def _resolved(size: int, shape: Any) -> Shape:
     return result
 
 
-def expand_dims(x: Any, axis: int) -> Tensor:
-    """Return `x` with a new axis of size 1 at `axis`.
+def expand_dims(input: Any, axis: int, name: str | None = None) -> Tensor:
+    """Return `input` with a new axis of size 1 at `axis`.
 
     Example:
         >>> import mirrored as mr
         >>> mr.expand_dims([1.0, 2.0], -1).shape
         (2, 1)
     """
-    x = adopt(x, None)
+    x = adopt(input, None)
     axis = normalize_axis("ExpandDims", axis, x.ndim + 1)
     return EXPAND_DIMS(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
 
 
-def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Return `x` without its axes of size 1, or without those that `axis` names.
+def squeeze(input: Any, axis: int | Sequence[int] | None = None, name: str | None = None) -> Tensor:
+    """Return `input` without its axes of size 1, or without those that `axis` names.
 
     Raises:
         InvalidArgumentError: An axis named is not of size 1.
@@ -155,7 +156,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
         >>> mr.squeeze([[1.0], [2.0]], axis=1).shape
         (2,)
     """
-    x = adopt(x, None)
+    x = adopt(input, None)
     if axis is None:
         gone = {i for i, size in enumerate(x.shape) if size == 1}
     else:
@@ -190,7 +191,7 @@ def _grad_cast(call: OpCall, g: Tensor) -> Grads:
 CAST = register(Op(name="Cast", infer=_infer_cast, kernel=_cast, gradient=_grad_cast))
 
 
-def cast(x: Any, dtype: Any) -> Tensor:
+def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Return `x` in another dtype; the same tensor where it has that one.
 
     Floats become integers by dropping the fraction, and booleans by being other than zero.
@@ -225,8 +226,8 @@ BROADCAST_TO = register(
 )
 
 
-def broadcast_to(x: Any, shape: Any) -> Tensor:
-    """Return `x` repeated along axes of size 1 and along new leading axes.
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Return `input` repeated along axes of size 1 and along new leading axes.
 
     Example:
         >>> import mirrored as mr
@@ -234,7 +235,7 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
         array([[1, 2],
                [1, 2]], dtype=int32)
     """
-    return BROADCAST_TO(x, shape=as_shape(shape))
+    return BROADCAST_TO(input, shape=as_shape(shape))
 
 
 def sum_to_shape(g: Tensor, shape: Shape) -> Tensor:
@@ -268,12 +269,15 @@ TRANSPOSE = register(
 )
 
 
-def transpose(x: Any, perm: Sequence[int] | None = None) -> Tensor:
-    """Return `x` with its axes permuted.
+def transpose(
+    a: Any, perm: Sequence[int] | None = None, *, name: str | None = "transpose"
+) -> Tensor:
+    """Return `a` with its axes permuted.
 
     Args:
-        x: The tensor.
-        perm: For each axis of the result the axis of `x` that it is; None reverses them.
+        a: The tensor.
+        perm: For each axis of the result the axis of `a` that it is; None reverses them.
+        name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: `perm` is not a permutation of the axes.
@@ -283,7 +287,7 @@ def transpose(x: Any, perm: Sequence[int] | None = None) -> Tensor:
         >>> mr.transpose([[1, 2, 3]]).shape
         (3, 1)
     """
-    x = adopt(x, None)
+    x = adopt(a, None)
     order = tuple(range(x.ndim))[::-1] if perm is None else as_integers(perm, "`perm`")
     if sorted(axis % x.ndim if x.ndim else axis for axis in order) != list(range(x.ndim)):
         raise InvalidArgumentError(
@@ -351,7 +355,7 @@ PACK = register(
 )
 
 
-def concat(values: Sequence[Any], axis: int) -> Tensor:
+def concat(values: Sequence[Any], axis: int, name: str | None = "concat") -> Tensor:
     """Return the tensors `values` joined along `axis`.
 
     Raises:

@@ -44,11 +44,11 @@ class TensorSpec(NamedTuple):
     dtype: DType
 
 
-def as_dtype(value: Any) -> DType:
-    """Return the dtype that `value` names.
+def as_dtype(type_value: Any) -> DType:
+    """Return the dtype that `type_value` names.
 
     Args:
-        value: A NumPy dtype or scalar type, its name, or Python's float, int or bool, which
+        type_value: A NumPy dtype or scalar type, its name, or Python's float, int or bool, which
             mean float32, int32 and bool.
 
     Raises:
@@ -59,15 +59,15 @@ def as_dtype(value: Any) -> DType:
         >>> mr.as_dtype("float64") == mr.float64
         True
     """
-    dtype = _PYTHON_TYPES.get(value) if isinstance(value, type | str) else None
+    dtype = _PYTHON_TYPES.get(type_value) if isinstance(type_value, type | str) else None
     if dtype is None:
         try:
-            dtype = np.dtype(value)
+            dtype = np.dtype(type_value)
         except TypeError:
             dtype = None
-    if value is None or dtype is None or dtype not in ALL_DTYPES:
+    if type_value is None or dtype is None or dtype not in ALL_DTYPES:
         raise TypeError(
-            f"Tensors have one of the dtypes {_listed(ALL_DTYPES)}. Received: {value!r}. "
+            f"Tensors have one of the dtypes {_listed(ALL_DTYPES)}. Received: {type_value!r}. "
             "Convert the values to one of these first."
         )
     return dtype

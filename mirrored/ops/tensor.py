@@ -160,6 +160,12 @@ class Operators:
             )
         return np.asarray(self.numpy(), dtype=dtype)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"A {type(self).__name__} lives on a device and is not pickled or copied. Take its "
+            "values with .numpy(); for a model use get_weights() or save_weights()."
+        )
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(
@@ -290,6 +296,12 @@ class Tensor(Operators):
         storage = device.allocate(self.shape, self.dtype)
         device.backend.copy_between(self._array, storage)
         return Tensor(storage.array, storage, device, self._spec)
+
+    def __copy__(self) -> "Tensor":
+        return self  # Nothing can change it.
+
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        return self
 
     def __str__(self) -> str:
         return f"mr.Tensor({_own_lines(str(self.numpy()))}, {self._described()})"

@@ -103,6 +103,8 @@ class _Plan:
         for name in ("steps_per_epoch", "validation_steps"):
             if getattr(options, name) is not None:
                 _check_count(name, getattr(options, name), least=1)
+        if not isinstance(options.shuffle, bool | np.bool_):
+            raise ValueError(f"`shuffle` is True or False. Received: shuffle={options.shuffle!r}")
         self.options = options
         self.batch_size = _batch_size(options.batch_size)
         self.validation_batch_size = (

@@ -5,7 +5,6 @@ batch, however many replicas share it.
 """
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from mirrored import ops
 from mirrored.distribute import has_strategy
+from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.training import loss_functions as maths
 from mirrored.training import targets
@@ -37,20 +37,6 @@ class Reduction:
     SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
     SUM = "sum"
     NONE = "none"
-
-
-def snake_case(name: str) -> str:
-    """Return the name of a class as Keras spells it in logs.
-
-    Args:
-        name: A name in CamelCase.
-
-    Example:
-        >>> from mirrored.training.losses import snake_case
-        >>> snake_case("MeanSquaredError")
-        'mean_squared_error'
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 _REDUCTIONS = (Reduction.SUM_OVER_BATCH_SIZE, Reduction.SUM, Reduction.NONE)
@@ -163,7 +149,7 @@ class Loss:
                 "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss "
                 "reduction when losses are used with a strategy outside of the built-in training "
                 f"loops. Received: {self.name!r} with reduction={self.reduction!r}. Divide the "
-                "sum by the global batch size, as `mr.nn.compute_average_loss` does."
+                "sum by the global batch size."
             )
         values = self.per_example(y_true, y_pred)
         if sample_weight is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored.distribute import get_strategy
+from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.training.loss_functions import (
     aligned,
@@ -18,7 +19,7 @@ from mirrored.training.loss_functions import (
     example_weights,
     squared_errors,
 )
-from mirrored.training.losses import Loss, SparseCategoricalCrossentropy, snake_case
+from mirrored.training.losses import Loss, SparseCategoricalCrossentropy
 
 Statistics = tuple[Tensor, Tensor]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mirrored import ops
+from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.data import Batch
@@ -83,7 +83,7 @@ class Stepper:
         loss = self._total(statistics, penalty)
         self._check_finite(loss, outcome["loss"], where)
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        self._warn_of_unused(used)
+        self._check_used(used)
         self._model.compiled().optimizer.prepare(
             [self._variables[i] for i in used], [gradients[i] for i in used]
         ).commit()
@@ -120,18 +120,20 @@ class Stepper:
     ) -> dict[str, Any]:
         with GradientTape() as tape:
             loss, outputs = self._forward(x, y, sample_weight, examples, training=True)
-        return {
+        result = {
             "gradients": tape.gradient(loss, self._variables),
             "statistics": self._statistics(loss, y, outputs, sample_weight),
             "loss": loss,
         }
+        return result if x.shape[0] else _nothing(result)
 
     def _test_replica(
         self, x: Tensor, y: Tensor, sample_weight: Tensor | None, examples: int
     ) -> dict[str, Any]:
         loss, outputs = self._forward(x, y, sample_weight, examples, training=False)
+        statistics = self._statistics(loss, y, outputs, sample_weight)
         return {
-            "statistics": self._statistics(loss, y, outputs, sample_weight),
+            "statistics": statistics if x.shape[0] else _nothing(statistics),
             "penalty": self._penalty(),
         }
 
@@ -230,15 +232,31 @@ class Stepper:
         raise NonFiniteLossError(
             f"The loss is not finite in {where}: {loss} over the batch"
             f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
-            "are those of the step before. Look for NaN and infinite values in the data, or "
-            "lower the learning rate."
+            f"are those of the step before{self._state_of_weights()}. Look for NaN and infinite "
+            "values in the data, or lower the learning rate."
         )
 
-    def _warn_of_unused(self, kept: list[int]) -> None:
-        if len(kept) < len(self._variables) and not self._warned:
+    def _state_of_weights(self) -> str:
+        """Say so where a step with a finite loss has spoilt the weights already."""
+        values = (weight.numpy() for weight in self._variables)
+        if all(np.isfinite(value).all() for value in values):
+            return ""
+        return (
+            ", but these are not finite either: the gradient of an earlier step was NaN or "
+            "infinite where its loss was not"
+        )
+
+    def _check_used(self, used: list[int]) -> None:
+        """Raise where no weight would be trained, and warn once where some would not."""
+        if not used and self._variables:
+            raise ValueError(
+                "No gradients provided for any variable. Received: a loss that does not depend "
+                f"on any of {[v.name for v in self._variables]}. Compute it from the model's "
+                "outputs with mirrored's ops; what .numpy() returns has no gradient."
+            )
+        if len(used) < len(self._variables) and not self._warned:
             self._warned = True
-            used = set(kept)
-            unused = [v.name for i, v in enumerate(self._variables) if i not in used]
+            unused = [v.name for i, v in enumerate(self._variables) if i not in set(used)]
             logger.warning(
                 "Gradients do not exist for variables %s when minimizing the loss; they stay as "
                 "they are. Use them in the model's `call`, or set trainable=False on their layer.",
@@ -250,6 +268,15 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
     """Return the array in another dtype; what is too large for it is infinite, and no warning."""
     with np.errstate(over="ignore"):
         return array.astype(dtype, copy=False)
+
+
+def _nothing(result: Any) -> Any:
+    """Return zeros for what a replica without examples computed.
+
+    It runs the model all the same, for the collectives inside that the others wait in. But a mean
+    over no examples is NaN, and would spoil the sum over the replicas.
+    """
+    return _nest.map_structure(lambda each: None if each is None else ops.zeros_like(each), result)
 
 
 def _first(value: Any) -> Any:

@@ -214,3 +214,9 @@ def test_split_of_too_little() -> None:
     one = Arrays(X[:1], Y[:1], None, 1)
     with pytest.raises(ValueError, match=r"contains 1 samples, which is not sufficient .*=0\.5`"):
         split_validation(one, 0.5)
+
+
+@pytest.mark.parametrize("x", [iter([1.0]), zip([1.0], [2.0], strict=True), {"a": [1.0]}])
+def test_what_is_wrong_with_x_comes_before_an_absent_y(x: Any) -> None:
+    with pytest.raises(ValueError, match="`x` must be"):
+        adapt(x)

@@ -1,11 +1,8 @@
-"""Replicas that run in turn: their order, what they inherit, and what is left when one fails."""
+"""Replicas that run in turn: their order, what they inherit, and how often they merge."""
 
 import contextvars
-import faulthandler
-import gc
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,49 +10,14 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.distribute import (
-    MirroredStrategy,
-    PerReplica,
-    ReplicaContext,
-    get_replica_context,
-    replicas,
-)
+from mirrored.distribute import MirroredStrategy, PerReplica, ReplicaContext, get_replica_context
 from mirrored.ops.random import current_position
+
+pytestmark = pytest.mark.usefixtures("no_deadlock", "no_thread_left")
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 REPLICAS = 3
-
-
-@pytest.fixture(autouse=True)
-def no_deadlock() -> Iterator[None]:
-    """End the whole run, with every thread's stack, where a test hangs."""
-    faulthandler.dump_traceback_later(120, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
-
-
-@pytest.fixture(autouse=True)
-def no_thread_left() -> Iterator[None]:
-    """Find the threads that are still there at the end of a test."""
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) == before
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    """Switch the garbage collector off: what a cycle keeps stays."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.fixture
-def strategy(simulate: Simulate) -> MirroredStrategy:
-    simulate(REPLICAS)
-    return MirroredStrategy()
 
 
 def context() -> ReplicaContext:
@@ -73,22 +35,6 @@ def number() -> int:
 def in_use() -> list[int]:
     """Return the bytes in use on every device."""
     return [device.pool.current for device in devices.logical_devices()]
-
-
-def raised_by(function: Callable[[], Any]) -> tuple[type, str, list[str]]:
-    """Return class, text and notes of what `function` raises, and let go of it."""
-    try:
-        function()
-    except BaseException as error:
-        return type(error), str(error), list(getattr(error, "__notes__", []))
-    raise AssertionError("nothing was raised")
-
-
-def still_works(strategy: MirroredStrategy) -> bool:
-    """Return whether a run with a merge call gives what it has to give."""
-    total = strategy.run(lambda: context().all_reduce("sum", mr.constant(float(number() + 1))))
-    parts = strategy.experimental_local_results(total)
-    return [float(part) for part in parts] == [6.0] * REPLICAS
 
 
 # In turn
@@ -265,7 +211,11 @@ def test_draws_by_example_are_those_of_one_device(simulate: Simulate, count: int
 )
 @pytest.mark.usefixtures("no_collector")
 def test_different_numbers_of_merge_calls(
-    strategy: MirroredStrategy, calls: tuple[int, ...], waiting: list[int]
+    strategy: MirroredStrategy,
+    calls: tuple[int, ...],
+    waiting: list[int],
+    raised_by: Callable[..., tuple[type, str, list[str]]],
+    still_works: Callable[[MirroredStrategy], bool],
 ) -> None:
     unwound: list[int] = []
     before = in_use()
@@ -288,230 +238,3 @@ def test_different_numbers_of_merge_calls(
     assert unwound == waiting
     assert in_use() == before
     assert still_works(strategy)
-
-
-# Failures
-
-
-class CustomError(Exception):
-    """An error of the user's own."""
-
-
-def fails_at(point: str, culprit: int, error: type[BaseException]) -> Callable[[], Any]:
-    """Return a replica's function in which one replica, or the merge, raises at one point."""
-
-    def strike(here: str) -> None:
-        if here == point and number() == culprit:
-            raise error("why")
-
-    def merge(strategy: Any, value: Any) -> Any:
-        if point == "in the merge":
-            raise error("why")
-        return value
-
-    def replica() -> Any:
-        big = mr.zeros((1000,)) + 1.0
-        strike("before")
-        big = context().merge_call(merge, (big,))
-        strike("between")
-        big = context().all_reduce("sum", big)
-        strike("after")
-        return big
-
-    return replica
-
-
-POINTS = ["before", "in the merge", "between", "after"]
-
-
-@pytest.mark.parametrize("error", [CustomError, KeyboardInterrupt, SystemExit, StopIteration])
-@pytest.mark.parametrize("culprit", range(REPLICAS))
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.usefixtures("no_collector")
-def test_a_failure_stops_all_and_leaves_nothing(
-    strategy: MirroredStrategy, point: str, culprit: int, error: type[BaseException]
-) -> None:
-    before = in_use()
-    kind, text, notes = raised_by(lambda: strategy.run(fails_at(point, culprit, error)))
-    assert (kind, text) == (error, "why")
-    if point != "in the merge":
-        assert notes == [f"Raised in replica {culprit} on {FULL}GPU:{culprit}."]
-    assert in_use() == before
-    assert still_works(strategy)
-    assert in_use() == before
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_the_traceback_leads_to_the_failing_line(strategy: MirroredStrategy, point: str) -> None:
-    with pytest.raises(CustomError) as caught:
-        strategy.run(fails_at(point, 1, CustomError))
-    functions = [entry.name for entry in caught.traceback]
-    assert functions[-1] == ("merge" if point == "in the merge" else "strike")
-    assert caught.value.__context__ is None
-
-
-def test_replicas_after_the_first_to_fail_do_not_run(strategy: MirroredStrategy) -> None:
-    ran: list[int] = []
-
-    def replica() -> None:
-        ran.append(number())
-        raise CustomError(f"replica {number()}")
-
-    kind, text, notes = raised_by(lambda: strategy.run(replica))
-    assert (kind, text) == (CustomError, "replica 0")
-    assert notes == [f"Raised in replica 0 on {FULL}GPU:0."]
-    assert ran == [0]
-
-
-@pytest.mark.usefixtures("no_collector")
-def test_several_fail_and_the_first_is_told(strategy: MirroredStrategy) -> None:
-    """Replica 1 fails after the merge; 0 and 2, unwound in its wake, raise errors of their own."""
-    before = in_use()
-    unwound: list[int] = []
-
-    def replica() -> None:
-        big = mr.zeros((1000,))
-        try:
-            context().merge_call(lambda strategy, value: None, (big,))
-            if number() == 1:
-                raise CustomError("the first")
-            context().merge_call(lambda strategy, value: None, (big,))
-        finally:
-            unwound.append(number())
-            if number() != 1:
-                raise ValueError("while unwinding")
-
-    kind, text, notes = raised_by(lambda: strategy.run(replica))
-    assert (kind, text) == (CustomError, "the first")
-    assert notes == [f"Raised in replica 1 on {FULL}GPU:1."]
-    assert unwound == [1, 0, 2]
-    assert in_use() == before
-    assert still_works(strategy)
-
-
-@pytest.mark.usefixtures("no_collector")
-def test_a_merge_call_in_a_finally_block_does_not_hang(strategy: MirroredStrategy) -> None:
-    before = in_use()
-
-    def replica() -> None:
-        big = mr.zeros((1000,))
-        try:
-            if number() == 2:
-                raise CustomError
-            context().merge_call(lambda strategy, value: None, (big,))
-        finally:
-            if number() != 2:
-                context().merge_call(lambda strategy, value: None, (big,))
-
-    kind, _, notes = raised_by(lambda: strategy.run(replica))
-    assert kind is CustomError
-    assert notes == [f"Raised in replica 2 on {FULL}GPU:2."]
-    assert in_use() == before
-    assert still_works(strategy)
-
-
-def test_a_replica_that_swallows_the_unwinding(strategy: MirroredStrategy) -> None:
-    def replica() -> str:
-        if number() == 1:
-            raise CustomError
-        try:
-            context().merge_call(lambda strategy: None)
-        except BaseException:
-            return "swallowed"
-        return "merged"
-
-    assert raised_by(lambda: strategy.run(replica))[0] is CustomError
-    assert still_works(strategy)
-
-
-@pytest.mark.usefixtures("no_collector")
-def test_a_failure_that_a_replica_handles_is_none(strategy: MirroredStrategy) -> None:
-    def replica() -> int:
-        try:
-            raise CustomError
-        except CustomError:
-            return context().merge_call(lambda strategy: 7)
-
-    assert strategy.run(replica) == 7
-
-
-@pytest.mark.parametrize("merges", [0, 2])
-@pytest.mark.usefixtures("no_collector")
-def test_an_interrupt_of_the_caller(strategy: MirroredStrategy, merges: int) -> None:
-    """Ctrl-C reaches the main thread, which waits while replicas run."""
-    main = threading.main_thread().ident
-    assert main is not None
-    before = in_use()
-
-    def replica() -> None:
-        big = mr.zeros((1000,))
-        if number() == 1:
-            signal.pthread_kill(main, signal.SIGINT)
-        for _ in range(merges):
-            context().merge_call(lambda strategy, value: None, (big,))
-
-    assert raised_by(lambda: strategy.run(replica))[0] is KeyboardInterrupt
-    assert in_use() == before
-    assert still_works(strategy)
-
-
-@pytest.mark.usefixtures("no_collector")
-def test_an_interrupt_of_the_unwinding(
-    strategy: MirroredStrategy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[int] = []
-    stop = replicas._Relay.stop
-
-    def interrupted(relay: Any) -> None:
-        calls.append(1)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        stop(relay)
-
-    monkeypatch.setattr(replicas._Relay, "stop", interrupted)
-    before = in_use()
-    kind, _, _ = raised_by(lambda: strategy.run(fails_at("before", 1, CustomError)))
-    assert kind is KeyboardInterrupt
-    assert len(calls) == 2
-    assert in_use() == before
-    assert still_works(strategy)
-
-
-@pytest.mark.parametrize("culprit", range(2))
-@pytest.mark.usefixtures("no_collector")
-def test_out_of_memory_on_one_replica(simulate: Simulate, culprit: int) -> None:
-    simulate(2, memory_limit=1)
-    strategy = MirroredStrategy()
-    before = in_use()
-
-    def replica() -> Any:
-        context().merge_call(lambda strategy: None)
-        small = mr.zeros((1000,))
-        if number() == culprit:
-            return mr.zeros((1 << 20,)) + small[0]
-        return context().all_reduce("sum", small)
-
-    kind, text, notes = raised_by(lambda: strategy.run(replica))
-    assert kind is mr.errors.ResourceExhaustedError
-    assert f"{FULL}GPU:{culprit}" in text
-    assert "1048576 bytes" in text  # The limit.
-    assert "4194304 bytes" in text  # What was asked for.
-    assert notes == [f"Raised in replica {culprit} on {FULL}GPU:{culprit}."]
-    assert in_use() == before
-
-
-@pytest.mark.usefixtures("no_collector")
-def test_a_run_keeps_nothing(strategy: MirroredStrategy) -> None:
-    before = in_use()
-
-    def replica(x: ops.Tensor) -> Any:
-        with mr.GradientTape() as tape:
-            tape.watch(x)
-            y = context().all_reduce("sum", x * x)
-        context().merge_call(lambda strategy, value: value, (y,))
-        return {"gradient": tape.gradient(y, x), "value": [y]}
-
-    result = strategy.run(replica, (PerReplica([mr.ones((500,))] * REPLICAS),))
-    assert in_use() != before
-    del result
-    assert in_use() == before

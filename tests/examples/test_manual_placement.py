@@ -15,7 +15,7 @@ def test_four_products_and_their_sum(run_example) -> None:
     )
 
 
-@pytest.mark.parametrize(("gpus", "first_row"), [(1, "[[22. 28.]"), (2, "[[44. 56.]")])
+@pytest.mark.parametrize(("gpus", "first_row"), [(1, "[[22. 28.]"), (2, "[[ 44.  56.]")])
 def test_gpus_that_are_there_are_used(run_example, gpus: int, first_row: str) -> None:
     done = run_example("manual_placement.py", MIRRORED_SIMULATED_GPUS=str(gpus))
     assert "simulating" not in done.stdout

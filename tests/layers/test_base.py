@@ -250,3 +250,26 @@ def test_reprs_are_kerass() -> None:
 def test_dtypes_that_tensors_cannot_have_are_refused(dtype: Any) -> None:
     with pytest.raises(TypeError, match="Received"):
         Dense(1, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda layer: layer.name,
+        lambda layer: layer.trainable,
+        lambda layer: layer.add_weight(shape=(1,)),
+        lambda layer: layer.count_params(),
+    ],
+)
+def test_every_use_says_that_init_was_forgotten(use: Any) -> None:
+    class Forgetful(Layer):
+        def __init__(self) -> None:
+            self.units = 3
+
+    with pytest.raises(AttributeError, match=r"you forgot to call `super\(\).__init__\(\)`"):
+        use(Forgetful())
+
+
+def test_an_absent_attribute_is_named() -> None:
+    with pytest.raises(AttributeError, match="'Scale' object has no attribute 'colour'"):
+        _ = Scale().colour

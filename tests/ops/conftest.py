@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mirrored import ops
+from mirrored.backends import HostBackend, Storage
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
@@ -508,6 +509,16 @@ def small_cases() -> Iterator[Any]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for `op_row` or `op_case` once for each."""
+    if "op_row_of_two" in metafunc.fixturenames:
+        # Not of one input, nor of labels; and gradients' ops are called by rules alone.
+        rows = [
+            (name, each)
+            for name, each in TABLE.items()
+            if len(each.small[0].shapes) > 1
+            and "labels" not in each.kinds
+            and not name.endswith("Grad")
+        ]
+        metafunc.parametrize("op_row_of_two", rows, ids=[name for name, _ in rows])
     if "op_row" in metafunc.fixturenames:
         rows = [pytest.param((name, row), id=name) for name, row in TABLE.items()]
         metafunc.parametrize("op_row", rows)
@@ -519,3 +530,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def table() -> Mapping[str, Row]:
     """Return the table."""
     return TABLE
+
+
+@pytest.fixture(autouse=True)
+def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hand out memory full of NaN and nonsense: a kernel has to write all of its output."""
+    allocate = HostBackend.allocate
+
+    def filled(self: HostBackend, *args: Any) -> Storage:
+        storage = allocate(self, *args)
+        kind = storage.array.dtype.kind
+        storage.array.fill({"f": math.nan, "i": -123456789, "b": True}[kind])
+        return storage
+
+    monkeypatch.setattr(HostBackend, "allocate", filled)

@@ -151,12 +151,25 @@ def test_numbers_adopt_the_dtype_of_the_tensor(dtype: str, other: Any) -> None:
         np.testing.assert_array_equal(total.numpy(), expected)
 
 
+def test_whole_numpy_floats_become_integers() -> None:
+    total = ops.constant([1, 2]) + np.array([1.0, 2.0])
+    assert total.dtype == ops.int32
+    np.testing.assert_array_equal(total.numpy(), [2, 4])
+
+
 def test_python_floats_keep_their_digits() -> None:
     assert (ops.constant(0.0, "float64") + 0.1).numpy() == 0.1
 
 
 @pytest.mark.parametrize(
-    ("dtype", "other"), [("int32", 1.5), ("int32", np.ones(2)), ("bool", 1), ("int64", [0.5])]
+    ("dtype", "other"),
+    [
+        ("int32", 1.5),
+        ("int32", np.array([1.0, 0.5])),
+        ("bool", 1),
+        ("int64", [0.5]),
+        ("int64", 1.0),
+    ],
 )
 def test_numbers_that_cannot_adopt_it(dtype: str, other: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"input #1\(zero-based\) was expected to be a"):

@@ -116,7 +116,7 @@ def test_add_n_adds_in_order() -> None:
         (lambda: ops.add(np.ones((2, 3)), np.ones((2, 4))), "Incompatible shapes: [2,3] vs. [2,4]"),
         (lambda: ops.constant(1.0) + ops.constant(X), "a float tensor but is a double tensor"),
         (lambda: ops.constant(1) + 1.5, "to be a int32 tensor but is a float tensor [Op:AddV2]"),
-        (lambda: ops.constant(1) + np.ones(2), "to be a int32 tensor but is a double tensor"),
+        (lambda: ops.constant(1) + np.array([0.5]), "to be a int32 tensor but is a double tensor"),
         (lambda: ops.exp([1]), "Value for attr 'T' of int32 is not in the list of allowed"),
         (lambda: -ops.constant(True), "Value for attr 'T' of bool is not in the list of allowed"),
         (lambda: ops.add_n([X, Y]), "Input 0: [2,3] != input 1: [3] [Op:AddN]"),

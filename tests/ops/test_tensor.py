@@ -1,6 +1,8 @@
 """Tensors as Python objects: what they print, convert to and compute with operators."""
 
+import copy
 import operator
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -178,3 +180,14 @@ def test_ids_are_never_used_twice() -> None:
     for _ in range(100):
         seen.add(ops.zeros(())._id)
     assert len(seen) == 100
+
+
+def test_a_tensor_is_its_own_copy() -> None:
+    t = ops.constant([1.0])
+    assert copy.copy(t) is t
+    assert copy.deepcopy([t])[0] is t
+
+
+def test_pickling_says_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"A Tensor lives on a device.*\.numpy\(\)"):
+        pickle.dumps(ops.constant([1.0]))

@@ -1,4 +1,4 @@
-"""The loops of `fit`, `evaluate` and `predict`: what they compute, show, return and call.
+"""The loop of `fit`: what it computes, returns and shows.
 
 Numbers marked so were printed by Keras 3.15.1 on TensorFlow 2.21.0 for the same model and data.
 """
@@ -15,32 +15,6 @@ X = np.arange(4.0, dtype=np.float32)[:, np.newaxis]
 Y = 2 * (X + 1)
 MakeLine = Callable[..., mr.Model]
 
-HOOKS = [
-    f"on_{what}_{when}"
-    for what in ("train", "epoch", "train_batch", "test", "test_batch", "predict", "predict_batch")
-    for when in ("begin", "end")
-]
-
-
-class Recorder(mr.callbacks.Callback):
-    """Notes every hook: its name, the epoch or batch, and the names in its logs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[str, int | None, str]] = []
-
-
-def _recording(hook: str) -> Callable[..., None]:
-    def record(self: Recorder, *args: Any) -> None:
-        *index, logs = args
-        self.calls.append((hook, index[0] if index else None, " ".join(sorted(logs))))
-
-    return record
-
-
-for _hook in HOOKS:
-    setattr(Recorder, _hook, _recording(_hook))
-
 
 class Logs(mr.callbacks.Callback):
     """Keeps the logs of every training batch."""
@@ -53,106 +27,8 @@ class Logs(mr.callbacks.Callback):
         self.batches.append(dict(logs or {}))
 
 
-# ------------------------------------------------------------------------------ hooks
-
-# Keras 3.15.1 calls a recorder like ours in this order: two epochs of two batches, validated.
-EPOCH = [
-    ("on_train_batch_begin", 0, ""),
-    ("on_train_batch_end", 0, "loss mse"),
-    ("on_train_batch_begin", 1, ""),
-    ("on_train_batch_end", 1, "loss mse"),
-    ("on_test_begin", None, ""),
-    ("on_test_batch_begin", 0, ""),
-    ("on_test_batch_end", 0, "loss mse"),
-    ("on_test_batch_begin", 1, ""),
-    ("on_test_batch_end", 1, "loss mse"),
-    ("on_test_end", None, "loss mse"),
-]
-FIT = [
-    ("on_train_begin", None, ""),
-    ("on_epoch_begin", 0, ""),
-    *EPOCH,
-    ("on_epoch_end", 0, "loss mse val_loss val_mse"),
-    ("on_epoch_begin", 1, ""),
-    *EPOCH,
-    ("on_epoch_end", 1, "loss mse val_loss val_mse"),
-    ("on_train_end", None, "loss mse val_loss val_mse"),
-]
-EVALUATE = EPOCH[4:]
-PREDICT = [
-    ("on_predict_begin", None, ""),
-    ("on_predict_batch_begin", 0, ""),
-    ("on_predict_batch_end", 0, "outputs"),
-    ("on_predict_batch_begin", 1, ""),
-    ("on_predict_batch_end", 1, "outputs"),
-    ("on_predict_end", None, ""),
-]
-
-
-def test_hooks_come_in_the_order_of_keras(make_line: MakeLine) -> None:
-    recorder, model = Recorder(), make_line(metrics=["mse"])
-    model.fit(
-        X,
-        Y,
-        batch_size=2,
-        epochs=2,
-        verbose=0,
-        callbacks=[recorder],
-        validation_data=(X[:3], Y[:3]),
-    )
-    assert recorder.calls == FIT
-    assert recorder.model is model
-    assert recorder.params == {"verbose": 0, "epochs": 2, "steps": 2}
-
-
-@pytest.mark.parametrize(("method", "expected"), [("evaluate", EVALUATE), ("predict", PREDICT)])
-def test_hooks_of(method: str, expected: list[Any], make_line: MakeLine) -> None:
-    recorder, model = Recorder(), make_line(metrics=["mse"])
-    data = (X, Y) if method == "evaluate" else (X,)
-    getattr(model, method)(*data, batch_size=2, verbose=0, callbacks=recorder)
-    assert recorder.calls == expected
-    assert recorder.params == {"verbose": 0, "epochs": 1, "steps": 2}
-
-
-def test_several_callbacks_see_one_event_in_order(make_line: MakeLine) -> None:
-    class Adds(mr.callbacks.Callback):
-        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            logs["added"] = logs.get("added", 0) + 1
-
-    history = make_line().fit(X, Y, verbose=0, callbacks=[Adds(), [Adds()]])
-    assert history.history["added"] == [2]
-
-
-# Keras 3.15.1: setting it ends the epoch after the batch, its validation and its end included.
-STOPS = {
-    "in a batch": ("on_train_batch_end", ["on_train_batch_end"], 1),
-    "before an epoch": ("on_epoch_begin", ["on_train_batch_end"], 1),
-    "after an epoch": ("on_epoch_end", ["on_train_batch_end", "on_train_batch_end"], 2),
-}
-
-
-@pytest.mark.parametrize(("hook", "ends", "steps"), STOPS.values(), ids=STOPS)
-def test_stop_training(hook: str, ends: list[str], steps: int, make_line: MakeLine) -> None:
-    class Stop(mr.callbacks.Callback):
-        pass
-
-    def stop(self: Stop, index: int, logs: Any = None) -> None:
-        self.model.stop_training = True
-
-    setattr(Stop, hook, stop)
-    model, recorder = make_line(), Recorder()
-    options: dict[str, Any] = {"batch_size": 2, "verbose": 0, "validation_data": (X, Y)}
-    history = model.fit(X, Y, epochs=3, callbacks=[Stop(), recorder], **options)
-    assert [call for call, *_ in recorder.calls if call == "on_train_batch_end"] == ends
-    assert [call for call, *_ in recorder.calls][-2:] == ["on_epoch_end", "on_train_end"]
-    assert history.epoch == [0]
-    assert len(history.history["val_loss"]) == 1
-    assert int(model.optimizer.iterations) == steps
-    # The next call starts afresh.
-    assert model.fit(X, Y, epochs=2, **options).epoch == [0, 1]
-
-
 # ------------------------------------------------------------------------------ fit, as Keras
+
 
 FOUR = np.array([1.0, 2.0, 3.0, 4.0])
 # Arguments, history and last weight, all by Keras 3.15.1; shuffle=False, learning rate .01.
@@ -418,93 +294,3 @@ def test_silence(verbose: Any, make_line: MakeLine, capsys: pytest.CaptureFixtur
     model.evaluate(X, Y, verbose=verbose)
     model.predict(X, verbose=verbose)
     assert capsys.readouterr().out == ""
-
-
-# ------------------------------------------------------------------------------ evaluate
-
-
-@pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 100])
-def test_evaluate_the_identity(batch_size: int | None, make_line: MakeLine) -> None:
-    """Keras 3.15.1: 13.5, and 10.625 with weights, which divide by the number of examples."""
-    model = make_line()
-    weights = np.array([0.25, 0.5, 0.75, 1.0])
-    assert model.evaluate(X, Y, batch_size, verbose=0) == pytest.approx(13.5)
-    for each in (weights, weights[:, np.newaxis], weights.tolist()):
-        loss = model.evaluate(X, Y, batch_size, verbose=0, sample_weight=each)
-        assert loss == pytest.approx(10.625)
-
-
-def test_weighted_metrics_divide_by_the_sum_of_weights(make_line: MakeLine) -> None:
-    model = make_line(metrics=["mse"], weighted_metrics=["mse"])
-    weights = np.array([0.25, 0.5, 0.75, 1.0])
-    logs = model.evaluate(X, Y, 3, verbose=0, sample_weight=weights, return_dict=True)
-    # Keras 3.15.1, the name of the last one too.
-    assert logs == pytest.approx({"loss": 10.625, "mse": 13.5, "weighted_mse": 17.0})
-
-
-def test_forms_of_evaluate(make_line: MakeLine) -> None:
-    model = make_line()
-    assert type(model.evaluate(X, Y, verbose=0)) is float
-    assert model.evaluate(X, Y, verbose=0, return_dict=True) == {"loss": 13.5}
-    assert model.metrics_names == ["loss"]
-    model = make_line(metrics=["mse", "accuracy"])
-    assert model.evaluate(X, Y, verbose=0) == [13.5, 13.5, 0.0]
-    assert model.evaluate(X, Y, verbose=0, return_dict=True) == {
-        "loss": 13.5,
-        "mse": 13.5,
-        "accuracy": 0.0,
-    }
-    assert model.metrics_names == ["loss", "mse", "accuracy"]
-
-
-def test_evaluate_some_steps(make_line: MakeLine) -> None:
-    assert make_line().evaluate(X, Y, batch_size=1, steps=2, verbose=0) == (4 + 9) / 2
-
-
-def test_evaluate_changes_nothing(make_line: MakeLine) -> None:
-    model = make_line()
-    model.evaluate(X, Y, verbose=0)
-    assert model.get_weights()[0].item() == 1.0
-    assert int(model.optimizer.iterations) == 0
-    assert model.history is None
-
-
-# ------------------------------------------------------------------------------ predict
-
-
-@pytest.mark.parametrize("examples", [1, 2, 7, 32, 33])
-@pytest.mark.parametrize("batch_size", [None, 1, 2, 5])
-def test_predict_keeps_the_order(
-    examples: int, batch_size: int | None, make_line: MakeLine
-) -> None:
-    """With fewer examples than replicas too: the replicas that get none add nothing."""
-    model = make_line()
-    x = np.random.default_rng(0).normal(size=(examples, 1)).astype(np.float32)
-    outputs = model.predict(x, batch_size, verbose=0)
-    assert outputs.dtype == np.float32
-    np.testing.assert_array_equal(outputs, x)
-
-
-def test_predict_some_steps(make_line: MakeLine) -> None:
-    outputs = make_line().predict(X, batch_size=1, steps=3, verbose=0)
-    np.testing.assert_array_equal(outputs, X[:3])
-
-
-def test_predict_without_compile(strategy: mr.MirroredStrategy) -> None:
-    with strategy.scope():
-        model = mr.Sequential([mr.layers.Flatten(), mr.layers.Dense(2, "softmax")])
-    outputs = model.predict(np.ones((5, 2, 2)), verbose=0)
-    assert outputs.shape == (5, 2)
-    np.testing.assert_allclose(outputs.sum(axis=1), 1.0, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [np.ndarray.tolist, mr.constant, lambda x: x.astype(int), lambda x: x.astype(np.uint8)],
-    ids=["lists", "tensors", "integers", "bytes"],
-)
-def test_forms_of_data(convert: Callable[[Any], Any], make_line: MakeLine) -> None:
-    model = make_line()
-    assert model.evaluate(convert(X), convert(Y), verbose=0) == 13.5
-    np.testing.assert_array_equal(model.predict(convert(X), verbose=0), X)
-    model.fit(convert(X), convert(Y), validation_data=(convert(X), convert(Y)), verbose=0)

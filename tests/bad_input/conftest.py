@@ -1,0 +1,140 @@
+"""What the tests of bad input share: a classifier trained for one step, and what must hold after.
+
+After each row of training a model must train on bit for bit like one that never met the error, on
+one replica and on several.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+CLASSES = 3
+X = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
+Y = np.random.default_rng(1).integers(0, CLASSES, size=12)
+BATCH = 6  # Two steps an epoch; three replicas get two examples each.
+
+
+@pytest.fixture(params=[1, 3], ids=["one replica", "three replicas"])
+def replicas(request: pytest.FixtureRequest) -> int:
+    count: int = request.param
+    return count
+
+
+@pytest.fixture
+def strategy(replicas: int, simulate: Callable[..., Any]) -> mr.MirroredStrategy:
+    simulate(replicas)
+    return mr.MirroredStrategy()
+
+
+def _make_model(strategy: mr.MirroredStrategy, **compile: Any) -> mr.Model:
+    """Return a classifier that has been trained for one step, so that its slots are not zero."""
+    mr.random.set_seed(2)
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input(shape=(5,)), mr.layers.Dense(4, "tanh")])
+        model.add(mr.layers.Dense(CLASSES, "softmax"))
+        options = {
+            "optimizer": mr.optim.SGD(0.1, momentum=0.9),
+            "loss": "sparse_categorical_crossentropy",
+            "metrics": ["accuracy"],
+        }
+        model.compile(**{**options, **compile})
+    model.fit(X, Y, batch_size=BATCH, steps_per_epoch=1, shuffle=False, verbose=0)
+    return model
+
+
+def _train(model: mr.Model, **change: Any) -> mr.callbacks.History:
+    options: dict[str, Any] = {"x": X, "y": Y, "batch_size": BATCH, "verbose": 0, "shuffle": False}
+    return model.fit(**{**options, **change})
+
+
+def _state(model: mr.Model) -> list[bytes]:
+    """Return the bits of weights, slots, step count and learning rate on every replica."""
+    local = model.distribute_strategy.experimental_local_results
+    variables = [*model.variables, *model.optimizer.variables]
+    return [copy.numpy().tobytes() for variable in variables for copy in local(variable)]
+
+
+def _check_refused(
+    model: mr.Model,
+    act: Callable[[mr.Model], Any],
+    error: type[BaseException],
+    *messages: str,
+    steps: int = 0,
+    make: Callable[[mr.MirroredStrategy], mr.Model] = _make_model,
+) -> BaseException:
+    """Check that `act` raises, leaves nothing, and that training goes on as if nothing were.
+
+    Args:
+        model: What `make` returned.
+        act: What goes wrong.
+        error: The class of the error, exactly.
+        messages: What its text contains.
+        steps: The number of steps that `act` takes before it goes wrong.
+        make: Makes the model that never meets the error.
+    """
+    caught: BaseException | None = None
+    try:
+        act(model)
+    except BaseException as raised:
+        caught = raised
+    assert type(caught) is error, caught
+    for message in messages:
+        assert message in str(caught)
+    strategy = model.distribute_strategy
+    reference = make(strategy)
+    if steps:
+        _train(reference, epochs=-(-steps // 2), callbacks=[StopAfter(steps)])
+    assert _state(model) == _state(reference)
+    assert threading.enumerate() == [threading.main_thread()]
+    assert not mr.distribute.has_strategy()
+    for each in (model, reference):
+        assert _train(each, epochs=2).epoch == [0, 1]
+    assert _state(model) == _state(reference)
+    return caught
+
+
+class StopAfter(mr.callbacks.Callback):
+    """Ends training after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.left = steps
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.left -= 1
+        self.model.stop_training = self.left == 0
+
+
+@pytest.fixture
+def make_model() -> Callable[..., mr.Model]:
+    """Return ``make_model(strategy, **compile)``: a classifier after one step."""
+    return _make_model
+
+
+@pytest.fixture
+def train() -> Callable[..., mr.callbacks.History]:
+    """Return ``train(model, **change)``: `fit` on the shared data, but for what is changed."""
+    return _train
+
+
+@pytest.fixture
+def state() -> Callable[[mr.Model], list[bytes]]:
+    """Return ``state(model)``: the bits of all that training changes."""
+    return _state
+
+
+@pytest.fixture
+def check_refused() -> Callable[..., BaseException]:
+    """Return ``check_refused(model, act, error, *messages)``, as described above."""
+    return _check_refused
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    """Return the inputs and labels that `train` takes."""
+    return X, Y

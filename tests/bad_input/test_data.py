@@ -1,0 +1,214 @@
+"""Data and numbers that `fit`, `evaluate` and `predict` refuse: nothing is trained on them.
+
+Each row says what is wrong and the text that tells so; training goes on as if it had not been.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+CLASSES = 3
+# The training data of the shared fixtures, here for the tables.
+X = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
+Y = np.random.default_rng(1).integers(0, CLASSES, size=12)
+
+AMBIGUOUS = "Data cardinality is ambiguous. Make sure all arrays contain the same number of samples"
+ONE_INPUT = "must be one array; models have one input and one output for now"
+NUMBERS = "must hold numbers (bool, integer or floating-point). Received: "
+FITS_NOT = 'Input 0 of layer "sequential" is incompatible with the layer: expected shape=(None, 5)'
+DATA: dict[str, tuple[dict[str, Any], str]] = {
+    "lengths of x and y": ({"y": Y[:7]}, f"{AMBIGUOUS}. Received: 'x' sizes: 12, 'y' sizes: 7"),
+    "length of the weights": ({"sample_weight": np.ones(7)}, "'sample_weight' sizes: 7"),
+    "lengths for validation": ({"validation_data": (X, Y[:7])}, AMBIGUOUS),
+    "lengths of validation's weights": ({"validation_data": (X, Y, np.ones(7))}, AMBIGUOUS),
+    "rank of x": ({"x": X[:, :, np.newaxis]}, f"{FITS_NOT}, found shape=(None, 5, 1)"),
+    "rank 1": ({"x": X[:, 0]}, f"{FITS_NOT}, found shape=(None,)"),
+    "rank 0": ({"x": 3.0}, "`x` must have at least one dimension, the examples"),
+    "rank of y": ({"y": np.zeros((12, 2))}, "needs one integer label for each"),
+    "rank of the weights": (
+        {"sample_weight": np.ones((12, 2))},
+        "`sample_weight` must have one weight an example",
+    ),
+    "shape of x": ({"x": X[:, :4]}, f"{FITS_NOT}, found shape=(None, 4)"),
+    "no features": ({"x": X[:, :0]}, f"{FITS_NOT}, found shape=(None, 0)"),
+    "shape of validation's x": ({"validation_data": (X[:, :4], Y)}, FITS_NOT),
+    "rows of different lengths": ({"x": [[1.0], [1.0, 2.0]]}, "its rows differ in length or depth"),
+    "objects": ({"x": X.astype(object)}, f"`x` {NUMBERS}x with dtype object"),
+    "strings": ({"x": X.astype(str)}, f"`x` {NUMBERS}x with dtype <U"),
+    "complex numbers": ({"x": X.astype(complex)}, f"`x` {NUMBERS}x with dtype complex128"),
+    "dates": ({"x": X.astype("datetime64[s]")}, f"`x` {NUMBERS}x with dtype datetime64"),
+    "objects as labels": ({"y": Y.astype(object)}, f"`y` {NUMBERS}y with dtype object"),
+    "strings as labels": ({"y": Y.astype(str)}, f"`y` {NUMBERS}y with dtype <U"),
+    "complex labels": ({"y": Y.astype(complex)}, f"`y` {NUMBERS}y with dtype complex128"),
+    "strings for validation": ({"validation_data": (X, Y.astype(str))}, f"`y` {NUMBERS}"),
+    "strings as weights": ({"sample_weight": ["a"] * 12}, f"`sample_weight` {NUMBERS}"),
+    "several inputs": ({"x": [X, X]}, ONE_INPUT),
+    "inputs by name": ({"x": {"a": X}}, ONE_INPUT),
+    "several targets": ({"y": [Y, Y]}, ONE_INPUT),
+    "no x": ({"x": None}, "`fit` needs input data. Received: x=None"),
+    "no y": ({"y": None}, "`fit` needs targets to compute the loss. Received: y=None"),
+    "no y for validation": ({"validation_data": (X, None)}, "`validation` needs targets"),
+    "an iterator": ({"x": iter(X)}, "`x` must be an array. Received: a"),
+    "empty": ({"x": X[:0], "y": Y[:0]}, "`fit` needs at least one example. Received: empty data"),
+    "empty lists": ({"x": [], "y": []}, "`fit` needs at least one example. Received: empty data"),
+    "empty validation": ({"validation_data": (X[:0], Y[:0])}, "`validation` needs at least one"),
+    "label too large": (
+        {"y": np.where(np.arange(12) == 5, 9, Y)},
+        "Received a label value of 9 which is outside the valid range of [0, 3).",
+    ),
+    "label negative": (
+        {"y": np.where(np.arange(12) == 5, -1, Y)},
+        "Received a label value of -1 which is outside the valid range of [0, 3).",
+    ),
+    "label between": ({"y": Y + 0.5}, "needs integer labels. Received: a label value of "),
+    "label NaN": (
+        {"y": np.full(12, np.nan)},
+        "needs integer labels. Received: a label value of nan",
+    ),
+    "label for validation": (
+        {"validation_data": (X, Y + 1)},
+        "Received a label value of 3 which is outside the valid range of [0, 3).",
+    ),
+    "weight NaN": ({"sample_weight": np.full(12, np.nan)}, "`sample_weight` must be finite"),
+}
+NUMBERS_OUT_OF_RANGE: dict[str, tuple[dict[str, Any], str]] = {
+    **{
+        f"{name}={value!r}": ({name: value}, f"Received: {name}={value!r}")
+        for name, values in {
+            "batch_size": (0, -1, 2.5, 6.0, True, "6", np.float32(6), [6]),
+            "validation_batch_size": (0, -1, 2.5),
+            "epochs": (-1, 1.5, "2"),
+            "initial_epoch": (-1, 0.5),
+            "steps_per_epoch": (0, -1, 1.5, 3),
+            "validation_steps": (0, -1, 1.5),
+            "validation_freq": (0, -1, 1.5),
+            "validation_split": (-0.1, 1.0, 1.5, "0.2"),
+            "verbose": (3, "loud"),
+        }.items()
+        for value in values
+    },
+    "shuffle as a word": ({"shuffle": "batch"}, "`shuffle` is True or False. Received: shuffle="),
+    "validation_freq of epoch 0": ({"validation_freq": [0, 2]}, "Received: validation_freq=0"),
+    "validation_steps past the end": (
+        {"validation_data": (X, Y), "validation_steps": 3},
+        "Received: validation_steps=3",
+    ),
+    "validation_split that leaves nothing": (
+        {"validation_split": 0.99},
+        "Training data contains 12 samples, which is not sufficient to split it",
+    ),
+    "validation_data of one": ({"validation_data": (X,)}, "`validation_data` is a tuple (x, y)"),
+    "validation_data of no tuple": ({"validation_data": X}, "`validation_data` is a tuple (x, y)"),
+    "two kinds of weights": (
+        {"class_weight": {0: 1.0}, "sample_weight": np.ones(12)},
+        "`class_weight` and `sample_weight` cannot be given at the same time",
+    ),
+    "class weights of no dict": ({"class_weight": [1.0]}, "`class_weight` must be a dict"),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [*DATA.values(), *NUMBERS_OUT_OF_RANGE.values()],
+    ids=[*DATA, *NUMBERS_OUT_OF_RANGE],
+)
+def test_fit(
+    change: dict[str, Any],
+    message: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    train: Callable[..., mr.callbacks.History],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    if "validation_freq" in change or "validation_steps" in change:
+        change = {"validation_data": (X, Y), **change}
+
+    def act(model: mr.Model) -> None:
+        history = model.history
+        try:
+            train(model, **change)
+        finally:
+            assert model.history is history
+
+    check_refused(make_model(strategy), act, ValueError, message)
+
+
+def test_what_is_refused_draws_no_random_numbers(
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    train: Callable[..., mr.callbacks.History],
+) -> None:
+    model = make_model(strategy)
+    mr.random.set_seed(7)
+    expected = mr.random.uniform((3,)).numpy().tolist()
+    mr.random.set_seed(7)
+    refused = 0
+    for change, _ in (*DATA.values(), *NUMBERS_OUT_OF_RANGE.values()):
+        try:
+            train(model, **{"shuffle": True, **change})
+        except ValueError:
+            refused += 1
+    assert refused > 60
+    assert mr.random.uniform((3,)).numpy().tolist() == expected
+
+
+@pytest.mark.parametrize("method", ["evaluate", "predict"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": X[:, :4]}, FITS_NOT),
+        ({"x": X.astype(str)}, NUMBERS),
+        ({"x": X[:0], "y": Y[:0]}, "needs at least one example"),
+        ({"batch_size": 0}, "Received: batch_size=0"),
+        ({"batch_size": 1.5}, "Received: batch_size=1.5"),
+        ({"steps": 0}, "Received: steps=0"),
+        ({"steps": 13}, "Received: steps=13"),
+        ({"verbose": 5}, "Received: verbose=5"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_evaluate_and_predict(
+    method: str,
+    change: dict[str, Any],
+    message: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    def act(model: mr.Model) -> None:
+        options = {"x": X, "y": Y, "verbose": 0, **change}
+        if method == "predict":
+            del options["y"]
+        getattr(model, method)(**options)
+
+    check_refused(make_model(strategy), act, ValueError, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": Y + 7}, "outside the valid range"),
+        ({"y": np.zeros((12, 2))}, "needs one integer label"),
+        ({"validation_data": (X[:, :4], Y)}, "incompatible"),
+        ({"steps_per_epoch": 99}, "Received: steps_per_epoch=99"),
+    ],
+    ids=["labels", "rank", "validation", "steps"],
+)
+def test_a_model_that_is_not_built_stays_so(
+    change: dict[str, Any],
+    message: str,
+    strategy: mr.MirroredStrategy,
+    train: Callable[..., mr.callbacks.History],
+) -> None:
+    """The data that were refused do not fix the model's shapes."""
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Dense(4, "relu"), mr.layers.Dense(3, "softmax")])
+        model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    with pytest.raises(ValueError, match=message):
+        train(model, **change)
+    assert (model.built, model.weights, model.metrics) == (False, [], [])
+    assert train(model, x=X[:, :2]).epoch == [0]

@@ -1,0 +1,185 @@
+"""Memory that runs out, wherever a step may be: nothing stays of it.
+
+The limit is that of simulated GPUs, and the garbage collector is off, so that nothing hides.
+"""
+
+import gc
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.errors import ResourceExhaustedError
+
+CLASSES = 3
+
+get_memory_info = mr.config.experimental.get_memory_info
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Switch the garbage collector off: memory must come back without it."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+WIDE = np.random.default_rng(3).normal(size=(12, 64)).astype(np.float32)
+TOTAL = 1 << 20  # The limit of each simulated GPU in bytes: 1 MB.
+
+
+def make_wide(strategy: mr.MirroredStrategy) -> mr.Model:
+    """Return a model whose updates need more memory than its outputs."""
+    mr.random.set_seed(2)
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input(shape=(64,)), mr.layers.Dense(64, "tanh")])
+        model.add(mr.layers.Dense(CLASSES, "softmax"))
+        model.compile(mr.optim.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+
+
+def in_use() -> list[int]:
+    devices = mr.config.list_logical_devices()
+    return [get_memory_info(device)["current"] for device in devices]
+
+
+def place_of(error: BaseException) -> str:
+    """Return which part of a step raised, by the functions on the way there."""
+    names = {frame.name for frame in traceback.extract_tb(error.__traceback__)}
+    for function, place in (
+        ("_cut", "transfer"),
+        ("_backpropagate", "backward"),
+        ("_forward", "forward"),
+        ("_updates", "update"),
+        ("build", "slots"),
+    ):
+        if function in names:
+            return place
+    return "elsewhere"
+
+
+def fill(gpu: str, free: int) -> mr.Tensor:
+    """Return a tensor that leaves so many bytes free on a device."""
+    with mr.device(gpu):
+        return mr.zeros(((TOTAL - get_memory_info(gpu)["current"] - free) // 4,))
+
+
+def test_out_of_memory_at_every_place(
+    replicas: int,
+    simulate: Callable[..., Any],
+    no_collector: None,
+    train: Callable[..., mr.callbacks.History],
+    state: Callable[..., list[bytes]],
+) -> None:
+    """One device has less and less room; whatever fails, nothing stays, and training goes on."""
+    simulate(replicas, memory_limit=1)
+    strategy = mr.MirroredStrategy()
+    gpu = f"GPU:{replicas - 1}"
+    model, reference = make_wide(strategy), make_wide(strategy)
+    base = get_memory_info(gpu)["current"]
+    mr.config.experimental.reset_memory_stats(gpu)
+    train(reference, x=WIDE)
+    need = get_memory_info(gpu)["peak"] - base
+    before = state(model)
+    places = []
+    for part in range(40):  # Closer together at first, where transfer and forward fail.
+        full = fill(gpu, need * part**3 // 40**3)
+        held = in_use()
+        try:
+            train(model, x=WIDE)
+        except ResourceExhaustedError as error:
+            places.append(place_of(error))
+            text = str(error)
+            notes = "".join(getattr(error, "__notes__", []))
+        else:
+            pytest.fail(f"({part}/40)^3 of the memory was enough")
+        assert f"device:{gpu}: " in text
+        for each in ("OOM when allocating tensor with shape [", "asked for, ", "in use, limit 1.0"):
+            assert each in text
+        if replicas > 1 and places[-1] in ("transfer", "forward", "backward"):
+            assert f"Raised in replica {replicas - 1} on " in notes
+        assert in_use() == held
+        assert state(model) == before
+        assert threading.enumerate() == [threading.main_thread()]
+        del full
+    assert set(places) >= {"transfer", "forward", "backward", "update"}
+    # With the memory free again, training is what it would have been.
+    train(model, x=WIDE)
+    assert state(model) == state(reference)
+
+
+def test_a_smaller_batch_fits(
+    replicas: int,
+    simulate: Callable[..., Any],
+    no_collector: None,
+    train: Callable[..., mr.callbacks.History],
+    state: Callable[..., list[bytes]],
+    data: tuple[np.ndarray, np.ndarray],
+) -> None:
+    simulate(replicas, memory_limit=1)
+    strategy = mr.MirroredStrategy()
+    model, reference = make_wide(strategy), make_wide(strategy)
+    many = np.tile(WIDE, (500, 1))
+    labels = np.tile(data[1], 500)
+    with pytest.raises(MemoryError) as caught:
+        train(model, x=many, y=labels, batch_size=6000)
+    assert "Use a smaller batch or model, or raise the limit." in str(caught.value)
+    del caught
+    held = in_use()
+    with pytest.raises(MemoryError):
+        model.evaluate(many, labels, batch_size=6000, verbose=0)
+    with pytest.raises(MemoryError):
+        model.predict(many, batch_size=6000, verbose=0)
+    assert in_use() == held
+    for each in (model, reference):
+        train(each, x=many, y=labels, batch_size=100, steps_per_epoch=3)
+    assert state(model) == state(reference)
+    assert model.predict(many, batch_size=100, verbose=0).shape == (6000, CLASSES)
+
+
+def test_out_of_memory_while_a_model_is_built(
+    replicas: int,
+    simulate: Callable[..., Any],
+    no_collector: None,
+    train: Callable[..., mr.callbacks.History],
+) -> None:
+    """The layers that had room give it back, and a smaller input builds the same model."""
+    simulate(replicas, memory_limit=1)
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Dense(64, "tanh"), mr.layers.Dense(CLASSES, "softmax")])
+        model.compile("sgd", "sparse_categorical_crossentropy")
+    held = in_use()
+    full = fill("GPU:0", 20_000)  # The first kernel fits, and then no more.
+    with pytest.raises(ResourceExhaustedError):
+        train(model, x=WIDE)
+    assert (model.built, model.weights) == (False, [])
+    del full
+    assert in_use() == held
+    train(model, x=WIDE[:, :7])
+
+
+def test_an_error_that_is_kept_keeps_its_memory_only_until_it_goes(
+    replicas: int,
+    simulate: Callable[..., Any],
+    no_collector: None,
+    train: Callable[..., mr.callbacks.History],
+) -> None:
+    simulate(replicas, memory_limit=1)
+    model = make_wide(mr.MirroredStrategy())
+    full = fill("GPU:0", 8_000)
+    held = in_use()
+    kept: list[BaseException] = []
+    try:
+        train(model, x=WIDE)
+    except MemoryError as error:
+        kept.append(error)
+    assert kept
+    kept.clear()
+    assert in_use() == held
+    del full
+    train(model, x=WIDE)

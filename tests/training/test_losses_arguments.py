@@ -1,0 +1,174 @@
+"""What losses take and refuse: shapes, dtypes, weights, names, reductions and own functions."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.training import losses
+from mirrored.training.losses import Loss
+
+Array = Any  # What NumPy's own operators are annotated to return.
+
+
+@pytest.mark.parametrize(
+    ("y_shape", "p_shape"), [((3,), (3, 1)), ((3, 1), (3,)), ((3, 1), (3, 1)), ((1,), (1, 1))]
+)
+def test_a_column_is_not_broadcast_against_a_vector(y_shape: Any, p_shape: Any) -> None:
+    y, p = np.arange(float(y_shape[0])), np.arange(float(y_shape[0]))[::-1]
+    loss = losses.MeanSquaredError(reduction="none")
+    expected = (y - p) ** 2
+    result = loss(y.reshape(y_shape), p.reshape(p_shape))
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "bool"])
+def test_targets_are_cast_to_the_predictions_dtype(dtype: str) -> None:
+    y = np.array([[0], [1]], dtype)
+    p = np.array([[0.5], [0.5]], np.float32)
+    assert losses.MeanSquaredError()(y, p).dtype == "float32"
+    assert losses.get(lambda y_true, y_pred: y_true - y_pred)(y, p).dtype == "float32"
+
+
+@pytest.mark.parametrize("y", [[1.0, 0.0], [[1], [0]], np.array([1, 0], np.int32)])
+def test_labels_of_any_form(y: Any) -> None:
+    p = np.array([[0.25, 0.75], [0.5, 0.5]])
+    result = losses.SparseCategoricalCrossentropy(reduction="none")(y, p)
+    np.testing.assert_allclose(result.numpy(), -np.log([0.75, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "p", "message"),
+    [
+        (
+            losses.MeanSquaredError(),
+            np.zeros((3, 2)),
+            np.zeros((3, 4)),
+            r"must have the same shape. Received: y_true with shape \(3, 2\) and y_pred with shape",
+        ),
+        (losses.BinaryCrossentropy(), np.zeros((3, 1)), np.zeros((3, 4)), "the same shape"),
+        (losses.CategoricalCrossentropy(), np.zeros(3), np.zeros((3, 4)), "the same shape"),
+        (losses.MeanSquaredError(), 1.0, 2.0, r"predictions of shape \(batch, ...\). .* scalar"),
+        (
+            losses.SparseCategoricalCrossentropy(),
+            np.zeros((3, 4)),
+            np.zeros((3, 4)),
+            r"without the last axis.* y_true with shape \(3, 4\) .*One-hot targets go with",
+        ),
+        (
+            losses.SparseCategoricalCrossentropy(),
+            [0, 4],
+            np.full((2, 4), 0.25),
+            r"Received a label value of 4 which is outside the valid range of \[0, 4\)",
+        ),
+        (
+            losses.get(lambda y_true, y_pred: ops.reduce_mean(y_pred)),
+            np.zeros((3, 4)),
+            np.zeros((3, 4)),
+            r"'<lambda>' must return one value an example, shape \(3,\) or \(3, ...\). "
+            r"Received: a tensor of shape \(\).*the mean over the batch is taken later",
+        ),
+    ],
+)
+def test_shapes_refused(loss: Loss, y: Any, p: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        loss(y, p)
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), np.ones((2, 2)), np.ones((1, 2))])
+def test_weights_refused(weights: Array) -> None:
+    with pytest.raises(ValueError, match=r"shape \(2,\) or \(2, 1\). Received: sample_weight with"):
+        losses.MeanSquaredError()(np.zeros((2, 1)), np.zeros((2, 1)), weights)
+
+
+def test_own_losses() -> None:
+    def absolute(y_true: Any, y_pred: Any) -> Any:
+        return ops.abs(y_true - y_pred)
+
+    class Absolute(Loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return absolute(y_true, y_pred)
+
+    y, p = np.array([[1, 2], [3, 4]]), np.array([[1.0, 4.0], [0.0, 4.0]])
+    for loss, name in (
+        (losses.get(absolute), "absolute"),
+        (losses.get(Absolute), "absolute"),
+        (losses.get(Absolute(name="mine", reduction="sum")), "mine"),
+    ):
+        assert loss.name == name
+        np.testing.assert_array_equal(loss.per_example(y, p).numpy(), [1.0, 1.5])
+
+
+def test_a_loss_without_call() -> None:
+    class Empty(Loss):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"The loss Empty has no `call`. Define"):
+        Empty()([1.0], [1.0])
+
+
+NAMES: dict[str, type[Loss]] = {
+    "mse": losses.MeanSquaredError,
+    "MSE": losses.MeanSquaredError,
+    "mean_squared_error": losses.MeanSquaredError,
+    "MeanSquaredError": losses.MeanSquaredError,
+    "bce": losses.BinaryCrossentropy,
+    "binary_crossentropy": losses.BinaryCrossentropy,
+    "BinaryCrossentropy": losses.BinaryCrossentropy,
+    "categorical_crossentropy": losses.CategoricalCrossentropy,
+    "CategoricalCrossentropy": losses.CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": losses.SparseCategoricalCrossentropy,
+    "SparseCategoricalCrossentropy": losses.SparseCategoricalCrossentropy,
+}
+
+
+@pytest.mark.parametrize(("name", "cls"), NAMES.items())
+def test_names(name: str, cls: type[Loss]) -> None:
+    assert type(losses.get(name)) is cls
+
+
+@pytest.mark.parametrize(
+    ("function", "cls"),
+    [
+        (losses.mse, losses.MeanSquaredError),
+        (losses.binary_crossentropy, losses.BinaryCrossentropy),
+        (losses.categorical_crossentropy, losses.CategoricalCrossentropy),
+        (losses.sparse_categorical_crossentropy, losses.SparseCategoricalCrossentropy),
+    ],
+)
+def test_our_functions_are_checked_as_our_classes_are(function: Any, cls: type[Loss]) -> None:
+    assert type(losses.get(function)) is cls
+
+
+@pytest.mark.parametrize("identifier", ["foo", 3, None, dict, ["mse"]])
+def test_unknown(identifier: Any) -> None:
+    with pytest.raises(ValueError, match=r"Could not interpret loss identifier: .*The losses") as e:
+        losses.get(identifier)
+    assert str(identifier) in str(e.value)
+    assert all(name in str(e.value) for name in NAMES)
+
+
+def test_reduction_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"`reduction`. Expected one of .* Received: reduction=foo"
+    ):
+        losses.MeanSquaredError(reduction="foo")
+
+
+def test_reduction_names() -> None:
+    for reduction in (losses.Reduction.NONE, losses.Reduction.SUM):
+        assert losses.MeanSquaredError(reduction=reduction).reduction == reduction
+    assert losses.MeanSquaredError().reduction == losses.Reduction.SUM_OVER_BATCH_SIZE
+
+
+def test_the_mean_over_a_batch_is_refused_in_a_scope() -> None:
+    y = p = np.zeros((2, 1))
+    with mr.MirroredStrategy(["CPU:0"]).scope():
+        with pytest.raises(
+            ValueError, match=r"Please use `mr.losses.Reduction.SUM` or `mr.losses."
+        ):
+            losses.MeanSquaredError()(y, p)
+        assert float(losses.MeanSquaredError(reduction="sum")(y, p)) == 0.0
+    assert float(losses.MeanSquaredError()(y, p)) == 0.0

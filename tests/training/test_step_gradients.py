@@ -1,0 +1,73 @@
+"""Which gradients a step lets through: none of an empty shard, and not none at all.
+
+A mean over no examples is NaN, and one NaN in a sum over replicas would spoil every weight.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import devices
+
+
+class TimesMean(mr.layers.Layer):
+    """A layer whose output and gradient are NaN for a batch without examples."""
+
+    def build(self, input_shape: Any) -> None:
+        self.w = self.add_weight(shape=(), initializer="ones", name="w")
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        return inputs * (self.w * mr.reduce_mean(inputs) / mr.reduce_mean(inputs))
+
+
+def train(replicas: int, simulate: Any) -> tuple[float, dict[str, list[float]]]:
+    simulate(replicas)
+    x = np.linspace(0.5, 1.5, 9, dtype=np.float32)[:, None]
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Input((1,)), TimesMean()])
+        model.compile(mr.optim.SGD(0.1), "mse", metrics=["mse"])
+    # The last batch has one example: all replicas but the first have none.
+    history = model.fit(x, 2.0 * x, batch_size=8, epochs=2, verbose=0, shuffle=False)
+    assert model.predict(x, batch_size=8, verbose=0).shape == (9, 1)
+    return float(model.get_weights()[0]), history.history
+
+
+@pytest.mark.parametrize("replicas", [2, 8])
+def test_an_empty_shard_adds_zeros(simulate: Any, replicas: int) -> None:
+    one, one_history = train(1, simulate)
+    devices.reset()
+    many, many_history = train(replicas, simulate)
+    assert np.isfinite(one)
+    assert many == pytest.approx(one, rel=1e-5)
+    for name, values in one_history.items():
+        assert many_history[name] == pytest.approx(values, rel=1e-5)
+
+
+def test_a_loss_without_any_gradient_is_an_error(simulate: Any) -> None:
+    simulate(2)
+    with mr.MirroredStrategy().scope():
+        model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
+        model.compile("sgd", lambda y, p: mr.constant((y.numpy() - p.numpy()) ** 2))
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=r"No gradients provided for any variable\. Received"):
+        model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    for a, b in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert int(model.optimizer.iterations) == 0
+
+
+def test_the_error_does_not_call_spoilt_weights_good() -> None:
+    """The square root has no finite gradient at 0, where the loss is finite."""
+
+    def distance(y: mr.Tensor, p: mr.Tensor) -> mr.Tensor:
+        return mr.sqrt(mr.reduce_sum(mr.square(y - p), axis=1))
+
+    layer = mr.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+    model = mr.Sequential([mr.layers.Input((2,)), layer])
+    model.compile("sgd", distance)
+    x, y = np.ones((4, 2)), np.zeros((4, 1))
+    assert model.fit(x, y, verbose=0).history["loss"] == [0.0]
+    with pytest.raises(mr.errors.NonFiniteLossError, match="but these are not finite either"):
+        model.fit(x, y, verbose=0)
