@@ -5,7 +5,7 @@ one place, and the replicas' gradients are summed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.data import Batch
+from mirrored.devices import device as on_device
 from mirrored.distribute import PerReplica, Strategy, shard_bounds
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
@@ -74,7 +75,7 @@ class Stepper:
             ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
         shards = self._distribute(batch)
-        outcome = self._strategy.run(self._train_replica, (*shards, batch.size))
+        outcome = self._with_zeros(self._run(self._train_replica, (*shards, batch.size)))
         gradients, statistics = self._reduce(outcome["gradients"], outcome["statistics"])
         penalty = None
         if self._regularized:
@@ -96,7 +97,7 @@ class Stepper:
             batch: The global batch.
         """
         shards = self._distribute(batch)
-        outcome = self._strategy.run(self._test_replica, (*shards, batch.size))
+        outcome = self._with_zeros(self._run(self._test_replica, (*shards, batch.size)))
         statistics = self._strategy.reduce("sum", outcome["statistics"]).numpy()
         loss = self._total(statistics, outcome["penalty"])
         return StepResult(loss, _pairs(statistics))
@@ -108,10 +109,10 @@ class Stepper:
             batch: The global batch; only its inputs are used.
         """
         shards = self._distribute(batch)
-        outputs = self._strategy.run(self._model, (shards.x,), {"training": False})
-        parts = [part.numpy() for part in self._strategy.experimental_local_results(outputs)]
+        outputs = self._run(lambda x: self._model(x, training=False), (shards.x,))
+        parts = self._strategy.experimental_local_results(outputs)
         # A replica without examples has nothing to add.
-        return np.concatenate([part for part in parts if len(part)])
+        return np.concatenate([part.numpy() for part in parts if part is not None and len(part)])
 
     # ------------------------------------------------------------------ on one replica
 
@@ -120,20 +121,18 @@ class Stepper:
     ) -> dict[str, Any]:
         with GradientTape() as tape:
             loss, outputs = self._forward(x, y, sample_weight, examples, training=True)
-        result = {
+        return {
             "gradients": tape.gradient(loss, self._variables),
             "statistics": self._statistics(loss, y, outputs, sample_weight),
             "loss": loss,
         }
-        return result if x.shape[0] else _nothing(result)
 
     def _test_replica(
         self, x: Tensor, y: Tensor, sample_weight: Tensor | None, examples: int
     ) -> dict[str, Any]:
         loss, outputs = self._forward(x, y, sample_weight, examples, training=False)
-        statistics = self._statistics(loss, y, outputs, sample_weight)
         return {
-            "statistics": statistics if x.shape[0] else _nothing(statistics),
+            "statistics": self._statistics(loss, y, outputs, sample_weight),
             "penalty": self._penalty(),
         }
 
@@ -178,6 +177,42 @@ class Stepper:
         return [_sum(g, h) for g, h in zip(gradients, added, strict=True)], penalty
 
     # ------------------------------------------------------------------ around the replicas
+
+    def _run(self, function: Callable[..., Any], shards: tuple[Any, ...]) -> Any:
+        """Call a function on every replica that has examples; the others give None.
+
+        Where the function meets other replicas on its way, those without examples run it too, on
+        zero rows, because the others would wait for them. What they compute is left out all the
+        same: a mean over no examples is NaN, and would spoil the sum over the replicas.
+        """
+        complete: list[Any] = []
+
+        def part(x: Tensor, *rest: Any) -> Any:
+            # Replicas run one at a time, the first one first, and larger shards come first. So if
+            # it is complete before this one begins, there is no meeting.
+            if x.shape[0] or not complete:
+                result = function(x, *rest)
+                if x.shape[0]:
+                    complete.append(result)
+                    return result
+            return _nest.map_structure(lambda _: None, complete[0])
+
+        return self._strategy.run(part, shards)
+
+    def _with_zeros(self, outcome: Any) -> Any:
+        """Put zeros where a replica without examples gave None."""
+
+        def filled(leaf: Any) -> Any:
+            if not isinstance(leaf, PerReplica) or all(each is not None for each in leaf.values):
+                return leaf
+            first = leaf.values[0]
+            parts = []
+            for device, each in zip(self._strategy.devices, leaf.values, strict=True):
+                with on_device(device):
+                    parts.append(ops.zeros(first.shape, first.dtype) if each is None else each)
+            return PerReplica(parts, leaf.first_examples)
+
+        return _nest.map_structure(filled, outcome)
 
     def _reduce(
         self, gradients: list[PerReplica | Tensor | None], statistics: PerReplica | Tensor
@@ -268,15 +303,6 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
     """Return the array in another dtype; what is too large for it is infinite, and no warning."""
     with np.errstate(over="ignore"):
         return array.astype(dtype, copy=False)
-
-
-def _nothing(result: Any) -> Any:
-    """Return zeros for what a replica without examples computed.
-
-    It runs the model all the same, for the collectives inside that the others wait in. But a mean
-    over no examples is NaN, and would spoil the sum over the replicas.
-    """
-    return _nest.map_structure(lambda each: None if each is None else ops.zeros_like(each), result)
 
 
 def _first(value: Any) -> Any:
