@@ -240,16 +240,17 @@ class Optimizer:
             gradients: For each the gradient, equal on all replicas: per-replica or plain.
 
         Raises:
-            ValueError: A gradient has another shape than its variable, or a variable was made in
+            ValueError: A gradient has another shape or dtype than its variable, or that was made in
                 another strategy's scope than this optimizer.
             ResourceExhaustedError: A device has no room for the new values.
         """
         for variable, gradient in zip(variables, gradients, strict=True):
-            shape = _part(gradient, 0).shape
-            if shape != variable.shape:
+            spec = _part(gradient, 0).spec
+            if spec != (variable.shape, variable.dtype):
                 raise ValueError(
-                    f"A gradient has the shape of its variable. Received: {shape} for "
-                    f"{variable.name} of shape {variable.shape}."
+                    "A gradient has the shape and dtype of its variable. Received: "
+                    f"{spec.shape} {spec.dtype.name} for {variable.name} of {variable.shape} "
+                    f"{variable.dtype.name}."
                 )
         known = dict(self._slots)
         values: list[tuple[DeviceVariable, Tensor]] = []

@@ -119,3 +119,12 @@ def test_the_log_of_a_run_is_the_same_every_time(
     assert logs[2] == logs[0]
     assert v.numpy() == 2.0 * 7**3  # v + 2 (3 v), three times.
     assert devices.get_log_device_placement()
+
+
+def test_without_a_strategy_nothing_is_said_of_reducing(caplog: pytest.LogCaptureFixture) -> None:
+    model = mr.Sequential([mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with caplog.at_level("INFO", logger="mirrored"):
+        model.fit(np.ones((4, 2)), np.ones(4), verbose=0)
+        model.evaluate(np.ones((4, 2)), np.ones(4), verbose=0)
+    assert not [message for message in caplog.messages if message.startswith("Reduce to")]

@@ -1,0 +1,129 @@
+"""The strategy that keeps a copy of every variable on each of its devices.
+
+What it shares with the others, running and reducing, is the strategy module's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored import devices, ops
+from mirrored._logging import logger
+from mirrored.devices import Device, LogicalDevice
+from mirrored.distribute.context import get_replica_context
+from mirrored.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
+from mirrored.distribute.strategy import Strategy
+from mirrored.distribute.values import MirroredVariable
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.listeners import only
+from mirrored.variables import Variable, VariableSynchronization
+
+
+class MirroredStrategy(Strategy):
+    """Trains one model on several devices: each has a copy of every variable.
+
+    A batch is split over the replicas, their gradients are summed, and the sum updates every
+    copy, so the copies stay equal and the result is that of one device on the whole batch.
+
+    Args:
+        devices: The replicas' devices, as names or logical devices; None or an empty list:
+            every logical GPU, or the CPU where there is none.
+        cross_device_ops: The collectives to use; None: `ReductionToOneDevice()`.
+
+    Raises:
+        ValueError: A device is named twice or its name cannot be parsed.
+        InvalidArgumentError: A device does not exist; the message lists those that do.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(2)
+        >>> strategy = mr.MirroredStrategy()
+        >>> with strategy.scope():
+        ...     v = mr.Variable(1.0)
+        >>> strategy.num_replicas_in_sync, len(strategy.experimental_local_results(v))
+        (2, 2)
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str | LogicalDevice] | None = None,
+        cross_device_ops: CrossDeviceOps | None = None,
+    ) -> None:
+        """Look the devices up, which initialises them."""
+        if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
+            raise ValueError(
+                "`cross_device_ops` is a CrossDeviceOps, such as ReductionToOneDevice(). "
+                f"Received: {cross_device_ops!r}"
+            )
+        super().__init__(cross_device_ops or ReductionToOneDevice())
+        self._devices = _resolve(devices)
+        logger.info(
+            "Using MirroredStrategy with devices %s",
+            tuple(device.full_name for device in self._devices),
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The logical device of each replica."""
+        return self._devices
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas gradients are summed over."""
+        return len(self._devices)
+
+    def owns(self, variable: Variable) -> bool:
+        """Return whether a variable was made in this strategy's scope."""
+        return isinstance(variable, MirroredVariable) and variable.strategy is self
+
+    def _create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+        if get_replica_context() is not None:
+            raise RuntimeError(
+                "A variable is made once for all replicas, in the strategy's scope. Received: the "
+                f"variable {kwargs['name']!r} inside a replica. Make it before strategy.run, or "
+                "build the model first."
+            )
+        _check_synchronization(kwargs["synchronization"], kwargs["name"])
+        copies: list[Any] = []
+        with only():
+            for i, device in enumerate(self._devices):
+                with devices.device(device):
+                    if i:
+                        # The value is computed once: random ones would differ.
+                        kwargs["initial_value"] = ops.identity(copies[0].read_value())
+                    name = f"{kwargs['name']}/replica_{i}" if i else kwargs["name"]
+                    copies.append(next_creator(**{**kwargs, "name": name}))
+        return MirroredVariable(self, copies)
+
+
+def _check_synchronization(mode: VariableSynchronization, name: str) -> None:
+    if mode is VariableSynchronization.NONE:
+        raise ValueError(
+            "`NONE` variable synchronization mode is not supported with mr.distribute strategy. "
+            f"Please change the `synchronization` for variable: {name}"
+        )
+    if mode is VariableSynchronization.ON_READ:
+        raise ValueError(
+            "`ON_READ` variables are not provided yet. Please change the `synchronization` for "
+            f"variable: {name}"
+        )
+
+
+def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
+    if isinstance(names, str | LogicalDevice):
+        names = [names]
+    if names is not None and not isinstance(names, list | tuple):
+        raise ValueError(
+            f"`devices` is a list of names or logical devices. Received: {names!r}. Give it as in "
+            "['GPU:0', 'GPU:1'], or leave it out for all GPUs."
+        )
+    if not names:
+        return devices.logical_devices("GPU") or devices.logical_devices("CPU")[:1]
+    try:
+        found = tuple(devices.get_device(name) for name in names)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{error} [MirroredStrategy(devices={list(names)!r})]") from None
+    if len(set(found)) < len(found):
+        raise ValueError(
+            f"No duplicates allowed in `devices` argument: {[d.full_name for d in found]}"
+        )
+    return found
