@@ -4,7 +4,7 @@ They are put together when replicas meet and taken apart when they go on.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from mirrored import _nest
 from mirrored.distribute.context import get_replica_context
@@ -76,13 +76,6 @@ def _regroup_leaf(*leaves: Any) -> Any:
     return leaves[0] if all(leaf is leaves[0] for leaf in leaves) else PerReplica(leaves)
 
 
-class _Copies(NamedTuple):
-    """The copies of a mirrored variable and the strategy whose replicas have them."""
-
-    strategy: Any
-    variables: tuple[DeviceVariable, ...]
-
-
 class MirroredVariable(Variable):
     """A variable with one copy a replica, all of them equal. Strategies make them.
 
@@ -91,21 +84,22 @@ class MirroredVariable(Variable):
         copies: The copies, by replica.
     """
 
-    __slots__ = ("_copies",)
+    __slots__ = ("_copies", "_strategy")
 
     def __init__(self, strategy: Any, copies: Sequence[DeviceVariable]) -> None:
         """Hold the copies."""
-        self._copies = _Copies(strategy, tuple(copies))
+        self._strategy = strategy
+        self._copies = tuple(copies)
 
     @property
     def copies(self) -> tuple[DeviceVariable, ...]:
         """The copies, by replica."""
-        return self._copies.variables
+        return self._copies
 
     @property
     def strategy(self) -> Any:
         """The strategy whose replicas have the copies."""
-        return self._copies.strategy
+        return self._strategy
 
     def local(self) -> DeviceVariable:
         """Return the copy of the running replica, the first one outside replicas."""
@@ -190,8 +184,7 @@ class MirroredVariable(Variable):
 
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
         """Return every copy with what the method would write into it."""
-        parts = (copy.prepare(method, select(i, value)) for i, copy in enumerate(self.copies))
-        return [pair for part in parts for pair in part]
+        return [pair for copy in self.copies for pair in copy.prepare(method, value)]
 
     def __repr__(self) -> str:
         return _listed("MirroredVariable", self.copies)
