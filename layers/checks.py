@@ -3,9 +3,9 @@
 NumPy's numbers pass wherever Python's do, and booleans, which Python counts as integers, do not.
 """
 
-import operator
 from numbers import Real
-from typing import SupportsIndex
+
+from mirrored._numbers import as_integer
 
 
 def as_real(value: object) -> float | None:
@@ -34,10 +34,9 @@ def as_positive(argument: str, value: object) -> int:
         >>> as_positive("units", 64)
         64
     """
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        number = operator.index(value)
-        if number > 0:
-            return number
+    number = as_integer(value)
+    if number is not None and number > 0:
+        return number
     raise ValueError(
         f"Received an invalid value for `{argument}`, expected a positive integer. "
         f"Received: {argument}={value}"

@@ -3,9 +3,9 @@
 A dimension that is not known yet, such as the batch, is ``None``.
 """
 
-import operator
 from collections.abc import Iterable
-from typing import SupportsIndex
+
+from mirrored._numbers import as_integer
 
 Shape = tuple[int | None, ...]
 
@@ -35,12 +35,12 @@ def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
     """Return one dimension of ``shape`` as an integer, or as None where it is not known."""
     if size is None:
         return None
-    if isinstance(size, bool) or not isinstance(size, SupportsIndex):
+    dimension = as_integer(size)
+    if dimension is None:
         raise ValueError(
             f"Cannot convert '{shape}' to a shape. Found invalid dimension '{size}' of type "
             f"'{type(size)}'. Every dimension is an integer or None."
         )
-    dimension = operator.index(size)
     if dimension < 0:
         raise ValueError(
             f"Cannot convert '{shape}' to a shape. Negative dimensions are not allowed. "

@@ -258,7 +258,7 @@ class Optimizer:
             self.build(variables)
             with only():
                 for replica in range(self._strategy.num_replicas_in_sync):
-                    with self._strategy.replica_device_scope(replica):
+                    with self._strategy.replica_scope(replica):
                         values += self._updates(replica, variables, gradients)
         except BaseException:
             self._slots = known  # There is no step, so its new slots take no memory.

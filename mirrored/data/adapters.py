@@ -4,12 +4,13 @@ Everything is checked here, on the host and before anything changed; arrays are 
 """
 
 import math
-import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from mirrored._numbers import as_integer
 
 _NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
 
@@ -115,10 +116,7 @@ def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
         >>> check_batch_size(32)
         32
     """
-    try:
-        size = None if isinstance(batch_size, bool | np.bool_) else operator.index(batch_size)
-    except TypeError:
-        size = None
+    size = as_integer(batch_size)
     if size is None or size <= 0:
         hint = ""
         if isinstance(batch_size, float | np.floating):

@@ -6,8 +6,8 @@ Kept together so that the same mistake gets the same sentence everywhere.
 from __future__ import annotations
 
 import math
-import operator
 
+from mirrored._numbers import as_integer
 from mirrored.devices.configuration import LogicalDeviceConfiguration, configuration
 from mirrored.devices.names import PhysicalDevice
 from mirrored.errors import InvalidArgumentError
@@ -30,11 +30,8 @@ def checked_count(value: object, name: str) -> int:
     Raises:
         InvalidArgumentError: It is something else.
     """
-    try:
-        count = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        count = -1
-    if count < 0:
+    count = as_integer(value)
+    if count is None or count < 0:
         raise InvalidArgumentError(
             f"`{name}` must be a whole number, 0 or more. Received: {name}={value!r}"
         )

@@ -77,16 +77,8 @@ def _run_alone(
     strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
 ) -> Any:
     context = ReplicaContext(strategy, 0, merge_alone(strategy))
-    try:
-        with enter(strategy, context), strategy.replica_device_scope(0), shard_position(position):
-            return fn(*arguments[0], **arguments[1])
-    except Exception as error:
-        _name_replica(error, strategy, 0)
-        raise
-
-
-def _name_replica(error: BaseException, strategy: "Strategy", replica: int) -> None:
-    error.add_note(f"Raised in replica {replica} on {strategy.devices[replica].full_name}.")
+    with enter(strategy, context), strategy.replica_scope(0), shard_position(position):
+        return fn(*arguments[0], **arguments[1])
 
 
 def merge_alone(strategy: "Strategy") -> MergeCall:
@@ -140,14 +132,13 @@ class _Replica:
         except _Stopped:
             pass
         except BaseException as error:
-            _name_replica(error, self._strategy, self.number)
             self.error = error
 
     def _call(self, merge: MergeCall) -> Any:
         args, kwargs = self._arguments
         with (
             enter(self._strategy, ReplicaContext(self._strategy, self.number, merge)),
-            self._strategy.replica_device_scope(self.number),
+            self._strategy.replica_scope(self.number),
             shard_position(self._position),
         ):
             return self._function(*args, **kwargs)

@@ -52,6 +52,18 @@ class Strategy:
         return devices.device(self.devices[replica])
 
     @contextlib.contextmanager
+    def replica_scope(self, replica: int) -> Iterator[None]:
+        """Work for one replica: on its device, and what is raised says which one it was."""
+        try:
+            with self.replica_device_scope(replica):
+                yield
+        except BaseException as error:
+            note = f"Raised in replica {replica} on {self.devices[replica].full_name}."
+            if note not in getattr(error, "__notes__", ()):  # It may pass here more than once.
+                error.add_note(note)
+            raise
+
+    @contextlib.contextmanager
     def scope(self) -> Iterator["Strategy"]:
         """Enter the strategy: variables that are made inside have a copy on every replica.
 

@@ -5,13 +5,13 @@ All arguments and all data are checked before the first step, so bad input chang
 
 import contextlib
 import itertools
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirrored._numbers import as_integer
 from mirrored.data import (
     Arrays,
     Batch,
@@ -338,10 +338,7 @@ def _batch_size(value: int | None) -> int:
 
 
 def _check_count(name: str, value: Any, *, least: int) -> int:
-    try:
-        count = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        count = None
+    count = as_integer(value)
     if count is None or count < least:
         raise ValueError(f"`{name}` is an integer of {least} or more. Received: {name}={value!r}")
     return count

@@ -14,7 +14,6 @@ from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.data import Batch
-from mirrored.devices import device as on_device
 from mirrored.distribute import PerReplica, Strategy, shard_bounds
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
@@ -207,8 +206,8 @@ class Stepper:
                 return leaf
             first = leaf.values[0]
             parts = []
-            for device, each in zip(self._strategy.devices, leaf.values, strict=True):
-                with on_device(device):
+            for replica, each in enumerate(leaf.values):
+                with self._strategy.replica_scope(replica):
                     parts.append(ops.zeros(first.shape, first.dtype) if each is None else each)
             return PerReplica(parts, leaf.first_examples)
 
@@ -247,14 +246,9 @@ class Stepper:
 
     def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
         parts = []
-        for replica, (device, (start, stop)) in enumerate(
-            zip(self._strategy.devices, bounds, strict=True)
-        ):
-            try:
-                parts.append(ops.transfer(array[start:stop], device))
-            except MemoryError as error:
-                error.add_note(f"Raised in replica {replica} on {device.full_name}.")
-                raise
+        for replica, (start, stop) in enumerate(bounds):
+            with self._strategy.replica_scope(replica):
+                parts.append(ops.transfer(array[start:stop], self._strategy.devices[replica]))
         return PerReplica(parts, [start for start, _ in bounds])
 
     def _check_finite(self, loss: float, local_losses: Any, where: str) -> None:

@@ -101,7 +101,7 @@ def test_out_of_memory_at_every_place(
         assert f"device:{gpu}: " in text
         for each in ("OOM when allocating tensor with shape [", "asked for, ", "in use, limit 1.0"):
             assert each in text
-        if replicas > 1 and places[-1] in ("transfer", "forward", "backward"):
+        if replicas > 1 and places[-1] in ("transfer", "forward", "backward", "update"):
             assert f"Raised in replica {replicas - 1} on " in notes
         assert in_use() == held
         assert state(model) == before

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mirrored as mr
@@ -15,6 +16,13 @@ KINDS: list[Callable[..., Optimizer]] = [
     lambda **settings: SGD(momentum=0.9, **settings),
     Adam,
     lambda **settings: Adam(amsgrad=True, **settings),
+]
+# What the comparisons with Keras start from, and the gradients of their steps.
+START = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
+GRADIENTS = [
+    ([[0.1, -0.2], [3.0, 0.4]], [0.01, 0.02, -0.03]),
+    ([[-0.5, 0.25], [0.0, 1.5]], [4.0, -5.0, 0.5]),
+    ([[2.0, -0.125], [0.3, -0.6]], [0.0, 0.7, -1.25]),
 ]
 NAMES = ["sgd", "momentum", "adam", "amsgrad"]
 
@@ -44,3 +52,19 @@ def everywhere() -> Callable[[list[Any]], list[Any]]:
         ]
 
     return read
+
+
+@pytest.fixture
+def take_steps() -> Callable[[Optimizer], list[mr.Variable]]:
+    """Return ``take_steps(optimizer)``: variables of START after a step a row of GRADIENTS."""
+
+    def run(optimizer: Optimizer) -> list[mr.Variable]:
+        dtype = mr.keras.backend.floatx()
+        variables = [mr.Variable(start, dtype=dtype) for start in START]
+        for gradients in GRADIENTS:
+            optimizer.apply_gradients(
+                [(np.array(g, dtype), v) for g, v in zip(gradients, variables, strict=True)]
+            )
+        return variables
+
+    return run

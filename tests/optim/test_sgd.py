@@ -57,13 +57,7 @@ def test_half_the_square(momentum: float, drops: list[float]) -> None:
         np.testing.assert_allclose(before - float(v), drop, rtol=1e-5)
 
 
-START = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
-GRADIENTS = [
-    ([[0.1, -0.2], [3.0, 0.4]], [0.01, 0.02, -0.03]),
-    ([[-0.5, 0.25], [0.0, 1.5]], [4.0, -5.0, 0.5]),
-    ([[2.0, -0.125], [0.3, -0.6]], [0.0, 0.7, -1.25]),
-]
-# What Keras 3.15.1 on TensorFlow 2.21.0 makes of START with GRADIENTS in float64:
+# What Keras 3.15.1 on TensorFlow 2.21.0 makes of START with GRADIENTS (conftest.py) in float64:
 # keras.backend.set_floatx("float64"), two keras.Variable of START, keras.optimizers.SGD(0.1, ...),
 # three times apply_gradients. Keras rounds its settings to float32, hence the tolerance.
 KERAS: list[tuple[dict[str, Any], Any, Any]] = [
@@ -100,16 +94,10 @@ KERAS: list[tuple[dict[str, Any], Any, Any]] = [
 @pytest.mark.parametrize(("settings", "first", "second"), KERAS, ids=[str(row[0]) for row in KERAS])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-7), ("float32", 2e-6)])
 def test_against_keras(
-    dtype: str, tolerance: float, settings: dict[str, Any], first: Any, second: Any
+    take_steps: Any, dtype: str, tolerance: float, settings: Any, first: Any, second: Any
 ) -> None:
     mr.keras.backend.set_floatx(dtype)
-    variables = [mr.Variable(start, dtype=dtype) for start in START]
-    optimizer = SGD(0.1, **settings)
-    for gradients in GRADIENTS:
-        optimizer.apply_gradients(
-            [(np.array(g, dtype), v) for g, v in zip(gradients, variables, strict=True)]
-        )
-    for variable, expected in zip(variables, (first, second), strict=True):
+    for variable, expected in zip(take_steps(SGD(0.1, **settings)), (first, second), strict=True):
         assert variable.dtype.name == dtype
         np.testing.assert_allclose(variable.numpy(), expected, rtol=tolerance, atol=tolerance)
 

@@ -1,0 +1,23 @@
+"""Telling whole numbers from everything else that users pass in their place.
+
+What is wrong with the rest, and in which words, is for each caller to say.
+"""
+
+import operator
+from typing import Any
+
+
+def as_integer(value: Any) -> int | None:
+    """Return `value` as a Python integer, or None where it is no integer of Python's or NumPy's.
+
+    Booleans, which Python counts as integers, are none.
+
+    Example:
+        >>> import numpy as np
+        >>> as_integer(np.int64(3)), as_integer(3.0), as_integer(True)
+        (3, None, None)
+    """
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
