@@ -16,5 +16,9 @@ class NonFiniteLossError(FloatingPointError):
     """The training loss became NaN or infinite; the weights are those of the step before."""
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """Python asked for the value of a tensor while its function was being recorded."""
+
+
 class WeightsFileError(ValueError):
     """A weights file cannot be used: truncated, corrupt, of another model or of another format."""

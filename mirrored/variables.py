@@ -1,6 +1,7 @@
 """Variables: named values that can be assigned, and who gets to say what making one makes.
 
-A read is a snapshot: tensors never change, so an assign gives the variable another tensor.
+A read is a snapshot: an assign gives the variable another tensor, and where recorded programs need
+its memory to stay in one place, a read is a copy.
 """
 
 import enum
@@ -11,11 +12,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from mirrored import devices, ops
+from mirrored.backends import Storage
 from mirrored.devices import Device
+from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners
+from mirrored.ops.recording import RecordedTensor, active_recorder, recorded_by
 from mirrored.ops.registry import OPS
-from mirrored.ops.spec import DType, Shape, check_same_dtype
+from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Operators, Tensor, new_id, value_text
 
 
@@ -113,14 +117,15 @@ def _create(
     make: Callable[..., Variable] = DeviceVariable
     for creator in _creators.get():
         make = _bound(creator, make)
-    return make(
-        initial_value=initial_value,
-        trainable=trainable,
-        name=name or "Variable",
-        dtype=None if dtype is None else ops.as_dtype(dtype),
-        synchronization=synchronization,
-        aggregation=aggregation,
-    )
+    with recorded_by(None):  # It is made once, not whenever a recorded function runs.
+        return make(
+            initial_value=initial_value,
+            trainable=trainable,
+            name=name or "Variable",
+            dtype=None if dtype is None else ops.as_dtype(dtype),
+            synchronization=synchronization,
+            aggregation=aggregation,
+        )
 
 
 def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "Variable"]:
@@ -257,10 +262,42 @@ class Variable(Operators, metaclass=_VariableType):
         )
 
 
+class Home:
+    """Memory that stays where it is: the values of variables of one dtype, one after the other.
+
+    Recorded programs bind to it. A variable moves in with `DeviceVariable.move`.
+
+    Args:
+        device: The variables' device.
+        dtype: Their dtype.
+        size: How many elements they have together.
+
+    Raises:
+        ResourceExhaustedError: The device has no room for it.
+    """
+
+    __slots__ = ("__weakref__", "device", "spec", "storage")
+
+    def __init__(self, device: Device, dtype: DType, size: int) -> None:
+        """Allocate the memory."""
+        self.device = device
+        self.spec = TensorSpec((size,), dtype)
+        self.storage: Storage = device.allocate((size,), dtype)
+
+
 class DeviceVariable(Variable):
     """A variable with one value on one device. Arguments as for `Variable`."""
 
-    __slots__ = ("_aggregation", "_device", "_id", "_name", "_tensor", "_trainable")
+    __slots__ = (
+        "_aggregation",
+        "_device",
+        "_home",
+        "_id",
+        "_name",
+        "_offset",
+        "_tensor",
+        "_trainable",
+    )
 
     def __init__(
         self,
@@ -276,6 +313,8 @@ class DeviceVariable(Variable):
         value = initial_tensor(initial_value, dtype)
         self._device: Device = devices.place("VarHandleOp", ("GPU", "CPU"))
         self._tensor = own(value.copy_to(self._device))
+        self._home: Home | None = None
+        self._offset = 0
         self._name = name
         self._trainable = True if trainable is None else bool(trainable)
         self._aggregation = aggregation
@@ -316,12 +355,42 @@ class DeviceVariable(Variable):
     def read_value(self) -> Tensor:
         """Return the value; a later assign does not change what was returned."""
         devices.log_placement("ReadVariableOp", self._device)
-        current = self._tensor
-        # A tensor of its own for each read: tapes tell by it when the variable was read.
-        value = Tensor(current._array, current._storage, current._device, current.spec)
+        value = self._snapshot()
         for listener in active_listeners():
             listener.on_read(self, value)
         return value
+
+    def _snapshot(self) -> Tensor:
+        """Return a tensor of its own for each read: tapes tell by it when the variable was read."""
+        recorder = active_recorder()
+        if recorder is not None:
+            return recorder.read(self)
+        current = self._tensor
+        if self._home is None:
+            return Tensor(current._array, current._storage, self._device, current.spec)
+        storage = self._device.allocate(*current.spec)
+        self._device.backend.copy_between(current._array, storage.array)
+        return Tensor(storage.array, storage, self._device, current.spec)
+
+    def pinned(self) -> tuple[Home, int]:
+        """Return the memory that the value stays in from now on, and the value's place there."""
+        if self._home is not None:
+            return self._home, self._offset
+        home = Home(self._device, self.dtype, self.size)
+        self.move(home, 0)
+        return home, 0
+
+    def move(self, home: Home, offset: int) -> None:
+        """Bring the value to a place where it stays; it keeps its value.
+
+        Args:
+            home: Memory on the variable's device, of its dtype.
+            offset: How many elements come before it there.
+        """
+        array = home.storage.array[offset : offset + self.size].reshape(self.shape)
+        self._device.backend.copy_between(self._tensor._array, array)
+        self._tensor = Tensor(array, home.storage, self._device, self._tensor.spec)
+        self._home, self._offset = home, offset
 
     def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
         """Return this variable with what the method would write into it."""
@@ -335,12 +404,20 @@ class DeviceVariable(Variable):
                 )
             check_same_dtype(_WRITES[method], self._tensor.spec, tensor.spec)
             if method != "assign":
-                tensor = OPS[_WRITES[method]](self._tensor, tensor)
+                recorder = active_recorder()
+                old = self._tensor if recorder is None else recorder.read(self)
+                tensor = OPS[_WRITES[method]](old, tensor)
             return [(self, own(tensor.copy_to(self._device)))]
 
     def commit(self, value: Tensor, method: str = "assign") -> None:
         """Take over a value that `prepare` or an op on this device made; allocates nothing."""
-        self._tensor = value
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.write(self, value)
+        elif self._home is not None:
+            self._device.backend.copy_between(value._array, self._tensor._array)
+        else:
+            self._tensor = value
         if method == "assign":  # The others were logged when they were computed.
             devices.log_placement(_WRITES[method], self._device)
 
@@ -351,11 +428,17 @@ def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
     if not is_tensor(value):
         return ops.convert_to_tensor(value, dtype)
     tensor = adopt(value, None)
+    if isinstance(tensor, RecordedTensor):
+        raise OperatorNotAllowedInGraphError(
+            "A variable is made once, and its initial value is computed then. Received: the "
+            f"initial value {tensor!r}, which a recorded function computes in every call. Give "
+            "a function that returns the value, or make the variable outside."
+        )
     return tensor if dtype is None else ops.cast(tensor, dtype)
 
 
 def own(tensor: Tensor) -> Tensor:
     """Return the tensor as a variable may keep it: without the logits that probabilities hold."""
-    if tensor._logits is not None:
+    if tensor._logits is not None and not isinstance(tensor, RecordedTensor):
         return Tensor(tensor._array, tensor._storage, tensor._device)
     return tensor

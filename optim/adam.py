@@ -3,6 +3,8 @@
 It adapts to each weight by itself, so it needs little tuning.
 """
 
+from typing import ClassVar
+
 from mirrored import ops
 from mirrored.ops import Tensor
 from mirrored.optim.base import Optimizer, check_number
@@ -36,6 +38,8 @@ class Adam(Optimizer):
         >>> print(f"{v:.4f}")
         0.9000
     """
+
+    elementwise: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ computed for every replica first and written afterwards, so that a step happens 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from mirrored import devices, ops
 from mirrored._logging import logger
@@ -19,17 +19,29 @@ from mirrored.distribute import (
     get_strategy,
     has_strategy,
 )
+from mirrored.flat import FlatVariable, pack
 from mirrored.ops import Tensor
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import only
+from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
+
+
+Target = DeviceVariable | FlatVariable
+
+
+class _Unit(NamedTuple):
+    """What one call of the rule updates: a gradient, and one replica's variable and slots."""
+
+    gradient: Tensor
+    copies: Sequence[Target]
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
     """New values that are computed and not written yet."""
 
-    values: tuple[tuple[DeviceVariable, Tensor], ...]
+    values: tuple[tuple[Target, Tensor], ...]
 
     def commit(self) -> None:
         """Write them all; nothing here can fail or allocate."""
@@ -52,6 +64,10 @@ class Optimizer:
         global_clipnorm: The largest L2 norm of all gradients together; None: any.
         name: What messages call it; None: the class's name in lower case.
 
+    Attributes:
+        elementwise: Whether `update` treats each element by itself. A recorded step then updates
+            all variables of one dtype as one vector. A subclass that says so must keep to it.
+
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
 
@@ -62,6 +78,8 @@ class Optimizer:
         >>> v.numpy()
         array([0.7, 1.7], dtype=float32)
     """
+
+    elementwise: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -169,6 +187,22 @@ class Optimizer:
         # All of them or none: the device may have no room for the last one.
         self._slots.update({id(variable): (variable, slots) for variable, slots in made})
 
+    def pack(self, variables: Sequence[Variable]) -> None:
+        """Bring variables together on every replica, as a recorded step updates them.
+
+        Args:
+            variables: The variables that are to be trained.
+
+        Raises:
+            ResourceExhaustedError: A device has no room for them beside where they are now.
+        """
+        if not self.elementwise:
+            return
+        for replica in range(self._strategy.num_replicas_in_sync):
+            with self._strategy.replica_scope(replica):
+                for column in _alike([_copy(each, replica) for each in variables]):
+                    pack(column)
+
     def _slot(self, variable: Variable, name: str) -> Variable:
         def zeros() -> Tensor:
             return ops.zeros(variable.shape, variable.dtype)
@@ -253,43 +287,81 @@ class Optimizer:
                     f"{variable.dtype.name}."
                 )
         known = dict(self._slots)
-        values: list[tuple[DeviceVariable, Tensor]] = []
+        values: list[tuple[Target, Tensor]] = []
         try:
             self.build(variables)
             with only():
-                for replica in range(self._strategy.num_replicas_in_sync):
-                    with self._strategy.replica_scope(replica):
-                        values += self._updates(replica, variables, gradients)
+                if active_recorder() is not None and self._strategy.shares_host_memory:
+                    values = self._updates_of_all(variables, gradients)
+                else:
+                    for replica in range(self._strategy.num_replicas_in_sync):
+                        with self._strategy.replica_scope(replica):
+                            values += self._updates(replica, variables, gradients)
         except BaseException:
             self._slots = known  # There is no step, so its new slots take no memory.
             raise
         return Update(tuple(values))
 
+    def _updates_of_all(
+        self, variables: Sequence[Variable], gradients: Sequence[Any]
+    ) -> list[tuple[Target, Tensor]]:
+        """Return one replica's new values for it and, as copies, for all others.
+
+        On the host's memory a copy costs less than to compute the same again. The gradients, the
+        variables and the slots are equal on all replicas, and so are the results.
+        """
+        targets = []
+        for replica in range(self._strategy.num_replicas_in_sync):
+            groups = [_copy(self._iterations, replica)]
+            for unit in self._units(replica, variables, gradients):
+                groups += unit.copies
+            targets.append(groups)
+        with self._strategy.replica_scope(0):
+            updates = self._updates(0, variables, gradients)
+        values = list(updates)
+        for replica, copies in enumerate(targets[1:], start=1):
+            device = self._strategy.devices[replica]
+            for copy, (_, value) in zip(copies, updates, strict=True):
+                values.append((copy, value.copy_to(device)))
+        return values
+
+    def _units(
+        self, replica: int, variables: Sequence[Variable], gradients: Sequence[Any]
+    ) -> "list[_Unit]":
+        """Return what is updated together: each variable, or in a program all of one dtype."""
+        clipped = self._clip([_part(gradient, replica) for gradient in gradients])
+        units = [
+            _Unit(gradient, [_copy(each, replica) for each in (variable, *self._slots_of(variable))])
+            for gradient, variable in zip(clipped, variables, strict=True)
+        ]
+        return _packed(units) if self.elementwise and active_recorder() is not None else units
+
+    def _slots_of(self, variable: Variable) -> tuple[Variable, ...]:
+        return self._slots[id(variable)][1]
+
     def _updates(
         self, replica: int, variables: Sequence[Variable], gradients: Sequence[Any]
-    ) -> list[tuple[DeviceVariable, Tensor]]:
+    ) -> list[tuple[Target, Tensor]]:
         """Return the new values of one replica's copies."""
         iterations = _copy(self._iterations, replica)
         with devices.device(iterations.device):
             step = iterations.read_value() + 1
         rate = _copy(self._learning_rate, replica).read_value()
-        updates = [(iterations, step)]
-        clipped = self._clip([_part(gradient, replica) for gradient in gradients])
-        for variable, gradient in zip(variables, clipped, strict=True):
-            copies = [_copy(each, replica) for each in (variable, *self._slots[id(variable)][1])]
+        updates: list[tuple[Target, Tensor]] = [(iterations, step)]
+        for gradient, copies in self._units(replica, variables, gradients):
             value, *slots = (each.read_value() for each in copies)
             with devices.device(copies[0].device):
-                local_rate = ops.cast(rate, variable.dtype)
+                local_rate = ops.cast(rate, value.dtype)
                 if self.weight_decay:
                     value = value - value * (local_rate * self.weight_decay)
                 new_value, new_slots = self.update(
-                    gradient, value, tuple(slots), local_rate, ops.cast(step, variable.dtype)
+                    gradient, value, tuple(slots), local_rate, ops.cast(step, value.dtype)
                 )
             results = (new_value, *new_slots)
             if [each.spec for each in results] != [value.spec] * len(copies):
                 raise ValueError(
                     f"{type(self).__name__}.update returns the new value and {len(slots)} new "
-                    f"slots, each of the variable's shape and dtype. For {variable.name}, which "
+                    f"slots, each of the variable's shape and dtype. For {copies[0].name}, which "
                     f"has {value.spec}, received: {[each.spec for each in results]}."
                 )
             updates += zip(copies, results, strict=True)
@@ -303,6 +375,30 @@ class Optimizer:
         if self.global_clipnorm is not None:
             return ops.clip_by_global_norm(gradients, self.global_clipnorm)[0]
         return gradients
+
+
+def _packed(units: Sequence[_Unit]) -> list[_Unit]:
+    """Return units with one for all variables of a device and dtype, as vectors.
+
+    The last variables come first: their gradients are known first.
+    """
+    unit_of = {id(unit.copies[0]): unit for unit in units}
+    packed = []
+    for variables in _alike([unit.copies[0] for unit in units]):
+        members = [unit_of[id(variable)] for variable in variables]
+        flat = [ops.reshape(unit.gradient, (unit.gradient.size,)) for unit in members]
+        with recorded_by(None):
+            copies = [pack(column) for column in zip(*(each.copies for each in members))]
+        packed.append(_Unit(ops.concat(flat, axis=0), copies))
+    return packed
+
+
+def _alike(variables: Sequence[Any]) -> list[list[DeviceVariable]]:
+    """Return variables by device and dtype, the last ones first."""
+    groups: dict[Any, list[DeviceVariable]] = {}
+    for variable in reversed(variables):
+        groups.setdefault((variable.device, variable.dtype), []).append(variable)
+    return list(groups.values())
 
 
 def _copy(variable: Variable, replica: int) -> Any:

@@ -3,6 +3,8 @@
 The plainest rule there is: a step against the gradient.
 """
 
+from typing import ClassVar
+
 from mirrored.ops import Tensor
 from mirrored.optim.base import Optimizer, check_number
 
@@ -35,6 +37,8 @@ class SGD(Optimizer):
         >>> v.numpy()
         array([0.42000002, 1.42      ], dtype=float32)
     """
+
+    elementwise: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -116,8 +116,8 @@ class Backend(Protocol):
         """Return a NumPy copy, never a view."""
         ...
 
-    def copy_between(self, source: Any, target: Storage) -> None:
-        """Copy an array of another device, of this or another backend, into ``target``."""
+    def copy_between(self, source: Any, target: Any) -> None:
+        """Copy an array of another device, of this or another backend, into the array ``target``."""
         ...
 
 

@@ -138,6 +138,6 @@ class HostBackend:
         """Return a C-contiguous copy, never a view."""
         return np.array(array, copy=True, order="C")
 
-    def copy_between(self, source: Any, target: Storage) -> None:
-        """Copy an array of another device of this backend into ``target``."""
-        np.copyto(target.array, source, casting="no")
+    def copy_between(self, source: Any, target: Any) -> None:
+        """Copy an array of another device of this backend into the array ``target``."""
+        np.copyto(target, source, casting="no")

@@ -10,3 +10,4 @@ from mirrored.data.adapters import split_validation as split_validation
 from mirrored.data.adapters import with_class_weights as with_class_weights
 from mirrored.data.batches import Batch as Batch
 from mirrored.data.batches import Batches as Batches
+from mirrored.data.batches import Span as Span

@@ -5,6 +5,7 @@ What a batch is does not depend on how many replicas will share it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,9 @@ class Batches:
         order: The rows to take, integers of shape (rows,) in [0, examples); None takes all of
             them as they are, as views.
 
+    Attributes:
+        arrays: The examples.
+
     Raises:
         ValueError: `batch_size` is not a positive integer, or `order` not a vector of rows.
 
@@ -49,7 +53,7 @@ class Batches:
     """
 
     def __init__(self, arrays: Arrays, batch_size: int, order: np.ndarray | None = None) -> None:
-        self._arrays = arrays
+        self.arrays = arrays
         self._batch_size = check_batch_size(batch_size)
         self._order = None if order is None else _check_order(order, arrays.size)
         self._size = arrays.size if self._order is None else len(self._order)
@@ -60,16 +64,66 @@ class Batches:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches in order."""
-        for start in range(0, self._size, self._batch_size):
-            stop = min(start + self._batch_size, self._size)
-            rows = slice(start, stop) if self._order is None else self._order[start:stop]
-            arrays = self._arrays
-            yield Batch(
-                _take(arrays.x, rows),
-                None if arrays.y is None else _take(arrays.y, rows),
-                None if arrays.sample_weight is None else _take(arrays.sample_weight, rows),
-                stop - start,
-            )
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Batch:
+        """Return one batch, as copies of its rows, or views where they are in order."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"There are {len(self)} batches. Received: index {index}.")
+        rows, arrays = self.rows(index), self.arrays
+        return Batch(
+            _take(arrays.x, rows),
+            None if arrays.y is None else _take(arrays.y, rows),
+            None if arrays.sample_weight is None else _take(arrays.sample_weight, rows),
+            self.size(index),
+        )
+
+    def size(self, index: int) -> int:
+        """Return the number of examples in a batch."""
+        return min(self._batch_size, self._size - index * self._batch_size)
+
+    def rows(self, index: int, start: int = 0, stop: int | None = None) -> slice | np.ndarray:
+        """Return which rows of the arrays a part of a batch has.
+
+        Args:
+            index: The number of the batch.
+            start: Where the part begins in the batch.
+            stop: Where it ends; None: with the batch.
+        """
+        begin = index * self._batch_size
+        end = begin + (self.size(index) if stop is None else stop)
+        begin += start
+        return slice(begin, end) if self._order is None else self._order[begin:end]
+
+
+class Span(NamedTuple):
+    """Some batches in a row.
+
+    Attributes:
+        batches: The batches that they are among.
+        first: The number of the first one.
+        count: How many they are.
+    """
+
+    batches: Batches
+    first: int
+    count: int
+
+    def split(self, most: int) -> "Iterator[Span]":
+        """Yield spans of at most so many batches, in order.
+
+        Args:
+            most: At least 1.
+
+        Example:
+            >>> from mirrored.data import Batches, Span, adapt
+            >>> span = Span(Batches(adapt([1.0, 2.0, 3.0]), 1), 0, 3)
+            >>> [(each.first, each.count) for each in span.split(2)]
+            [(0, 2), (2, 1)]
+        """
+        for start in range(0, self.count, most):
+            count = min(most, self.count - start)
+            yield Span(self.batches, self.first + start, count)
 
 
 def _take(array: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from mirrored.devices import Device
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import only
+from mirrored.ops.recording import Recorder, active_recorder
 from mirrored.ops.tensor import Tensor
 
 _LINES = 10  # The line that names the devices is the same every time: ten of them are enough.
@@ -131,9 +132,13 @@ class ReductionToOneDevice(CrossDeviceOps):
         self, reduce_op: ReduceOp, batch: Sequence[Sequence[Tensor]]
     ) -> list[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
-        results = []
         for values in batch:
             self._log(values, tuple(value.device for value in values))
+        recorder = active_recorder()
+        if recorder is not None and self._accumulate is ops.add_n and _share_host_memory(batch):
+            return _recorded_all_reduce(recorder, reduce_op, batch)
+        results = []
+        for values in batch:
             reduced = self._reduced(reduce_op, values)
             copies = []
             for value in values:
@@ -162,6 +167,41 @@ class ReductionToOneDevice(CrossDeviceOps):
         logger.info(
             "Reduce to %s then broadcast to %s.", self._device_for(values).full_name, destinations
         )
+
+
+def _share_host_memory(batch: Sequence[Sequence[Tensor]]) -> bool:
+    """Whether these are tensors of several devices whose memory the host reads."""
+    devices_used = [value._device for values in batch for value in values]
+    return len(batch[0]) > 1 and all(each.backend.host_readable for each in devices_used)
+
+
+def _recorded_all_reduce(
+    recorder: Recorder, reduce_op: ReduceOp, batch: Sequence[Sequence[Tensor]]
+) -> list[list[Tensor]]:
+    """Note the reduction of each dtype's values as one vector a replica: one sum, one pass.
+
+    The order of the sum is that of the reference, so its bits are.
+    """
+    results: list[list[Tensor]] = [[] for _ in batch]
+    for dtype in dict.fromkeys(values[0].dtype for values in batch):
+        members = [i for i, values in enumerate(batch) if values[0].dtype == dtype]
+        flats = []
+        for replica, value in enumerate(batch[0]):
+            with devices.device(value._device):
+                parts = [ops.reshape(batch[i][replica], (batch[i][0].size,)) for i in members]
+                flats.append(ops.concat(parts, axis=0))
+        total = recorder.sum_over_devices(flats, flats[0]._device)
+        if reduce_op is ReduceOp.MEAN:
+            with devices.device(total._device):
+                total = total / float(len(flats))
+        for flat in flats:
+            copy, start = total.copy_to(flat._device), 0
+            with devices.device(flat._device):
+                for i in members:
+                    stop = start + batch[i][0].size
+                    results[i].append(ops.reshape(copy[start:stop], batch[i][0].shape))
+                    start = stop
+    return results
 
 
 def _check_alike(values: Sequence[Tensor]) -> None:

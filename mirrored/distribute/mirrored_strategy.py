@@ -15,6 +15,7 @@ from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.values import MirroredVariable
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import only
+from mirrored.program.executors import EXECUTORS
 from mirrored.variables import Variable, VariableSynchronization
 
 
@@ -28,6 +29,9 @@ class MirroredStrategy(Strategy):
         devices: The replicas' devices, as names or logical devices; None or an empty list:
             every logical GPU, or the CPU where there is none.
         cross_device_ops: The collectives to use; None: `ReductionToOneDevice()`.
+        executor: Who runs recorded steps on the host: "threads" (a thread a replica, each with
+            one BLAS thread), "serial" (one thread for all replicas) or "auto", which chooses by
+            the work of a step. The choice changes the last bits of results.
 
     Raises:
         ValueError: A device is named twice or its name cannot be parsed.
@@ -47,6 +51,8 @@ class MirroredStrategy(Strategy):
         self,
         devices: Sequence[str | LogicalDevice] | None = None,
         cross_device_ops: CrossDeviceOps | None = None,
+        *,
+        executor: str = "auto",
     ) -> None:
         """Look the devices up, which initialises them."""
         if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
@@ -54,7 +60,9 @@ class MirroredStrategy(Strategy):
                 "`cross_device_ops` is a CrossDeviceOps, such as ReductionToOneDevice(). "
                 f"Received: {cross_device_ops!r}"
             )
-        super().__init__(cross_device_ops or ReductionToOneDevice())
+        if executor not in EXECUTORS:
+            raise ValueError(f"`executor` is one of {EXECUTORS}. Received: executor={executor!r}")
+        super().__init__(cross_device_ops or ReductionToOneDevice(), executor)
         self._devices = _resolve(devices)
         logger.info(
             "Using MirroredStrategy with devices %s",

@@ -27,15 +27,49 @@ from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import only
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.tensor import Tensor
+from mirrored.program import Team
 from mirrored.variables import Variable, variable_creator_scope
 
 
 class Strategy:
     """What all strategies have in common. Use `MirroredStrategy`."""
 
-    def __init__(self, cross_device_ops: CrossDeviceOps) -> None:
-        """Name the collectives to use."""
+    def __init__(self, cross_device_ops: CrossDeviceOps, executor: str = "auto") -> None:
+        """Name the collectives and the executor to use."""
         self._cross_device_ops = cross_device_ops
+        self._executor = executor
+        self._team: Team | None = None
+
+    @property
+    def executor(self) -> str:
+        """Who runs recorded steps: "threads", "serial" or "auto"."""
+        return self._executor
+
+    def team(self, threads: int) -> Team | None:
+        """Return the threads that run recorded steps, which start with the first of them.
+
+        Args:
+            threads: How many they are, the caller included; 1: there are none.
+        """
+        if threads == 1:
+            return None
+        if self._team is None or self._team.size != threads:
+            self.close()
+            self._team = Team(threads)
+        return self._team
+
+    def close(self) -> None:
+        """End the threads that recorded steps were run by; another step starts new ones.
+
+        They also end when the strategy is collected and when the interpreter exits.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.MirroredStrategy(["CPU:0"]).close()
+        """
+        team, self._team = self._team, None
+        if team is not None:
+            team.close()
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -46,6 +80,11 @@ class Strategy:
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over."""
         return 1
+
+    @property
+    def shares_host_memory(self) -> bool:
+        """Whether the host reads the memory of all replicas' devices."""
+        return all(device.backend.host_readable for device in self.devices)
 
     def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
         """Return the device scope that one replica runs in."""

@@ -151,11 +151,21 @@ def _grad_tanh_grad(call: OpCall, g: Tensor) -> Grads:
 
 
 RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
-    register(Op(name=name, infer=_infer_same, kernel=kernel, gradient=gradient, dtypes=FLOATS))
-    for name, kernel, gradient in (
-        ("ReluGrad", _relu_grad, _grad_relu_grad),
-        ("SigmoidGrad", _sigmoid_grad, _grad_sigmoid_grad),
-        ("TanhGrad", _tanh_grad, _grad_tanh_grad),
+    register(
+        Op(
+            name=name,
+            infer=_infer_same,
+            kernel=kernel,
+            gradient=gradient,
+            dtypes=FLOATS,
+            may_alias=aliases,
+            elementwise=True,
+        )
+    )
+    for name, kernel, gradient, aliases in (
+        ("ReluGrad", _relu_grad, _grad_relu_grad, (1,)),
+        ("SigmoidGrad", _sigmoid_grad, _grad_sigmoid_grad, ()),
+        ("TanhGrad", _tanh_grad, _grad_tanh_grad, (1,)),
     )
 )
 RELU = register(
@@ -166,6 +176,7 @@ RELU = register(
         gradient=lambda call, g: [RELU_GRAD(g, call.output)],
         dtypes=NUMBERS,
         may_alias=(0,),
+        elementwise=True,
     )
 )
 SIGMOID = register(
@@ -176,6 +187,7 @@ SIGMOID = register(
         gradient=lambda call, g: [SIGMOID_GRAD(g, call.output)],
         dtypes=FLOATS,
         may_alias=(0,),
+        elementwise=True,
     )
 )
 TANH = register(
@@ -186,6 +198,7 @@ TANH = register(
         gradient=lambda call, g: [TANH_GRAD(g, call.output)],
         dtypes=FLOATS,
         may_alias=(0,),
+        elementwise=True,
     )
 )
 

@@ -16,7 +16,7 @@ def _infer_fill(*, shape: Shape, value: Any, dtype: DType) -> TensorSpec:
 
 
 def _fill(xp: Any, out: Any, *, shape: Shape, value: Any, dtype: DType) -> None:
-    out.fill(value)
+    xp.copyto(out, value, casting="unsafe")
 
 
 FILL = register(Op(name="Fill", infer=_infer_fill, kernel=_fill))
@@ -31,8 +31,8 @@ ZEROS_LIKE, ONES_LIKE = (
         Op(
             name=name,
             infer=_infer_like,
-            kernel=lambda xp, out, x, value=value: out.fill(value),
-            may_alias=(0,),
+            kernel=lambda xp, out, x, value=value: xp.copyto(out, value, casting="unsafe"),
+            shape_only=True,
         )
     )
     for name, value in (("ZerosLike", 0), ("OnesLike", 1))

@@ -66,8 +66,8 @@ def _check_labels(logits: Any, labels: Any, *_: Any) -> None:
 
 def _flat_places(xp: Any, out: Any, labels: Any, classes: int) -> None:
     """Write the place of each row's label in the flattened logits into `out`, copying nothing."""
-    out.fill(classes)
-    out[:1] = 0
+    xp.copyto(out, classes)
+    xp.copyto(out[:1], 0)
     xp.cumsum(out, out=out)
     xp.add(out, labels, out=out)
 
@@ -76,7 +76,7 @@ def _sparse_xent(
     xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
 ) -> None:
     if not logits.size:
-        out.fill(0)  # Rows without classes, or no rows.
+        xp.copyto(out, 0)  # Rows without classes, or no rows.
         return
     shifted, row, places, picked = workspace
     xp.max(logits, axis=1, keepdims=True, out=row)
@@ -112,7 +112,7 @@ def _sparse_xent_grad(
     _flat_places(xp, places, labels, logits.shape[1])
     xp.take(flat, places, out=picked, mode="clip")
     xp.subtract(picked, 1, out=picked)
-    flat[places] = picked
+    xp.put(flat, places, picked)
     xp.multiply(out, g[:, None], out=out)
 
 
@@ -190,7 +190,7 @@ def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
 
 def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]) -> None:
     if not logits.size:
-        out.fill(0)  # Rows without classes, or no rows.
+        xp.copyto(out, 0)  # Rows without classes, or no rows.
         return
     scratch, row = workspace
     xp.max(logits, axis=1, keepdims=True, out=row)

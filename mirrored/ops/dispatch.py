@@ -13,12 +13,14 @@ from mirrored._nest import flatten
 from mirrored.devices import Device, log_placement, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import active_listeners
+from mirrored.ops.recording import RecordedTensor, active_recorder
 from mirrored.ops.registry import OPS, Op, set_executor
 from mirrored.ops.spec import (
     ALL_DTYPES,
     FLOATS,
     INTEGERS,
     DType,
+    TensorSpec,
     as_dtype,
     as_shape,
     bool_,
@@ -51,15 +53,11 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     device = place(op.name, op.devices)
     local = [tensor.copy_to(device) for tensor in tensors]
     log_placement(op.name, device)
-    arrays = [tensor._array for tensor in local]
-    if op.validate is not None and device.backend.host_readable:
-        op.validate(*arrays, **attrs)
-    if op.view is not None:
-        output = Tensor(op.view(arrays[0], **attrs), local[0]._storage, device, spec)
+    recorder = active_recorder()
+    if recorder is not None and _is_recorded(op, local):
+        output = recorder.record(op, tuple(local), attrs, spec, device)
     else:
-        storage = device.allocate(spec.shape, spec.dtype)
-        _run_kernel(op, device, storage.array, tensors, arrays, attrs)
-        output = Tensor(storage.array, storage, device, spec)
+        output = _run(op, device, local, attrs, spec)
     for listener in active_listeners():
         listener.on_op(op, tensors, attrs, output)
     return output
@@ -68,11 +66,33 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
 set_executor(execute)
 
 
+def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
+    """Whether the result is known only when the program runs; what is constant is computed now."""
+    if op.shape_only:
+        return False
+    return op.random or any(type(tensor) is RecordedTensor for tensor in tensors)
+
+
+def _run(
+    op: Op, device: Device, tensors: list[Tensor], attrs: dict[str, Any], spec: TensorSpec
+) -> Tensor:
+    """Compute the result of an op from tensors of its device."""
+    # What depends on shapes alone may be asked of tensors that have no values.
+    arrays = [None if op.shape_only else tensor._array for tensor in tensors]
+    if op.validate is not None and device.backend.host_readable:
+        op.validate(*arrays, **attrs)
+    if op.view is not None:
+        return Tensor(op.view(arrays[0], **attrs), tensors[0]._storage, device, spec)
+    storage = device.allocate(spec.shape, spec.dtype)
+    _run_kernel(op, device, storage.array, tensors, arrays, attrs)
+    return Tensor(storage.array, storage, device, spec)
+
+
 def _run_kernel(
     op: Op,
     device: Device,
     out: Any,
-    tensors: tuple[Tensor, ...],
+    tensors: list[Tensor],
     arrays: list[Any],
     attrs: dict[str, Any],
 ) -> None:

@@ -58,6 +58,7 @@ def unary(
             gradient=rule,
             dtypes=dtypes,
             may_alias=(0,),
+            elementwise=True,
         )
     )
 
@@ -114,6 +115,7 @@ def binary(
             dtypes=dtypes,
             may_alias=(0, 1) if result is None else (),
             validate=validate,
+            elementwise=True,
         )
     )
 
@@ -215,6 +217,7 @@ ADD_N = register(
         gradient=lambda call, g: [g] * len(call.inputs),
         dtypes=NUMBERS,
         may_alias=(0,),
+        elementwise=True,
     )
 )
 

@@ -5,7 +5,7 @@ count (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.ops.recording import active_recorder
 from mirrored.ops.registry import Op, register
 from mirrored.ops.spec import (
     FLOATS,
@@ -99,9 +100,13 @@ def _normal(
 
 # Kernels of the host; a backend with its own memory overrides them with the same mapping from
 # key, draw and position to numbers.
-RANDOM_UNIFORM = register(Op(name="RandomUniform", infer=_infer, kernel=_uniform))
-RANDOM_UNIFORM_INT = register(Op(name="RandomUniformInt", infer=_infer, kernel=_uniform_int))
-RANDOM_NORMAL = register(Op(name="RandomStandardNormal", infer=_infer, kernel=_normal))
+RANDOM_UNIFORM = register(Op(name="RandomUniform", infer=_infer, kernel=_uniform, random=True))
+RANDOM_UNIFORM_INT = register(
+    Op(name="RandomUniformInt", infer=_infer, kernel=_uniform_int, random=True)
+)
+RANDOM_NORMAL = register(
+    Op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True)
+)
 
 
 # ---------------------------------------------------------------------------- streams
@@ -122,6 +127,7 @@ class ShardPosition(NamedTuple):
 
 
 _OUTSIDE = ShardPosition()
+Stream = Callable[[ShardPosition], tuple[Key, int]]
 _position: ContextVar[ShardPosition] = ContextVar("mirrored_shard_position", default=_OUTSIDE)
 
 
@@ -215,15 +221,14 @@ class SeedGenerator:
         self._base = 0
         self._drawn: dict[int, int] = {}
 
-    def _next_draw(self) -> int:
-        """Return the number of the next draw: the same on every replica of one run."""
-        position = current_position()
+    def _next(self, position: ShardPosition) -> tuple[Key, int]:
+        """Return key and number of the next draw: the same on every replica of one run."""
         if position.run is not self._run:
             self._base += max(self._drawn.values(), default=0)
             self._drawn, self._run = {}, position.run
         drawn = self._drawn.get(position.replica, 0)
         self._drawn[position.replica] = drawn + 1
-        return self._base + drawn
+        return self._key, self._base + drawn
 
     def uniform(
         self,
@@ -262,7 +267,7 @@ class SeedGenerator:
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """Return the numbers below `n` in random order, on the host."""
-        return _philox(self._key, self._next_draw(), 0, 4).permutation(n)
+        return _philox(*self._next(current_position()), 0, 4).permutation(n)
 
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
         sizes = as_shape(shape)
@@ -272,10 +277,36 @@ class SeedGenerator:
         return op(
             shape=sizes,
             dtype=_float_dtype(floatx() if dtype is None else dtype),
-            key=self._key,
-            draw=self._next_draw(),
             first=first,
+            **_drawn(self._next),
         )
+
+
+class NextDraw:
+    """What a recorded program has in the place of a draw's key and number: each run has others."""
+
+    def __init__(self, stream: Stream, position: ShardPosition) -> None:
+        """Draw from `stream` as the replica at `position`."""
+        self._stream = stream
+        self._position = position
+
+    def __call__(self, run: object) -> tuple[Key, int]:
+        """Return key and number of the next draw.
+
+        Args:
+            run: What all replicas of one step share and no other step does.
+        """
+        position = self._position
+        return self._stream(position if position.run is None else position._replace(run=run))
+
+
+def _drawn(stream: Stream) -> dict[str, Any]:
+    """Return the attributes that say which draw an op makes."""
+    position = current_position()
+    if active_recorder() is not None:
+        return {"key": None, "draw": NextDraw(stream, position)}
+    key, draw = stream(position)
+    return {"key": key, "draw": draw}
 
 
 def _float_dtype(dtype: Any) -> DType:
@@ -323,14 +354,12 @@ def random_uniform(
     wanted, sizes = as_dtype(dtype), as_shape(shape)
     if wanted in INTEGERS:
         low, high = _integer_range(minval, maxval, wanted)
-        key, draw = _next_global(seed)
         return RANDOM_UNIFORM_INT(
-            shape=sizes, dtype=wanted, key=key, draw=draw, first=0, minval=low, maxval=high
+            shape=sizes, dtype=wanted, first=0, minval=low, maxval=high, **_global(seed)
         )
     _float_dtype(wanted)
     bottom, top = float(minval), 1.0 if maxval is None else float(maxval)
-    key, draw = _next_global(seed)
-    drawn = RANDOM_UNIFORM(shape=sizes, dtype=wanted, key=key, draw=draw, first=0)
+    drawn = RANDOM_UNIFORM(shape=sizes, dtype=wanted, first=0, **_global(seed))
     return _scaled(drawn, top - bottom, bottom)
 
 
@@ -372,10 +401,10 @@ def random_normal(
         (2, 3)
     """
     wanted, sizes = _float_dtype(dtype), as_shape(shape)
-    key, draw = _next_global(seed)
-    drawn = RANDOM_NORMAL(shape=sizes, dtype=wanted, key=key, draw=draw, first=0)
+    drawn = RANDOM_NORMAL(shape=sizes, dtype=wanted, first=0, **_global(seed))
     return _scaled(drawn, float(stddev), float(mean))
 
 
-def _next_global(seed: int | None) -> tuple[Key, int]:
-    return _stream[0].next(None if seed is None else _as_seed(seed))
+def _global(seed: int | None) -> dict[str, Any]:
+    checked = None if seed is None else _as_seed(seed)
+    return _drawn(lambda _: _stream[0].next(checked))

@@ -56,7 +56,7 @@ def _max(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     if x.size:
         xp.max(x, axis=axis, keepdims=keepdims, out=out)
     else:  # NumPy has no maximum of nothing; TensorFlow has the least value there is.
-        out.fill(-np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).min)
+        xp.copyto(out, -np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).min)
 
 
 def _spread(call: OpCall, g: Tensor) -> Tensor:

@@ -60,6 +60,12 @@ class Op:
         view: Instead of a kernel, a function from the input's array and the attributes to a
             C-contiguous view of it.
         validate: A check of the inputs' values, run where the host can read them.
+        elementwise: Whether each element of `out` depends on the same element of the inputs
+            alone, or of inputs that are scalars; such ops may be computed in pieces.
+        shape_only: Whether the result depends on the inputs' shapes and dtypes alone.
+        random: Whether the result differs from call to call, by the attributes `key` and `draw`.
+        lower: A function of the op's arguments that computes the same bits by simpler ops, which
+            recorded programs share between ops and place well.
     """
 
     name: str
@@ -72,6 +78,10 @@ class Op:
     workspace: Callable[..., tuple[TensorSpec, ...]] | None = None
     view: Callable[..., Any] | None = None
     validate: Callable[..., None] | None = None
+    elementwise: bool = False
+    shape_only: bool = False
+    random: bool = False
+    lower: Callable[..., "Tensor"] | None = None
 
     def __call__(self, *inputs: Any, **attrs: Any) -> "Tensor":
         """Run the op eagerly: place it, allocate the result, run the kernel."""

@@ -46,8 +46,13 @@ def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
     return TensorSpec(stand_in[index].shape, x.dtype)
 
 
+def _as_view(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an index that gives a view where integers alone would give a copy of a number."""
+    return index if any(item is Ellipsis for item in index) else (*index, ...)
+
+
 def _slice(xp: Any, out: Any, x: Any, *, index: tuple[Any, ...]) -> None:
-    xp.copyto(out, x[index])
+    xp.copyto(out, x[_as_view(index)])
 
 
 def _grad_slice(call: OpCall, g: Tensor) -> Grads:
@@ -59,8 +64,8 @@ def _infer_slice_grad(g: TensorSpec, *, index: tuple[Any, ...], shape: Shape) ->
 
 
 def _slice_grad(xp: Any, out: Any, g: Any, *, index: tuple[Any, ...], shape: Shape) -> None:
-    out.fill(0)
-    out[index] = g
+    xp.copyto(out, 0, casting="unsafe")
+    xp.copyto(out[_as_view(index)], g)
 
 
 def _grad_slice_grad(call: OpCall, g: Tensor) -> Grads:

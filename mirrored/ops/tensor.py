@@ -294,7 +294,7 @@ class Tensor(Operators):
         if device is self._device:
             return self
         storage = device.allocate(self.shape, self.dtype)
-        device.backend.copy_between(self._array, storage)
+        device.backend.copy_between(self._array, storage.array)
         return Tensor(storage.array, storage, device, self._spec)
 
     def __copy__(self) -> "Tensor":

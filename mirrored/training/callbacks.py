@@ -40,6 +40,20 @@ class Callback:
         """Take `verbose`, `epochs` and `steps`."""
         self.params = dict(params)
 
+    def steps_between(self, kind: str, steps: int) -> int:
+        """Return how many steps may run between two calls of the batch hooks; 1 where it has any.
+
+        Args:
+            kind: "train", "test" or "predict".
+            steps: How many steps there are in all.
+        """
+        hooks = [f"on_{kind}_batch_begin", f"on_{kind}_batch_end"]
+        if kind == "train":
+            hooks += ["on_batch_begin", "on_batch_end"]
+        own = any(getattr(type(self), hook) is not getattr(Callback, hook) for hook in hooks)
+        own = own or any(hook in vars(self) for hook in hooks)
+        return 1 if own else max(steps, 1)
+
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Run before the first epoch."""
 
@@ -160,6 +174,15 @@ class CallbackList(Callback):
     def append(self, callback: Callback) -> None:
         """Add a callback, called after the others."""
         self.callbacks += _flatten(callback)
+
+    def steps_between(self, kind: str, steps: int) -> int:
+        """Return how many steps may run between two calls of the batch hooks.
+
+        Args:
+            kind: "train", "test" or "predict".
+            steps: How many steps there are in all.
+        """
+        return min((each.steps_between(kind, steps) for each in self.callbacks), default=steps)
 
     def set_model(self, model: Any) -> None:
         """Give the model to every callback."""

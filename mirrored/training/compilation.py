@@ -27,6 +27,8 @@ class Compilation:
         loss: The loss; None where the model is only to predict.
         identifiers: The metrics as they were given, each with whether weights count for it.
         metrics: The metrics with whether weights count, once the output's shape is known.
+        run_eagerly: Whether Python runs for every op of every step.
+        steps_per_execution: How many steps run between two calls of callbacks, or "auto".
     """
 
     optimizer: optim.Optimizer
@@ -34,6 +36,8 @@ class Compilation:
     loss: Loss | None
     identifiers: list[tuple[Any, bool]]
     metrics: list[tuple[Metric, bool]] = field(default_factory=list)
+    run_eagerly: bool = False
+    steps_per_execution: int | str = "auto"
 
     @property
     def all_metrics(self) -> list[Metric]:

@@ -45,6 +45,11 @@ class InterruptGuard:
             signal.signal(signal.SIGINT, self._previous)
             self._installed = False
 
+    @property
+    def pending(self) -> bool:
+        """Whether an interrupt waits for the end of the step."""
+        return self._pending is not None
+
     @contextmanager
     def step(self) -> Iterator[None]:
         """Hold interrupts back until the end of this block."""

@@ -4,8 +4,7 @@ All arguments and all data are checked before the first step, so bad input chang
 """
 
 import contextlib
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ import numpy as np
 from mirrored._numbers import as_integer
 from mirrored.data import (
     Arrays,
-    Batch,
     Batches,
+    Span,
     adapt,
     check_batch_size,
     split_validation,
@@ -28,7 +27,9 @@ from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.interrupt import InterruptGuard
 from mirrored.training.metrics import Metric
 from mirrored.training.progress import ProgressBar
-from mirrored.training.step import Stepper, StepResult
+from mirrored.training.recorded import RecordedRunner
+from mirrored.training.runner import EagerRunner, Runner
+from mirrored.training.step import StepResult
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
@@ -98,11 +99,11 @@ class _Plan:
     """The checked arguments and data of one call of `fit`."""
 
     def __init__(self, model: "Model", x: Any, y: Any, options: FitOptions) -> None:
-        _check_count("epochs", options.epochs, least=0)
-        _check_count("initial_epoch", options.initial_epoch, least=0)
+        check_count("epochs", options.epochs, least=0)
+        check_count("initial_epoch", options.initial_epoch, least=0)
         for name in ("steps_per_epoch", "validation_steps"):
             if getattr(options, name) is not None:
-                _check_count(name, getattr(options, name), least=1)
+                check_count(name, getattr(options, name), least=1)
         if not isinstance(options.shuffle, bool | np.bool_):
             raise ValueError(f"`shuffle` is True or False. Received: shuffle={options.shuffle!r}")
         self.options = options
@@ -134,18 +135,25 @@ class _Plan:
         self.arrays, self.validation = prepare(model, arrays, validation)
         # The order of the examples comes from the global seed, on any number of replicas.
         self._seeds = SeedGenerator() if options.shuffle else None
-        self._passes = self._run_through()
-        self.stepper = Stepper(model)
+        self._left: Span | None = None
+        self.runner = make_runner(model)
 
-    def batches(self) -> Iterator[Batch]:
-        """Return the batches of the next epoch, which goes on where the one before ended."""
-        return itertools.islice(self._passes, self.steps)
+    def spans(self) -> Iterator[Span]:
+        """Yield the batches of the next epoch, which goes on where the one before ended."""
+        wanted = self.steps
+        while wanted:
+            span = self._left or self._next_pass()
+            taken = min(wanted, span.count)
+            rest = span.count - taken
+            self._left = Span(span.batches, span.first + taken, rest) if rest else None
+            yield Span(span.batches, span.first, taken)
+            wanted -= taken
 
-    def _run_through(self) -> Iterator[Batch]:
-        """Yield the batches of one pass over the data after the other."""
-        while True:
-            order = None if self._seeds is None else self._seeds.permutation(self.arrays.size)
-            yield from Batches(self.arrays, self.batch_size, order)
+    def _next_pass(self) -> Span:
+        """Return all batches of another pass over the data."""
+        order = None if self._seeds is None else self._seeds.permutation(self.arrays.size)
+        batches = Batches(self.arrays, self.batch_size, order)
+        return Span(batches, 0, len(batches))
 
 
 def _run_epoch(
@@ -153,19 +161,28 @@ def _run_epoch(
 ) -> dict[str, float]:
     tracker = _Tracker(model)
     callbacks.on_epoch_begin(epoch)
-    for index, batch in enumerate(plan.batches()):
-        callbacks.on_train_batch_begin(index)
-        where = f"step {index + 1} of epoch {epoch + 1}"
+    done = 0
+    for span in _executions(model, plan.spans(), plan.steps, callbacks, "train"):
+        callbacks.on_train_batch_begin(done)
+
+        def add(result: StepResult, examples: int) -> bool:
+            tracker.add(result, examples)
+            return not guard.pending
+
+        def where(step: int, done: int = done) -> str:
+            return f"step {done + step + 1} of epoch {epoch + 1}"
+
         with guard.step():
-            tracker.add(plan.stepper.train(batch, where), batch.size)
-        callbacks.on_train_batch_end(index, tracker.logs())
+            plan.runner.train(span, where, add)
+        done += span.count
+        callbacks.on_train_batch_end(done - 1, tracker.logs())
         if model.stop_training:
             break
     logs = tracker.logs()
     if plan.validation is not None and epoch + 1 in plan.epochs_to_validate:
         batches = Batches(plan.validation, plan.validation_batch_size)
-        steps = itertools.islice(batches, plan.validation_steps)
-        validated = _evaluate_batches(model, plan.stepper, steps, callbacks)
+        steps = Span(batches, 0, plan.validation_steps)
+        validated = _evaluate_batches(model, plan.runner, steps, callbacks)
         logs |= {f"val_{name}": value for name, value in validated.items()}
     callbacks.on_epoch_end(epoch, logs)
     return logs
@@ -175,8 +192,8 @@ def _epochs_to_validate(options: FitOptions) -> Sequence[int]:
     """Return the epochs, counted from 1, after which to validate."""
     frequency = options.validation_freq
     if isinstance(frequency, list | tuple | set):
-        return [_check_count("validation_freq", each, least=1) for each in frequency]
-    every = _check_count("validation_freq", frequency, least=1)
+        return [check_count("validation_freq", each, least=1) for each in frequency]
+    every = check_count("validation_freq", frequency, least=1)
     return range(every, options.epochs + 1, every)
 
 
@@ -200,50 +217,87 @@ def evaluate(
     model.compiled().required_loss()
     progress, callbacks = _callbacks(options)
     arrays = adapt(x, y, sample_weight, for_what="evaluate")
-    batches, steps = _run_batches(model, arrays, options)
+    span = _run_batches(model, arrays, options)
     with model.distribute_strategy.scope(), contextlib.closing(progress):
-        _introduce(callbacks, model, options.verbose, 1, steps)
-        return _evaluate_batches(model, Stepper(model), batches, callbacks)
+        _introduce(callbacks, model, options.verbose, 1, span.count)
+        return _evaluate_batches(model, make_runner(model), span, callbacks)
 
 
 def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
     """Return the outputs; `Model.predict` says what the arguments mean."""
     progress, callbacks = _callbacks(options)
     arrays = adapt(x, for_what="predict")
-    batches, steps = _run_batches(model, arrays, options)
+    batches = _run_batches(model, arrays, options)
     with model.distribute_strategy.scope(), contextlib.closing(progress):
-        _introduce(callbacks, model, options.verbose, 1, steps)
-        stepper, outputs = Stepper(model), []
+        _introduce(callbacks, model, options.verbose, 1, batches.count)
+        runner = make_runner(model)
+        outputs: list[np.ndarray[Any, Any]] = []
+
+        def add(output: np.ndarray[Any, Any]) -> bool:
+            outputs.append(output)
+            return True
+
         callbacks.on_predict_begin()
-        for index, batch in enumerate(batches):
-            callbacks.on_predict_batch_begin(index)
-            outputs.append(stepper.predict(batch))
-            callbacks.on_predict_batch_end(index, {"outputs": outputs[-1]})
+        for span in _executions(model, [batches], batches.count, callbacks, "predict"):
+            callbacks.on_predict_batch_begin(len(outputs))
+            runner.predict(span, add)
+            made = outputs[-span.count :]
+            made = made[0] if span.count == 1 else np.concatenate(made)
+            callbacks.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
         callbacks.on_predict_end()
     return np.concatenate(outputs)
 
 
-def _run_batches(
-    model: "Model", arrays: Arrays, options: RunOptions
-) -> tuple[Iterator[Batch], int]:
-    """Return the checked batches of an evaluation or prediction, and how many they are."""
+def make_runner(model: "Model") -> Runner:
+    """Return what runs the steps of a model: recorded ones, unless it is to run eagerly.
+
+    Args:
+        model: A model that is built.
+    """
+    compilation = model._compilation
+    if compilation is not None and compilation.run_eagerly:
+        return EagerRunner(model)
+    return RecordedRunner(model)
+
+
+def _executions(
+    model: "Model", spans: Iterable[Span], steps: int, callbacks: CallbackList, kind: str
+) -> Iterator[Span]:
+    """Yield the batches that run between two calls of the callbacks' hooks."""
+    compilation = model._compilation
+    most = "auto" if compilation is None else compilation.steps_per_execution
+    if not isinstance(most, int):
+        most = callbacks.steps_between(kind, steps)
+    for span in spans:
+        yield from span.split(most)
+
+
+def _run_batches(model: "Model", arrays: Arrays, options: RunOptions) -> Span:
+    """Return the checked batches of an evaluation or prediction."""
     batch_size = _batch_size(options.batch_size)
     if options.steps is not None:
-        _check_count("steps", options.steps, least=1)
+        check_count("steps", options.steps, least=1)
     steps = _steps("steps", options.steps, arrays.size, batch_size)
     arrays, _ = prepare(model, arrays)
-    return itertools.islice(Batches(arrays, batch_size), steps), steps
+    return Span(Batches(arrays, batch_size), 0, steps)
 
 
 def _evaluate_batches(
-    model: "Model", stepper: Stepper, batches: Iterator[Batch], callbacks: CallbackList
+    model: "Model", runner: Runner, batches: Span, callbacks: CallbackList
 ) -> dict[str, float]:
     tracker = _Tracker(model)
+
+    def add(result: StepResult, examples: int) -> bool:
+        tracker.add(result, examples)
+        return True
+
     callbacks.on_test_begin()
-    for index, batch in enumerate(batches):
-        callbacks.on_test_batch_begin(index)
-        tracker.add(stepper.test(batch), batch.size)
-        callbacks.on_test_batch_end(index, tracker.logs())
+    done = 0
+    for span in _executions(model, [batches], batches.count, callbacks, "test"):
+        callbacks.on_test_batch_begin(done)
+        runner.test(span, add)
+        done += span.count
+        callbacks.on_test_batch_end(done - 1, tracker.logs())
     logs = tracker.logs()
     callbacks.on_test_end(logs)
     return logs
@@ -337,7 +391,17 @@ def _batch_size(value: int | None) -> int:
     return _BATCH_SIZE if value is None else check_batch_size(value)
 
 
-def _check_count(name: str, value: Any, *, least: int) -> int:
+def check_count(name: str, value: Any, *, least: int) -> int:
+    """Return an argument that is a number of things.
+
+    Args:
+        name: What the error calls it.
+        value: The argument.
+        least: The least that it may be.
+
+    Raises:
+        ValueError: It is no integer, or less.
+    """
     count = as_integer(value)
     if count is None or count < least:
         raise ValueError(f"`{name}` is an integer of {least} or more. Received: {name}={value!r}")

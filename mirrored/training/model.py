@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
+from mirrored.program import Recordings
 from mirrored.training import loop, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import Compilation, compile_model
@@ -58,6 +59,8 @@ class Model(Network):
     ) -> None:
         super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
         self._compilation: Compilation | None = None
+        # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
+        self._recordings: Recordings[Any] = Recordings(f"A step of the model {self.name!r}")
         self.history: History | None = None
         self.stop_training = False
 
@@ -88,6 +91,8 @@ class Model(Network):
         loss_weights: None = None,
         metrics: Any = None,
         weighted_metrics: Any = None,
+        run_eagerly: bool = False,
+        steps_per_execution: int | str = "auto",
     ) -> None:
         """Say how the model is trained. All names are checked here.
 
@@ -98,6 +103,13 @@ class Model(Network):
             loss_weights: For models of several outputs, which there are none of yet.
             metrics: Metrics or their names, as in ["accuracy"]; they ignore sample weights.
             weighted_metrics: Metrics that are weighted by sample weights.
+            run_eagerly: Whether Python runs for every op of every step, so that layers and losses
+                can be looked into while they run. Otherwise a step is recorded once for each
+                shape of its inputs and replayed: what Python does in it beside calling ops
+                happens when it is recorded, and not again.
+            steps_per_execution: How many steps run between two calls of callbacks' batch hooks;
+                "auto": one where a callback has such hooks, else as many as the progress shown
+                allows.
 
         Raises:
             ValueError: A name is unknown, or model, optimizer and metrics were made in different
@@ -108,7 +120,12 @@ class Model(Network):
                 "`loss_weights` is for models of several outputs, which are not provided yet. "
                 f"Received: loss_weights={loss_weights!r}."
             )
+        if steps_per_execution != "auto":
+            loop.check_count("steps_per_execution", steps_per_execution, least=1)
         self._compilation = compile_model(self, optimizer, loss, metrics, weighted_metrics)
+        self._compilation.run_eagerly = bool(run_eagerly)
+        self._compilation.steps_per_execution = steps_per_execution
+        self._recordings.clear()
 
     def compiled(self) -> Compilation:
         """Return what `compile` made.

@@ -43,6 +43,11 @@ class ProgressBar(Callback):
         self._started = 0.0
         self._training = False  # Validation inside `fit` is part of its epoch's bar and line.
 
+    def steps_between(self, kind: str, steps: int) -> int:
+        """Return how many steps may run before the bar advances: a hundredth of all of them."""
+        drawn = self._verbose == 1 and sys.stdout is not None and sys.stdout.isatty()
+        return max(steps // 100, 1) if drawn else max(steps, 1)
+
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Note that evaluations are validation from here on."""
         self._training = True

@@ -1,7 +1,7 @@
-"""One step of training, evaluation or prediction on one global batch, over all replicas.
+"""What a step of training, evaluation or prediction computes for one global batch, on all replicas.
 
 The gradient is that of the global batch: each replica divides by the number of all examples, in
-one place, and the replicas' gradients are summed.
+one place, and the replicas' gradients are summed. The same code is run eagerly and recorded.
 """
 
 import math
@@ -13,8 +13,7 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
-from mirrored.data import Batch
-from mirrored.distribute import PerReplica, Strategy, shard_bounds
+from mirrored.distribute import PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
 from mirrored.training.losses import Reduction
@@ -36,7 +35,7 @@ class StepResult(NamedTuple):
     statistics: list[tuple[float, float]]
 
 
-class _Shards(NamedTuple):
+class Shards(NamedTuple):
     """A global batch, cut into a part a replica and brought to the replicas' devices."""
 
     x: PerReplica
@@ -44,8 +43,22 @@ class _Shards(NamedTuple):
     sample_weight: PerReplica | None
 
 
-class Stepper:
-    """Runs steps of one model: what does not change between them is looked up once.
+class Totals(NamedTuple):
+    """What a step leaves on the devices.
+
+    Attributes:
+        statistics: The sum over the replicas of the loss, and of each metric's total and count.
+        penalty: The weights' penalty; None where there is none.
+        losses: Each replica's part of the loss.
+    """
+
+    statistics: Tensor
+    penalty: Tensor | None
+    losses: tuple[Tensor, ...]
+
+
+class Step:
+    """The steps of one model: what does not change between them is looked up once.
 
     Args:
         model: A model that is built and, but for prediction, compiled with a loss.
@@ -60,58 +73,55 @@ class Stepper:
 
     # ------------------------------------------------------------------ the three kinds of step
 
-    def train(self, batch: Batch, where: str) -> StepResult:
+    def train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
         """Take one step of training.
 
         All new values are computed, on every replica, before the first one is written.
 
         Args:
-            batch: The global batch.
-            where: What errors call the step.
+            shards: The global batch.
+            examples: How many examples it has.
+            check: Called before anything is written; it raises where the loss is not finite.
 
         Raises:
-            NonFiniteLossError: The loss is NaN or infinite; nothing was changed.
+            ValueError: The loss does not depend on any weight.
             ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
-        shards = self._distribute(batch)
-        outcome = self._with_zeros(self._run(self._train_replica, (*shards, batch.size)))
+        outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
         gradients, statistics = self._reduce(outcome["gradients"], outcome["statistics"])
         penalty = None
         if self._regularized:
             # Once for the global batch, after the sum: a penalty is no replica's.
             gradients, penalty = self._strategy.run(self._add_penalties, (gradients,))
-        loss = self._total(statistics, penalty)
-        self._check_finite(loss, outcome["loss"], where)
+        losses = self._strategy.experimental_local_results(outcome["loss"])
+        totals = Totals(statistics, _first(penalty), losses)
+        check(totals)
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         self._check_used(used)
         self._model.compiled().optimizer.prepare(
             [self._variables[i] for i in used], [gradients[i] for i in used]
         ).commit()
-        return StepResult(loss, _pairs(statistics))
+        return totals
 
-    def test(self, batch: Batch) -> StepResult:
+    def test(self, shards: Shards, examples: int) -> Totals:
         """Return what the model makes of one global batch, without training.
 
         Args:
-            batch: The global batch.
+            shards: The global batch.
+            examples: How many examples it has.
         """
-        shards = self._distribute(batch)
-        outcome = self._with_zeros(self._run(self._test_replica, (*shards, batch.size)))
-        statistics = self._strategy.reduce("sum", outcome["statistics"]).numpy()
-        loss = self._total(statistics, outcome["penalty"])
-        return StepResult(loss, _pairs(statistics))
+        outcome = self._with_zeros(self._run(self._test_replica, (*shards, examples)))
+        statistics = self._strategy.reduce("sum", outcome["statistics"])
+        return Totals(statistics, _first(outcome["penalty"]), ())
 
-    def predict(self, batch: Batch) -> np.ndarray[Any, Any]:
-        """Return the outputs for one global batch, in its order.
+    def predict(self, shards: Shards) -> tuple[Tensor | None, ...]:
+        """Return each replica's outputs; None where it has no examples.
 
         Args:
-            batch: The global batch; only its inputs are used.
+            shards: The global batch; only its inputs are used.
         """
-        shards = self._distribute(batch)
         outputs = self._run(lambda x: self._model(x, training=False), (shards.x,))
-        parts = self._strategy.experimental_local_results(outputs)
-        # A replica without examples has nothing to add.
-        return np.concatenate([part.numpy() for part in parts if part is not None and len(part)])
+        return self._strategy.experimental_local_results(outputs)
 
     # ------------------------------------------------------------------ on one replica
 
@@ -215,65 +225,17 @@ class Stepper:
 
     def _reduce(
         self, gradients: list[PerReplica | Tensor | None], statistics: PerReplica | Tensor
-    ) -> tuple[list[Any], np.ndarray[Any, Any]]:
-        """Sum over the replicas; every replica gets the gradients, the host the statistics.
+    ) -> tuple[list[Any], Tensor]:
+        """Sum over the replicas; every replica gets the gradients.
 
-        The loss, which is among the statistics, joins the gradients' all-reduce.
+        The last gradients come first, as they are known first. The loss is among the statistics.
         """
-        used = [gradient for gradient in gradients if gradient is not None]
-        *summed, total = self._strategy.batch_all_reduce("sum", [*used, statistics])
-        remaining = iter(summed)
+        used = [gradient for gradient in reversed(gradients) if gradient is not None]
+        summed = self._strategy.batch_all_reduce("sum", used)
+        total = self._strategy.batch_all_reduce("sum", [statistics])[0]
+        remaining = iter(reversed(summed))
         reduced = [None if each is None else next(remaining) for each in gradients]
-        return reduced, _first(total).numpy()
-
-    def _total(self, statistics: np.ndarray[Any, Any], penalty: Any) -> float:
-        """Return the loss that is shown: the mean over the batch and the penalties."""
-        return float(statistics[0]) + (0.0 if penalty is None else float(_first(penalty)))
-
-    def _distribute(self, batch: Batch) -> _Shards:
-        bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
-        model = self._model
-        y, dtype = batch.y, model.output_dtype
-        loss = None if y is None else model.compiled().loss
-        if y is not None and not (loss is not None and loss.targets_are_labels):
-            y = _cast(y, dtype)
-        weights = batch.sample_weight
-        return _Shards(
-            self._cut(_cast(batch.x, model.dtype), bounds),
-            None if y is None else self._cut(y, bounds),
-            None if weights is None else self._cut(_cast(weights, dtype), bounds),
-        )
-
-    def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
-        parts = []
-        for replica, (start, stop) in enumerate(bounds):
-            with self._strategy.replica_scope(replica):
-                parts.append(ops.transfer(array[start:stop], self._strategy.devices[replica]))
-        return PerReplica(parts, [start for start, _ in bounds])
-
-    def _check_finite(self, loss: float, local_losses: Any, where: str) -> None:
-        local = [float(each) for each in self._strategy.experimental_local_results(local_losses)]
-        if math.isfinite(loss) and all(math.isfinite(each) for each in local):
-            return
-        bad = [i for i, each in enumerate(local) if not math.isfinite(each)]
-        devices = self._strategy.devices
-        place = " and ".join(f"replica {i} ({devices[i].full_name})" for i in bad)
-        raise NonFiniteLossError(
-            f"The loss is not finite in {where}: {loss} over the batch"
-            f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
-            f"are those of the step before{self._state_of_weights()}. Look for NaN and infinite "
-            "values in the data, or lower the learning rate."
-        )
-
-    def _state_of_weights(self) -> str:
-        """Say so where a step with a finite loss has spoilt the weights already."""
-        values = (weight.numpy() for weight in self._variables)
-        if all(np.isfinite(value).all() for value in values):
-            return ""
-        return (
-            ", but these are not finite either: the gradient of an earlier step was NaN or "
-            "infinite where its loss was not"
-        )
+        return reduced, _first(total)
 
     def _check_used(self, used: list[int]) -> None:
         """Raise where no weight would be trained, and warn once where some would not."""
@@ -293,20 +255,53 @@ class Stepper:
             )
 
 
-def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the array in another dtype; what is too large for it is infinite, and no warning."""
-    with np.errstate(over="ignore"):
-        return array.astype(dtype, copy=False)
+def result_of(statistics: Sequence[float], penalty: float) -> StepResult:
+    """Return a step's result from its statistics, on the host.
+
+    Args:
+        statistics: The loss, then each metric's total and count.
+        penalty: The weights' penalty.
+    """
+    pairs = list(zip(statistics[1::2], statistics[2::2], strict=True))
+    return StepResult(statistics[0] + penalty, pairs)
+
+
+def non_finite_error(
+    model: "Model", loss: float, losses: Sequence[float], where: str
+) -> NonFiniteLossError:
+    """Return the error that a step raises whose loss is not finite.
+
+    Args:
+        model: The model.
+        loss: The loss of the global batch.
+        losses: Each replica's part of it.
+        where: What the error calls the step.
+    """
+    bad = [i for i, each in enumerate(losses) if not math.isfinite(each)]
+    devices = model.distribute_strategy.devices
+    place = " and ".join(f"replica {i} ({devices[i].full_name})" for i in bad)
+    return NonFiniteLossError(
+        f"The loss is not finite in {where}: {loss} over the batch"
+        f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
+        f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
+        "values in the data, or lower the learning rate."
+    )
+
+
+def _state_of_weights(model: "Model") -> str:
+    """Say so where a step with a finite loss has spoilt the weights already."""
+    values = (weight.numpy() for weight in model.trainable_variables)
+    if all(np.isfinite(value).all() for value in values):
+        return ""
+    return (
+        ", but these are not finite either: the gradient of an earlier step was NaN or "
+        "infinite where its loss was not"
+    )
 
 
 def _first(value: Any) -> Any:
     """Return replica 0's part of what is equal on all of them."""
     return value.values[0] if isinstance(value, PerReplica) else value
-
-
-def _pairs(statistics: np.ndarray[Any, Any]) -> list[tuple[float, float]]:
-    numbers = [float(each) for each in statistics[1:]]
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _sum(x: Tensor | None, y: Tensor | None) -> Tensor | None:

@@ -161,7 +161,7 @@ def test_copies() -> None:
     source = backend.allocate(pool, (2, 3), FLOAT)
     backend.copy_from_host(source, values.astype(">f4"))  # Another byte order is the same values.
     target = backend.allocate(pool, (2, 3), FLOAT)
-    backend.copy_between(source.array, target)
+    backend.copy_between(source.array, target.array)
     source.array[:] = 0
     np.testing.assert_array_equal(target.array, values)
     copied = backend.to_host(target.array.T)
@@ -176,7 +176,7 @@ def test_a_copy_never_changes_the_dtype() -> None:
     with pytest.raises(TypeError, match="float64"):
         backend.copy_from_host(storage, np.zeros(2))
     with pytest.raises(TypeError, match="float64"):
-        backend.copy_between(np.zeros(2), storage)
+        backend.copy_between(np.zeros(2), storage.array)
 
 
 def test_the_host_replaces_no_kernels() -> None:

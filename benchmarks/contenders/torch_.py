@@ -1,0 +1,163 @@
+"""PyTorch: an eager loop with all cores on one device, DistributedDataParallel on several.
+
+There each replica is a process with one thread; the first starts the others and hands them each
+request, so that all run the same lines.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DistributedSampler
+
+from benchmarks.contenders import protocol
+from benchmarks.workloads import UNEVEN, WORKLOADS, Array, Workload, initial_weights
+
+
+class Torch:
+    """A module and its optimizer, on this process' replica.
+
+    Args:
+        workload: What is trained.
+        replicas: How many processes there are.
+        rank: Which of them this is.
+        rendezvous: A file at which they meet.
+    """
+
+    def __init__(self, workload: Workload, replicas: int, rank: int, rendezvous: str) -> None:
+        """Meet the other replicas, and build the module with the initial weights."""
+        self.workload, self.replicas, self.rank = workload, replicas, rank
+        torch.set_num_threads((os.cpu_count() or 1) if replicas == 1 else 1)
+        self._module: Any = build_module(workload)
+        self._trained: Any = self._module
+        if replicas > 1:
+            if any(name == "lo" for _, name in socket.if_nameindex()):
+                os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+            torch.distributed.init_process_group(
+                "gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=replicas
+            )
+            self._trained = DistributedDataParallel(self._module, gradient_as_bucket_view=True)
+        self._optimizer = torch.optim.SGD(
+            self._module.parameters(),
+            lr=workload.learning_rate,
+            momentum=workload.momentum,
+            fused=True,
+        )
+        mean_square, entropy = torch.nn.MSELoss(), torch.nn.CrossEntropyLoss()
+        self._loss = mean_square if workload.loss == "mse" else entropy
+        self._generator = torch.Generator().manual_seed(0)
+
+    def load(self, x: Array, y: Array) -> Any:
+        """Return tensors; CrossEntropyLoss takes labels of int64."""
+        targets = torch.from_numpy(y)
+        return torch.from_numpy(x), targets if self.workload.loss == "mse" else targets.long()
+
+    def fit(self, data: Any, epochs: int, *, shuffle: bool) -> list[float]:
+        """Train, and return the loss of each epoch: the mean over all replicas."""
+        x, y = data
+        losses = []
+        for _ in range(epochs):
+            total, count = torch.zeros(()), 0
+            for rows in self._batches(x, shuffle):
+                self._optimizer.zero_grad()
+                loss = self._loss(self._trained(x[rows]), y[rows])
+                loss.backward()
+                self._optimizer.step()
+                total += loss.detach() * len(rows)
+                count += len(rows)
+            mean = total / count
+            if self.replicas > 1:
+                torch.distributed.all_reduce(mean)
+                mean /= self.replicas
+            losses.append(mean.item())
+        return losses
+
+    def _batches(self, x: Any, shuffle: bool) -> Any:
+        """Yield the indices of this replica's part of each batch."""
+        size = self.workload.batch
+        if self.workload is UNEVEN and self.replicas > 1:
+            # What PyTorch gives for data that do not divide: it repeats examples.
+            sampler = DistributedSampler(x, self.replicas, self.rank, shuffle=False)
+            yield from torch.tensor(list(sampler)).split(-(-size // self.replicas))
+            return
+        order = torch.randperm(len(x), generator=self._generator)
+        for batch in (order if shuffle else torch.arange(len(x))).split(size):
+            yield batch.tensor_split(self.replicas)[self.rank]
+
+    def weights(self) -> list[Array]:
+        """Return kernel and bias of each layer; PyTorch keeps kernels transposed."""
+        return [each.detach().numpy().T for each in self._module.parameters()]
+
+
+def build_module(workload: Workload) -> Any:
+    """Return the layers, with the initial weights."""
+    activation = torch.nn.ReLU if workload.activation == "relu" else torch.nn.Tanh
+    layers: list[Any] = []
+    weights = [torch.from_numpy(each) for each in initial_weights(workload)]
+    for index in range(0, len(weights), 2):
+        kernel, bias = weights[index], weights[index + 1]
+        linear = torch.nn.Linear(*kernel.shape)
+        with torch.no_grad():
+            linear.weight.copy_(kernel.T)
+            linear.bias.copy_(bias)
+        layers += [linear, activation()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def facts() -> dict[str, Any]:
+    """Return the version, the BLAS and the threads of a process."""
+    found = re.search(r"\bBLAS_INFO=(\w+)", torch.__config__.show())
+    capability = torch.backends.cpu.get_cpu_capability()
+    return {
+        "version": torch.__version__,
+        "blas": f"{found[1] if found else 'unknown'}, kernel {capability}, "
+        f"{torch.get_num_threads()} threads a process",
+    }
+
+
+def start_others(arguments: Any, rendezvous: str) -> list["subprocess.Popen[str]"]:
+    """Start the processes of the other replicas, which read their requests from a pipe."""
+    return [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-u", __file__, "--workload", arguments.workload),
+                *("--replicas", str(arguments.replicas)),
+                *("--rank", str(rank), "--rendezvous", rendezvous),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        for rank in range(1, arguments.replicas)
+    ]
+
+
+def main() -> None:
+    """Answer the driver, or follow the first replica."""
+    arguments = protocol.parse_arguments()
+    answers = protocol.keep_stdout()
+    rendezvous = arguments.rendezvous or str(Path(tempfile.mkdtemp()) / "rendezvous")
+    others = [] if arguments.rank else start_others(arguments, rendezvous)
+
+    def make(workload: Workload, replicas: int) -> Torch:
+        return Torch(workload, replicas, arguments.rank, rendezvous)
+
+    def forward(line: str) -> None:
+        for other in others:
+            print(line, end="", file=other.stdin, flush=True)
+
+    workload = WORKLOADS[arguments.workload]
+    contender = protocol.Contender(workload, arguments.replicas, make, facts)
+    protocol.serve(contender, answers, forward)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Makes a virtual environment for each contender, outside the checkout.
+
+`python -m benchmarks.environments` makes all of them once; the peers are pinned, so that figures of
+another day are of the same versions.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = Path(__file__).resolve().parent / "contenders"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What is measured, and where it runs.
+
+    Attributes:
+        name: What options and the report call it.
+        title: What the report's tables call it.
+        module: What a program imports first.
+        environment: Whose virtual environment it runs in.
+        requirements: What pip installs there; empty for the checkout.
+    """
+
+    name: str
+    title: str
+    module: str
+    environment: str
+    requirements: tuple[str, ...] = ()
+
+    @property
+    def script(self) -> Path:
+        """What its process runs."""
+        return SCRIPTS / f"{self.name}{'' if self.name == 'products' else '_'}.py"
+
+
+MIRRORED = Contender("mirrored", "mirrored", "mirrored", "mirrored")
+TENSORFLOW = Contender(
+    "tensorflow", "TensorFlow", "tensorflow, keras", "tensorflow", ("tensorflow-cpu==2.21.*",)
+)
+TORCH = Contender("torch", "PyTorch", "torch", "torch", ("torch==2.13.0", "numpy>=2"))
+JAX = Contender("jax", "JAX", "jax", "jax", ("jax==0.10.*",))
+PRODUCTS = Contender("products", "products alone", "numpy", "mirrored")
+ALL = (MIRRORED, TENSORFLOW, TORCH, JAX, PRODUCTS)
+PEERS = (TENSORFLOW, TORCH, JAX)
+BY_NAME = {each.name: each for each in ALL}
+
+
+def default_cache() -> Path:
+    """Return the folder for the environments in the user's folder of caches."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "mirrored-benchmarks"
+
+
+def python_of(environment: Path) -> Path:
+    """Return a virtual environment's interpreter."""
+    return environment / "bin" / "python"
+
+
+def make(contender: Contender, environment: Path, pip_options: Sequence[str] = ()) -> None:
+    """Make or complete one environment.
+
+    Raises:
+        subprocess.CalledProcessError: pip could not install what it needs.
+    """
+    if not python_of(environment).exists():
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    if contender.requirements:
+        _pip_install(environment, [*pip_options, *contender.requirements])
+    else:
+        install_checkout(environment, pip_options)
+
+
+def install_checkout(environment: Path, pip_options: Sequence[str] = ()) -> None:
+    """Install this checkout as it is now, from a copy, so that nothing is built in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "mirrored"
+        ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+        shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
+        _pip_install(environment, [*pip_options, str(copy)])
+        _pip_install(environment, [*pip_options, "--force-reinstall", "--no-deps", str(copy)])
+
+
+def installed_size(environment: Path) -> int | None:
+    """Return the bytes of what is installed, without pip, setuptools and compiled Python."""
+    folders = list(environment.glob("lib/python*/site-packages"))
+    if not folders:
+        return None
+    return sum(
+        path.lstat().st_size
+        for path in folders[0].rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not path.relative_to(folders[0]).parts[0].startswith(("pip", "setuptools"))
+    )
+
+
+def _pip_install(environment: Path, arguments: Sequence[str]) -> None:
+    command = [str(python_of(environment)), "-m", "pip", "install", "--quiet", *arguments]
+    subprocess.run(command, check=True)
+
+
+def pairs(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, str]:
+    """Return what ``name=value`` options say.
+
+    Raises:
+        SystemExit: One is not of this form, or of no such name.
+    """
+    found = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or name not in names:
+            sys.exit(f"{option} is NAME=VALUE, of {', '.join(names)}. Received: {text}")
+        found[name] = value
+    return found
+
+
+def main() -> None:
+    """Make the environments that are asked for."""
+    names = [each.name for each in ALL if each is not PRODUCTS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("contenders", nargs="*", default=names, help=", ".join(names))
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where they are made")
+    parser.add_argument(
+        "--pip",
+        action="append",
+        default=[],
+        metavar="NAME=OPTIONS",
+        help="more options of pip for one of them, such as the index of PyTorch's CPU build",
+    )
+    arguments = parser.parse_args()
+    options = pairs(arguments.pip, "--pip", names)
+    for name in arguments.contenders:
+        if name not in names:
+            parser.error(f"there is no contender {name!r}, only {', '.join(names)}")
+    failed = []
+    for name in arguments.contenders:
+        print(f"{name}: {arguments.cache / name}", flush=True)
+        try:
+            make(BY_NAME[name], arguments.cache / name, shlex.split(options.get(name, "")))
+        except subprocess.CalledProcessError as error:
+            failed.append(f"{name} ({error})")
+    if failed:
+        sys.exit(f"Not made: {'; '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

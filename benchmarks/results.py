@@ -1,0 +1,208 @@
+"""What a run finds, as plain data that can be stored, and the ratios that are drawn from it.
+
+A ratio is always of medians within one run: machines differ, and so do the hours of one machine.
+"""
+
+import math
+import statistics
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.environments import MIRRORED, PEERS, PRODUCTS, TENSORFLOW
+
+TARGET_REPLICAS = 2
+LOSS_TOLERANCE = 1e-3  # float32 against float64, after two epochs.
+
+
+@dataclass
+class Series:
+    """The steps of one contender on one workload.
+
+    Attributes:
+        contender: Its name.
+        replicas: On how many replicas.
+        samples: Microseconds a step, one for each round.
+        from_start_s: Seconds from the process' start to the end of the first step.
+        from_fit_s: Seconds from the first call of fit to its end, after one step.
+        memory: Peak bytes of all its processes.
+        loss_error: The largest relative difference of its losses from the reference's.
+        problem: Why it has no samples, or fewer than the others.
+        facts: Versions, BLAS and threads.
+    """
+
+    contender: str
+    replicas: int
+    samples: list[float] = field(default_factory=list)
+    from_start_s: float | None = None
+    from_fit_s: float | None = None
+    memory: int | None = None
+    loss_error: float | None = None
+    problem: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float | None:
+        """The fastest round."""
+        return min(self.samples) if self.samples else None
+
+    @property
+    def median(self) -> float | None:
+        """The middle of all rounds."""
+        return statistics.median(self.samples) if self.samples else None
+
+
+@dataclass
+class Outcome:
+    """What training on data that do not divide evenly came to.
+
+    Attributes:
+        contender: Its name.
+        replicas: On how many replicas.
+        loss: The last epoch's.
+        loss_difference: From the contender's own one-device result.
+        weight_difference: The largest of any weight, from its own one-device result.
+        reference_difference: The largest of any weight, from the float64 reference.
+        problem: Why there is none.
+    """
+
+    contender: str
+    replicas: int
+    loss: float | None = None
+    loss_difference: float | None = None
+    weight_difference: float | None = None
+    reference_difference: float | None = None
+    problem: str | None = None
+
+
+@dataclass
+class AllReduce:
+    """The best seconds of an all-reduce over the replicas, and of copying its bytes once."""
+
+    workload: str
+    replicas: int
+    size: int
+    all_reduce_s: float | None = None
+    copy_s: float | None = None
+    problem: str | None = None
+
+
+@dataclass
+class Report:
+    """All that a run found.
+
+    Attributes:
+        machine: What it ran on.
+        replicas: What "several" means for the peers.
+        rounds: How often each contender had its turn.
+        imports: Seconds that the import takes, by contender.
+        sizes: Installed bytes by environment.
+        skipped: Contenders that are missing, and why.
+        speed: Series by workload.
+        scaling: Series of mirrored alone by workload, over the number of replicas.
+        outcomes: Results for data that do not divide evenly.
+        all_reduces: What an all-reduce costs.
+    """
+
+    machine: dict[str, str]
+    replicas: int
+    rounds: int
+    imports: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, int | None] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    speed: dict[str, list[Series]] = field(default_factory=dict)
+    scaling: dict[str, list[Series]] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    all_reduces: list[AllReduce] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as dicts and lists."""
+        return asdict(self)
+
+    def median(self, workload: str, contender: str, replicas: int) -> float | None:
+        """Return a contender's median on a workload, or None where there is none."""
+        for series in self.speed.get(workload, []):
+            if (series.contender, series.replicas) == (contender, replicas):
+                return series.median
+        return None
+
+    def fastest_peer(self, workload: str, replicas: int) -> float | None:
+        """Return the least of the peers' medians."""
+        medians = [self.median(workload, peer.name, replicas) for peer in PEERS]
+        return min((each for each in medians if each is not None), default=None)
+
+
+def ratio(numerator: float | None, denominator: float | None) -> float | None:
+    """Return the quotient, or None where a part of it is missing."""
+    if numerator is None or denominator is None or denominator == 0:
+        return None
+    return numerator / denominator
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit for a ratio, by workload.
+
+    Attributes:
+        title: What the ratio is.
+        at_most: Whether the limits are upper ones.
+        limits: The limit for each workload that has one.
+    """
+
+    title: str
+    at_most: bool
+    limits: dict[str, float]
+
+    def met(self, workload: str, value: float) -> bool:
+        """Say whether a ratio keeps to the limit."""
+        limit = self.limits[workload]
+        return value <= limit if self.at_most else value >= limit
+
+
+TO_PRODUCTS, TO_ONE, PEER_ONE, TENSORFLOW_SEVERAL, PEER_SEVERAL = TARGETS = (
+    Target(
+        "one device: step / products alone",
+        True,
+        {"digits": 2.1, "mnist": 1.22, "wide": 1.12},
+    ),
+    Target(
+        "two replicas: step / one-device step",
+        True,
+        {"line": 2.2, "digits": 1.3, "mnist": 1.08, "wide": 1.06},
+    ),
+    Target(
+        "one device: fastest peer / ours",
+        False,
+        {"line": 4, "digits": 1.2, "mnist": 0.95, "wide": 1.05},
+    ),
+    Target(
+        "two replicas: TensorFlow / ours",
+        False,
+        {"line": 200, "digits": 45, "mnist": 3.2, "wide": 2.3},
+    ),
+    Target(
+        "two replicas: fastest peer / ours",
+        False,
+        {"line": 5, "digits": 3, "mnist": 1.4, "wide": 1.9},
+    ),
+)
+
+
+def value_of(target: Target, report: Report, workload: str) -> float | None:
+    """Return the ratio that a target limits, or None where a contender is missing."""
+    one = report.median(workload, MIRRORED.name, 1)
+    several = report.median(workload, MIRRORED.name, TARGET_REPLICAS)
+    if target is TO_PRODUCTS:
+        return ratio(one, report.median(workload, PRODUCTS.name, 1))
+    if target is TO_ONE:
+        return ratio(several, one)
+    if target is PEER_ONE:
+        return ratio(report.fastest_peer(workload, 1), one)
+    if target is TENSORFLOW_SEVERAL:
+        return ratio(report.median(workload, TENSORFLOW.name, TARGET_REPLICAS), several)
+    return ratio(report.fastest_peer(workload, TARGET_REPLICAS), several)
+
+
+def same_losses(series: Series) -> bool:
+    """Say whether a contender did the same work as the reference."""
+    error = series.loss_error
+    return error is None or (math.isfinite(error) and error <= LOSS_TOLERANCE)

@@ -1,0 +1,104 @@
+"""Several variables of one device as one vector, so that an optimizer updates them in one pass.
+
+They are packed when the step that trains them is recorded; outside programs nothing changes.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored import ops
+from mirrored.ops.recording import active_recorder
+from mirrored.ops.spec import DType, Shape, TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.variables import DeviceVariable, Home
+
+
+class FlatVariable:
+    """The values of several variables, one after the other; only recorded programs use it.
+
+    Args:
+        members: Variables of one device and dtype, which stand so in one `Home`.
+    """
+
+    def __init__(self, members: Sequence[DeviceVariable]) -> None:
+        """Note the members."""
+        self.members = tuple(members)
+        self._device = members[0]._device
+        self._home = members[0].pinned()[0]
+
+    @property
+    def name(self) -> str:
+        """The names of the first and the last variable."""
+        return f"{self.members[0].name} to {self.members[-1].name}"
+
+    @property
+    def device(self) -> str:
+        """The full name of the device that holds the values."""
+        return self._device.full_name
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Shape and dtype together."""
+        return self._home.spec
+
+    @property
+    def shape(self) -> Shape:
+        """The number of all elements."""
+        return self._home.spec.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._home.spec.dtype
+
+    def pinned(self) -> tuple[Home, int]:
+        """Return the memory that the values stay in, and their place there."""
+        return self._home, 0
+
+    def read_value(self) -> Tensor:
+        """Return the values as one vector, as a program is recorded."""
+        recorder = active_recorder()
+        if recorder is None:
+            raise RuntimeError("Variables are read one by one outside a recorded program.")
+        return recorder.read(self)
+
+    def commit(self, value: Tensor, method: str = "assign") -> None:
+        """Give each member its part of a vector, as a program is recorded."""
+        start = 0
+        for member in self.members:
+            part = value[start : start + member.size]
+            member.commit(ops.reshape(part, member.shape), method)
+            start += member.size
+
+
+def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:
+    """Bring variables together, in this order, where they are not, and return them as one.
+
+    Args:
+        variables: Variables of one device and dtype, each once.
+
+    Raises:
+        ResourceExhaustedError: The device has no room for them beside where they are now; they
+            are as they were.
+    """
+    size = sum(variable.size for variable in variables)
+    if not _are_packed(variables, size):
+        home = Home(variables[0]._device, variables[0].dtype, size)
+        offset = 0
+        for variable in variables:
+            variable.move(home, offset)
+            offset += variable.size
+    return FlatVariable(variables)
+
+
+def _are_packed(variables: Sequence[DeviceVariable], size: int) -> bool:
+    home: Any = variables[0]._home
+    if home is None or math.prod(home.spec.shape) != size:
+        return False
+    offset = 0
+    for variable in variables:
+        if variable._home is not home or variable._offset != offset:
+            return False
+        offset += variable.size
+    return True

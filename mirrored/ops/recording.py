@@ -1,0 +1,117 @@
+"""Who is asked, instead of the kernels, what a function computes while it is being recorded.
+
+A recorder stands above the ops and is named here from there, so that the ops know nothing of it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn, Protocol
+
+from mirrored.devices import Device
+from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.ops.registry import Op
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor, new_id
+
+
+class Recorder(Protocol):
+    """Something that notes what would be computed, and computes nothing."""
+
+    def record(
+        self,
+        op: Op,
+        inputs: tuple[Tensor, ...],
+        attrs: Mapping[str, Any],
+        spec: TensorSpec,
+        device: Device,
+    ) -> Tensor:
+        """Return what stands for the result of an op, whose arguments are checked."""
+
+    def copy(self, tensor: "RecordedTensor", device: Device) -> Tensor:
+        """Return what stands for the tensor's copy on another device."""
+
+    def read(self, variable: Any) -> Tensor:
+        """Return what stands for the value of one copy of a variable."""
+
+    def write(self, variable: Any, value: Tensor) -> None:
+        """Note that one copy of a variable gets a value, which it has from now on."""
+
+    def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
+        """Return what stands for the sum of tensors of several devices, in their order.
+
+        Only for devices whose memory the host reads: the sum takes them where they are.
+        """
+
+    def require_finite(self, values: tuple[Tensor, ...]) -> None:
+        """Note that the first elements of these must be finite, or nothing is written."""
+
+
+_active: ContextVar[Recorder | None] = ContextVar("mirrored_recorder", default=None)
+
+
+def active_recorder() -> Recorder | None:
+    """Return who records what this context computes; None where it is computed."""
+    return _active.get()
+
+
+@contextmanager
+def recorded_by(recorder: Recorder | None) -> Iterator[None]:
+    """Within this context let `recorder` note what is computed; None: compute it."""
+    token = _active.set(recorder)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+class RecordedTensor(Tensor):
+    """A tensor of a function that is being recorded: it has a shape and a dtype, and no values.
+
+    Attributes:
+        recorder: Who made it.
+        value: What it is to its recorder.
+    """
+
+    __slots__ = ("recorder", "value")
+
+    def __init__(self, recorder: Recorder, value: Any, device: Device, spec: TensorSpec) -> None:
+        """Stand for `value`, which will live on `device`."""
+        self.recorder = recorder
+        self.value = value
+        self._device = device
+        self._spec = spec
+        self._id = new_id()
+        self._logits = None
+
+    def _no_values(self) -> NoReturn:
+        if active_recorder() is self.recorder:
+            raise OperatorNotAllowedInGraphError(
+                "A tensor has no value while its function is being recorded, so Python cannot "
+                "branch on it, print it as a number or hand it to NumPy. Received: "
+                f"{self!r}. Compute with mirrored's ops (mr.maximum, a product with a mask), "
+                "return the tensor and look at it outside, or run without recording: "
+                "compile(run_eagerly=True), or leave mr.function away."
+            )
+        raise OperatorNotAllowedInGraphError(
+            "A tensor of a recorded function has no value outside of it. Received: "
+            f"{self!r}, kept from a call that was recorded. Return it from the function instead "
+            "of storing it."
+        )
+
+    # What eager code would compute with: to ask for it is to use the tensor outside its function.
+    _array = _storage = property(_no_values)  # type: ignore[assignment]
+
+    def numpy(self) -> Any:
+        """Raise OperatorNotAllowedInGraphError: there are no values."""
+        self._no_values()
+
+    def copy_to(self, device: Device) -> Tensor:
+        """Return what stands for this tensor on another device."""
+        return self if device is self._device else self.recorder.copy(self, device)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"<mr.Tensor: {self._described()}, recorded>"

@@ -1,0 +1,13 @@
+"""Recorded functions: Python runs once, and what it computed is replayed as a flat list of calls.
+
+A recorder makes a graph, which is scheduled, given memory, and bound to arrays as a program.
+"""
+
+from mirrored.program.arrays import Memory as Memory
+from mirrored.program.executors import Team as Team
+from mirrored.program.executors import choose_executor as choose_executor
+from mirrored.program.graph import Graph as Graph
+from mirrored.program.program import Program as Program
+from mirrored.program.recorder import GraphRecorder as GraphRecorder
+from mirrored.program.recordings import Recordings as Recordings
+from mirrored.program.replay import GuardFailed as GuardFailed

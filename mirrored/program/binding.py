@@ -1,0 +1,141 @@
+"""From an op's kernel and the arrays of one program to the plain calls that compute it.
+
+A kernel is run once with a stand-in for the array module, which notes the calls that it makes.
+Replaying those costs nothing of what the kernel does in Python, and gives the same bits.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Call(NamedTuple):
+    """One call of a function with arguments that never change.
+
+    Attributes:
+        function: What is called.
+        args: Its arguments.
+        keywords: The names of the last ones, where they are given by name.
+        node: The node that it is a part of, where there is one.
+    """
+
+    function: Any
+    args: tuple[Any, ...] = ()
+    keywords: tuple[str, ...] = ()
+    node: Any = None
+
+    def run(self) -> None:
+        """Make the call."""
+        positional = len(self.args) - len(self.keywords)
+        named = dict(zip(self.keywords, self.args[positional:], strict=True))
+        self.function(*self.args[:positional], **named)
+
+
+# Newer releases of NumPy warn when these get `out` by position.
+_OUT_BY_NAME = frozenset({"maximum", "minimum"})
+
+
+class CallNotes:
+    """Stands for an array module and notes what is called of it.
+
+    Args:
+        xp: The array module.
+        calls: The list that calls are added to.
+    """
+
+    def __init__(self, xp: Any, calls: list[Call]) -> None:
+        """Note calls of `xp` in `calls`."""
+        self._xp = xp
+        self._calls = calls
+
+    def moveaxis(self, *args: Any) -> Any:
+        """Return a view, which is made once."""
+        return self._xp.moveaxis(*args)
+
+    def copyto(self, target: Any, source: Any, casting: str = "same_kind") -> None:
+        """Note a copy."""
+        self._add(self._xp.copyto, (target, _scalar_like(source, target), casting))
+
+    def sum(self, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False) -> None:
+        """Note a sum as the reduction that it is."""
+        self._add(self._xp.add.reduce, (x, _axis(axis), dtype, out, keepdims))
+
+    def max(self, x: Any, *, axis: Any, out: Any, keepdims: bool = False) -> None:
+        """Note a maximum as the reduction that it is."""
+        self._add(self._xp.maximum.reduce, (x, _axis(axis), None, out, keepdims))
+
+    def take(self, x: Any, places: Any, *, out: Any, mode: str) -> None:
+        """Note the method that the function calls."""
+        self._add(x.take, (places, None, out, mode))
+
+    def put(self, x: Any, places: Any, values: Any) -> None:
+        """Note an assignment to elements."""
+        self._add(operator.setitem, (x, places, values))
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Return a function that notes its call."""
+        function = getattr(self._xp, name)
+
+        def note(*args: Any, out: Any, **kwargs: Any) -> None:
+            if isinstance(function, np.ufunc) and not kwargs:
+                args = _scalars_typed(args)
+                if name not in _OUT_BY_NAME:
+                    self._add(function, (*args, out))
+                    return
+            self._add(function, (*args, *kwargs.values(), out), (*kwargs, "out"))
+
+        return note
+
+    def _add(self, function: Any, args: tuple[Any, ...], keywords: tuple[str, ...] = ()) -> None:
+        self._calls.append(Call(function, args, keywords))
+
+
+def bind(
+    xp: Any, kernel: Callable[..., None], out: Any, arrays: tuple[Any, ...], **attrs: Any
+) -> list[Call]:
+    """Return the calls by which a kernel computes `out` from arrays.
+
+    Args:
+        xp: The array module.
+        kernel: The kernel.
+        out: The array that it writes.
+        arrays: Those that it reads.
+        **attrs: Its attributes, and its workspace where it has one.
+    """
+    calls: list[Call] = []
+    kernel(CallNotes(xp, calls), out, *arrays, **attrs)
+    return calls
+
+
+def _axis(axis: Any) -> Any:
+    """Return one axis as a number, which NumPy is quicker to understand than a tuple of one."""
+    return axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+
+
+def _scalars_typed(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a ufunc's inputs with Python's numbers as arrays of the dtype that they adopt.
+
+    NumPy would make such an array in every call.
+    """
+    arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
+    if not arrays:
+        return args
+    return tuple(_scalar_like(arg, arrays[0]) for arg in args)
+
+
+def _scalar_like(value: Any, array: Any) -> Any:
+    if (type(value) is int and array.dtype.kind in "if") or (
+        type(value) is float and array.dtype.kind == "f"
+    ):
+        return _scalar(value, array.dtype)
+    return value
+
+
+@functools.lru_cache(maxsize=256)
+def _scalar(value: float, dtype: Any) -> Any:
+    array = np.array(value, dtype)
+    array.flags.writeable = False
+    return array

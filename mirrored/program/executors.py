@@ -1,0 +1,266 @@
+"""Who runs a program's phases: one thread for all replicas, or a thread for each.
+
+Which of the two is a function of the program alone, never of timing, because it changes bits.
+"""
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored.program.blas import available_threads
+from mirrored.program.graph import Graph, Node
+
+
+# A replica's products take so many operations before a thread of its own is worth its meetings.
+_THREADS_FROM = 2e7
+# The largest product takes so many operations before BLAS's own threads are worth waking.
+_BLAS_THREADS_FROM = 8e6
+
+EXECUTORS = ("auto", "threads", "serial")
+
+
+def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tuple[int, int | None]:
+    """Return how many threads run a program, and how many a matrix product uses in it.
+
+    It is a function of the program, the replicas and the cores, never of timing, because both
+    numbers change bits: with "threads" each replica has a thread and its products use one; with
+    "serial" one thread runs everything and products use all cores, or one where all of them are
+    small. "auto" takes threads where there are several replicas and cores, and each replica's
+    products take at least 20 million operations.
+
+    Args:
+        graph: The program.
+        replicas: How many replicas there are.
+        executor: "auto", "threads" or "serial".
+    """
+    work = [(node.lane, product_operations(node)) for node in graph.nodes]
+    each = sum(operations for _, operations in work) / replicas
+    cores = available_threads()
+    wanted = replicas > 1 and cores > 1 and each >= _THREADS_FROM
+    if replicas > 1 and (executor == "threads" or (executor == "auto" and wanted)):
+        return replicas, 1
+    largest = max((operations for _, operations in work), default=0)
+    return 1, 1 if largest < _BLAS_THREADS_FROM else None
+
+
+def product_operations(node: Node) -> int:
+    """Return the additions and multiplications of a matrix product; 0 for other ops."""
+    if node.op.name not in ("MatMul", "BatchMatMulV2"):
+        return 0
+    a = node.inputs[0].spec.shape
+    inner = a[-2] if node.attrs["transpose_a"] else a[-1]
+    return 2 * node.output.size * inner
+
+
+class Stopped(Exception):
+    """Ends a thread's part of a program because another thread's part has failed or stopped."""
+
+
+class Team:
+    """Threads that wait for work; the caller is the first of them.
+
+    They start with the first work, and end with `close`, with the interpreter, or when the team
+    is collected. A forked child has none of them and starts its own.
+
+    Args:
+        size: How many threads work, the caller included.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Note the size."""
+        self.size = size
+        self._workers: list[_Worker] = []
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._finalizer = weakref.finalize(self, _end, self._workers, self._process)
+
+    def run(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Run one task a thread at the same time; raise what the first to fail of them raised.
+
+        Args:
+            tasks: As many as there are threads.
+        """
+        with self._lock:
+            self._start()
+            errors: list[BaseException | None] = [None] * len(tasks)
+            for i, worker in enumerate(self._workers, start=1):
+                worker.give(_keeping_errors(tasks[i], errors, i))
+            _keeping_errors(tasks[0], errors, 0)()
+            interrupt = _wait_for(self._workers)
+        if interrupt is not None:
+            errors.insert(0, interrupt)
+        for error in errors:
+            if error is not None and not isinstance(error, Stopped):
+                try:
+                    raise error
+                finally:
+                    errors.clear()
+                    del error  # Its traceback leads here: a cycle would keep the step's arrays.
+
+    def close(self) -> None:
+        """End the threads; the next work starts new ones."""
+        with self._lock:
+            _end(self._workers, self._process)
+
+    def _start(self) -> None:
+        if self._process != os.getpid():  # After a fork only the thread that forked is left.
+            self._finalizer.detach()
+            self._workers, self._process = [], os.getpid()
+            self._finalizer = weakref.finalize(self, _end, self._workers, self._process)
+        while len(self._workers) < self.size - 1:
+            self._workers.append(_Worker(len(self._workers) + 1))
+
+
+def _end(workers: "list[_Worker]", process: int) -> None:
+    """End the threads of this process; a forked child's list is of threads that it has not."""
+    while workers:
+        worker = workers.pop()
+        if process == os.getpid():
+            worker.end()
+
+
+def _wait_for(workers: "Sequence[_Worker]") -> BaseException | None:
+    """Wait for all workers; an interrupt must not leave one of them running."""
+    interrupt = None
+    for worker in workers:
+        while True:
+            try:
+                worker.wait()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+    return interrupt
+
+
+def _keeping_errors(
+    task: Callable[[], None], errors: list[BaseException | None], number: int
+) -> Callable[[], None]:
+    def run() -> None:
+        try:
+            task()
+        except BaseException as error:
+            errors[number] = error
+
+    return run
+
+
+class _Worker:
+    """A thread that runs what it is given, one task at a time."""
+
+    def __init__(self, number: int) -> None:
+        self._given = threading.Semaphore(0)
+        self._done = threading.Semaphore(0)
+        self._slot: list[Callable[[], None] | None] = []
+        # The thread must not hold the worker, or neither would ever be collected.
+        self._thread = threading.Thread(
+            target=_work,
+            args=(self._given, self._done, self._slot),
+            name=f"mirrored-worker-{number}",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def give(self, task: Callable[[], None]) -> None:
+        self._slot.append(task)
+        self._given.release()
+
+    def wait(self) -> None:
+        self._done.acquire()
+
+    def end(self) -> None:
+        self._slot.append(None)
+        self._given.release()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+def _work(
+    given: threading.Semaphore,
+    done: threading.Semaphore,
+    slot: list[Callable[[], None] | None],
+) -> None:
+    while True:
+        given.acquire()
+        task = slot.pop()
+        if task is None:
+            return
+        task()
+        del task  # It holds a program's arrays.
+        done.release()
+
+
+class Meeting:
+    """Where the threads of one run wait for each other, and the first one does what is joint.
+
+    Args:
+        size: How many threads meet.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Begin with nobody waiting."""
+        # Plain locks: they are the quickest thing that Python has to hand over with.
+        self._arrived = [_taken() for _ in range(size - 1)]
+        self._go = [_taken() for _ in range(size - 1)]
+        self._gone = [False] * (size - 1)
+        self.stopping = False
+
+    def lead(self, joint: Callable[[], Any] | None = None) -> None:
+        """Wait for all others, do the joint work, and let them go on. The first thread calls it.
+
+        Raises:
+            Stopped: Another thread ended early.
+        """
+        for i, arrived in enumerate(self._arrived):
+            if not self._gone[i]:
+                arrived.acquire()
+        if any(self._gone):
+            self.stopping = True
+            raise Stopped
+        if joint is not None:
+            joint()
+        for go in self._go:
+            go.release()
+
+    def follow(self, number: int) -> None:
+        """Wait until the first thread has done the joint work. The others call it.
+
+        Args:
+            number: The number of the thread, from 1.
+
+        Raises:
+            Stopped: The run ends early.
+        """
+        self._arrived[number - 1].release()
+        self._go[number - 1].acquire()
+        if self.stopping:
+            raise Stopped
+
+    def leave(self, number: int) -> None:
+        """Say that a thread will not come again.
+
+        Args:
+            number: The number of the thread, from 1.
+        """
+        self._gone[number - 1] = True
+        _release(self._arrived[number - 1])
+
+    def dismiss(self) -> None:
+        """End the run early for all others, who may be waiting or still on their way."""
+        self.stopping = True
+        for go in self._go:
+            _release(go)
+
+
+def _release(lock: Any) -> None:
+    """Release a lock that may be free already."""
+    with contextlib.suppress(RuntimeError):
+        lock.release()
+
+
+def _taken() -> Any:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock

@@ -1,0 +1,131 @@
+"""What a recorded function is: values, and the nodes that compute them from other values.
+
+Each value is computed once and never changes; where it will live is decided later.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirrored.devices import Device
+from mirrored.ops.registry import Op
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor
+
+# The lane of what belongs to no replica: it runs where all of them have met.
+JOINT = -1
+
+_numbers = itertools.count()
+
+
+class Value:
+    """Something that a program reads or computes.
+
+    Attributes:
+        spec: Its shape and dtype.
+        device: Where it lives.
+        base: The value whose memory it is a part of; itself where it has its own.
+        offset: How many elements of the base come before it.
+        node: What computes the base; None for inputs, constants and variables.
+        constant: The tensor that it is, where it is the same in every run.
+        home: The memory that it is read from, where it is that of variables.
+        lane: The replica that it belongs to, or JOINT.
+    """
+
+    __slots__ = ("base", "constant", "device", "home", "lane", "node", "number", "offset", "spec")
+
+    def __init__(self, spec: TensorSpec, device: Device, lane: int = JOINT) -> None:
+        """Make a value with memory of its own."""
+        self.spec = spec
+        self.device = device
+        self.base: Value = self
+        self.offset = 0
+        self.node: Node | None = None
+        self.constant: Tensor | None = None
+        self.home: Any = None
+        self.lane = lane
+        self.number = next(_numbers)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.spec.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return self.size * self.spec.dtype.itemsize
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of its base's memory."""
+        return self.base is self or (self.offset == 0 and self.size == self.base.size)
+
+    def part(self, spec: TensorSpec, offset: int = 0) -> "Value":
+        """Return a value that is a part of this one's memory, `offset` elements from its start."""
+        part = Value(spec, self.device, self.lane)
+        part.base = self.base
+        part.offset = self.offset + offset
+        part.node = self.node
+        return part
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One call of an op.
+
+    Attributes:
+        op: The op.
+        inputs: What it is called with; all live on the node's device but for a copy's, and for
+            sums over devices whose memory the host reads.
+        attrs: Its attributes.
+        output: What it computes.
+        lane: The replica that it belongs to, or JOINT.
+        updates: Whether it was recorded after an update of variables had begun.
+    """
+
+    op: Op
+    inputs: tuple[Value, ...]
+    attrs: Mapping[str, Any]
+    output: Value
+    lane: int
+    updates: bool = False
+
+    @property
+    def device(self) -> Device:
+        """Where it runs."""
+        return self.output.device
+
+
+@dataclass(slots=True)
+class Graph:
+    """A recorded function.
+
+    Attributes:
+        inputs: What is fed to it, in order.
+        nodes: In the order in which they were recorded.
+        outputs: What it returns.
+        writes: Each variable that is assigned, with its last value.
+        guards: The values whose first elements must be finite, or nothing is written.
+        reads: The variables that it is bound to, each with its home and its place there.
+        validates: Whether the ops that look at their inputs' values do so in every run.
+    """
+
+    inputs: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    writes: list[tuple[Any, Value]] = field(default_factory=list)
+    guards: list[Value] = field(default_factory=list)
+    reads: list[tuple[Any, Any, int]] = field(default_factory=list)
+    validates: bool = True
+
+    def is_current(self) -> bool:
+        """Return whether all variables are where the graph expects them."""
+        return all(variable.pinned() == (home, place) for variable, home, place in self.reads)
+
+    @property
+    def device(self) -> Device:
+        """A device that it runs on."""
+        return (self.inputs or [node.output for node in self.nodes] or self.outputs)[0].device

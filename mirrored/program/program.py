@@ -1,0 +1,81 @@
+"""A recorded function bound to memory: fed, it runs as a flat list of calls and allocates nothing.
+
+Nothing is written to variables unless the whole step can be.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mirrored.program.arrays import Arrays, Memory
+from mirrored.program.blas import blas_threads
+from mirrored.program.bound import Binder
+from mirrored.program.executors import Team
+from mirrored.program.graph import Graph
+from mirrored.program.memory import make_plan
+from mirrored.program.replay import Feed, SerialReplay, ThreadedReplay
+from mirrored.program.schedule import make_schedule
+
+
+class Program:
+    """A graph with memory for all its values.
+
+    Args:
+        graph: The graph.
+        threads: How many threads run the replicas and share regions; 1: one does everything.
+        blas: How many threads a matrix product uses; None: as many as it does anyway.
+        memory: The arenas to use; None: its own.
+
+    Attributes:
+        inputs: The arrays that feeds write.
+        outputs: The arrays of what the function returns, as the last step left them.
+
+    Raises:
+        ResourceExhaustedError: A device has no room for the program.
+    """
+
+    def __init__(
+        self, graph: Graph, threads: int = 1, blas: int | None = None, memory: Memory | None = None
+    ) -> None:
+        """Plan, allocate and bind."""
+        self.graph = graph
+        self.threads = threads
+        self._blas = blas
+        schedule = make_schedule(graph)
+        arrays = Arrays(make_plan(graph, schedule), memory or Memory(), threads)
+        binder = Binder(arrays, threads, graph.validates)
+        self.phases = binder.bind(schedule)
+        self._draws = binder.draws
+        self.inputs: list[Any] = [arrays.of(value) for value in graph.inputs]
+        self.outputs: list[Any] = [arrays.of(value) for value in graph.outputs]
+        self._enter = graph.device.backend.run
+        self._replay = self._made()
+
+    def _made(self) -> SerialReplay | ThreadedReplay:
+        if self.threads == 1:
+            return SerialReplay(self.phases, self._draws)
+        return ThreadedReplay(self.phases, self._draws, self.threads)
+
+    def run(
+        self,
+        steps: int,
+        feeds: Mapping[int, Feed],
+        after: Callable[[int], bool],
+        team: Team | None = None,
+    ) -> None:
+        """Run a number of steps.
+
+        Args:
+            steps: How many.
+            feeds: For each lane what writes the inputs of a step, called with its number.
+            after: Called with the number of each step that is done, while nothing runs; returns
+                whether to go on.
+            team: The threads, as many as the program was made for.
+
+        Raises:
+            GuardFailed: A value was not finite; that step wrote nothing.
+        """
+        with blas_threads(self._blas):
+            if isinstance(self._replay, SerialReplay):
+                self._enter(self._replay.run, steps, feeds, after)
+            else:
+                self._replay.run(steps, feeds, after, team or Team(self.threads), self._enter)

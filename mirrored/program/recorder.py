@@ -1,0 +1,224 @@
+"""Turns a run of Python into a graph: the ops that it calls are noted and not computed.
+
+Recording goes through the same definitions of ops as eager calls, so both check the same things.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mirrored.devices import Device
+from mirrored.devices import device as device_scope
+from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.ops.listeners import only
+from mirrored.ops.random import current_position
+from mirrored.ops.recording import RecordedTensor, recorded_by
+from mirrored.ops.registry import OPS, Op
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.program.graph import JOINT, Graph, Node, Value
+
+
+def _copy(xp: Any, out: Any, x: Any) -> None:
+    xp.copyto(out, x)
+
+
+# A tensor's way to another device. It is not in the table: eager tensors do it by `copy_to`.
+COPY = Op(name="_Send", infer=lambda x: x, kernel=_copy, elementwise=True)
+
+
+class GraphRecorder:
+    """Notes what one call of a function would compute.
+
+    Args:
+        validates: Whether the ops that look at their inputs' values do so in every run; not
+            needed where all that is fed was checked before.
+
+    Attributes:
+        graph: What was noted so far.
+    """
+
+    def __init__(self, *, validates: bool = True) -> None:
+        """Begin with an empty graph."""
+        self.graph = Graph(validates=validates)
+        self._constants: dict[int, Value] = {}
+        self._homes: dict[int, Value] = {}
+        self._written: dict[int, tuple[Any, Value]] = {}
+        self._known: dict[Any, Value] = {}
+        self._updating = False
+
+    # ------------------------------------------------------------------ what the ops call
+
+    def record(
+        self,
+        op: Op,
+        inputs: tuple[Tensor, ...],
+        attrs: Mapping[str, Any],
+        spec: TensorSpec,
+        device: Device,
+    ) -> Tensor:
+        """Return what stands for the result of an op, whose arguments are checked."""
+        if op.lower is not None:
+            with only(), device_scope(device):  # The tapes are told of the op, not of what it is made of.
+                lowered: Tensor = op.lower(*inputs, **attrs)
+            return lowered
+        values = tuple(self.value_of(each) for each in inputs)
+        alias = _as_part(op, values, attrs, spec)
+        if alias is not None:
+            return self._tensor(alias)
+        lane = self._lane(op, values)
+        key = None if op.random else (op, device, lane, repr(sorted(attrs.items())), *values)
+        known = self._known.get(key)
+        if known is None:
+            known = self._node(op, values, attrs, Value(spec, device, lane))
+            if key is not None:
+                self._known[key] = known
+        return self._tensor(known)
+
+    def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
+        """Return what stands for the tensor's copy on another device."""
+        value = self.value_of(tensor)
+        key = (COPY, device, value)
+        if key not in self._known:
+            lane = self._lane(COPY, (value,))
+            self._known[key] = self._node(COPY, (value,), {}, Value(value.spec, device, lane))
+        return self._tensor(self._known[key])
+
+    def read(self, variable: Any) -> Tensor:
+        """Return what stands for the value of one copy of a variable."""
+        written = self._written.get(id(variable))
+        if written is not None:
+            return self._tensor(written[1])
+        members = getattr(variable, "members", ())
+        if any(id(member) in self._written for member in members):
+            parts = [OPS["Reshape"](self.read(each), shape=(each.size,)) for each in members]
+            return OPS["ConcatV2"](*parts, axis=0)
+        with recorded_by(None):
+            home, offset = variable.pinned()
+        base = self._homes.get(id(home))
+        if base is None:
+            base = Value(home.spec, home.device)
+            base.home = home
+            self._homes[id(home)] = base
+        self.graph.reads += [(each, home, place) for each, place in _places(variable, offset)]
+        return self._tensor(base.part(TensorSpec(variable.shape, variable.dtype), offset))
+
+    def write(self, variable: Any, value: Tensor) -> None:
+        """Note that one copy of a variable gets a value, which it has from now on."""
+        self._updating = True
+        with recorded_by(None):
+            home, offset = variable.pinned()
+        self.graph.reads.append((variable, home, offset))
+        self._written[id(variable)] = (variable, self.value_of(value))
+
+    def require_finite(self, values: tuple[Tensor, ...]) -> None:
+        """Note that the first elements of these must be finite, or nothing is written."""
+        self.graph.guards += [self.value_of(value) for value in values]
+        self._updating = True
+
+    def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
+        """Return what stands for the sum of tensors of several devices, in their order.
+
+        Only for devices whose memory the host reads: the sum takes them where they are.
+        """
+        values = tuple(self.value_of(each) for each in tensors)
+        total = Value(tensors[0].spec, device, JOINT)
+        return self._tensor(self._node(OPS["AddN"], values, {}, total))
+
+    # ------------------------------------------------------------------ what a program is made of
+
+    def input(self, spec: TensorSpec, device: Device, lane: int) -> Tensor:
+        """Return what stands for something that each run is given."""
+        value = Value(spec, device, lane)
+        self.graph.inputs.append(value)
+        return self._tensor(value)
+
+    def value_of(self, tensor: Tensor) -> Value:
+        """Return the value that a tensor stands for, or that it is as a constant.
+
+        Raises:
+            OperatorNotAllowedInGraphError: It stands for a value of another recording.
+        """
+        if isinstance(tensor, RecordedTensor):
+            if tensor.recorder is not self:
+                raise OperatorNotAllowedInGraphError(
+                    "A tensor of a recorded function has no value outside of it. Received: "
+                    f"{tensor!r}, kept from another call that was recorded. Return it from the "
+                    "function instead of storing it."
+                )
+            value: Value = tensor.value
+            return value
+        known = self._constants.get(id(tensor))
+        if known is None:
+            known = Value(tensor.spec, tensor._device)
+            known.constant = tensor
+            self._constants[id(tensor)] = known
+        return known
+
+    def finish(self, outputs: Sequence[Tensor]) -> Graph:
+        """Return the graph of a function that returns these tensors."""
+        self.graph.outputs = [self.value_of(each) for each in outputs]
+        for variable, value in self._written.values():
+            if value.node is None and value.constant is None:
+                # The value of an input or of another variable, which may get one itself.
+                value = self._node(COPY, (value,), {}, Value(value.spec, value.device))
+            self.graph.writes.append((variable, value))
+        return self.graph
+
+    def _tensor(self, value: Value) -> RecordedTensor:
+        return RecordedTensor(self, value, value.device, value.spec)
+
+    def _node(
+        self, op: Op, inputs: tuple[Value, ...], attrs: Mapping[str, Any], output: Value
+    ) -> Value:
+        node = Node(op, inputs, attrs, output, output.lane, self._updating)
+        output.node = node
+        self.graph.nodes.append(node)
+        return output
+
+    def _lane(self, op: Op, values: tuple[Value, ...]) -> int:
+        position = current_position()
+        if position.run is not None:
+            return position.replica
+        lanes = {value.lane for value in values if value.constant is None and value.home is None}
+        # Putting one replica's values together is that replica's work, wherever it is asked for.
+        return lanes.pop() if op.name == "ConcatV2" and len(lanes) == 1 else JOINT
+
+
+def _places(variable: Any, offset: int) -> list[tuple[Any, int]]:
+    """Return the variables that are read, with where each is expected to be from now on."""
+    members = getattr(variable, "members", None)
+    if members is None:
+        return [(variable, offset)]
+    return [(member, member.pinned()[1]) for member in members]
+
+
+def _as_part(
+    op: Op, inputs: tuple[Value, ...], attrs: Mapping[str, Any], spec: TensorSpec
+) -> Value | None:
+    """Return the result as a part of an input's memory, where it needs no memory of its own."""
+    if op.view is not None:
+        return inputs[0].part(spec)
+    if op.name == "StridedSlice":
+        offset = _contiguous(attrs["index"], inputs[0].spec.shape)
+        return None if offset is None else inputs[0].part(spec, offset)
+    if op.name == "ConcatV2" and attrs["axis"] == 0:
+        end = inputs[0].offset
+        for value in inputs:
+            if value.base is not inputs[0].base or value.offset != end:
+                return None
+            end += value.size
+        return inputs[0].part(spec)
+    return None
+
+
+def _contiguous(index: tuple[Any, ...], shape: tuple[int, ...]) -> int | None:
+    """Return where a slice of the first axis begins, None where it is another kind of index."""
+    if len(index) != 1 or not isinstance(index[0], slice | int):
+        return None
+    row = 1
+    for size in shape[1:]:
+        row *= size
+    if isinstance(index[0], slice):
+        start, _, step = index[0].indices(shape[0])
+        return start * row if step == 1 else None
+    return (index[0] % shape[0]) * row

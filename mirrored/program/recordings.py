@@ -1,0 +1,70 @@
+"""Keeps recorded functions by what they were recorded for, and no more of them than is sensible.
+
+A loop that makes a new kind of call every time would record for ever, so it is told so.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from mirrored._logging import logger
+
+Recording = TypeVar("Recording")
+
+_MOST = 64
+_WARN_AT = 16
+
+
+class Recordings(Generic[Recording]):
+    """Recordings by key; the one that was used longest ago goes when there are too many.
+
+    Args:
+        what: What messages call the function that is recorded.
+        most: How many are kept.
+    """
+
+    def __init__(self, what: str, most: int = _MOST) -> None:
+        """Begin with none."""
+        self._what = what
+        self._most = most
+        self._kept: OrderedDict[Hashable, Recording] = OrderedDict()
+        self._made = 0
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._kept)
+
+    def get(
+        self, key: Hashable, make: Callable[[], Recording], *, is_current: Callable[[Recording], bool]
+    ) -> Recording:
+        """Return the recording for a key, made where there is none that still fits.
+
+        Args:
+            key: What it is recorded for.
+            make: Records it.
+            is_current: Whether a recording that is kept still fits.
+        """
+        known = self._kept.get(key)
+        if known is not None and is_current(known):
+            self._kept.move_to_end(key)
+            return known
+        made = make()
+        self._kept[key] = made
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        self._made += known is None
+        if self._made == _WARN_AT:
+            logger.warning(
+                "%s has been recorded for %d different kinds of calls, which takes time and "
+                "memory for each. Received: calls whose shapes, dtypes or Python arguments keep "
+                "changing. Pad batches to one size, and pass numbers that change as tensors.",
+                self._what,
+                self._made,
+            )
+        return made
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+        self._made = 0

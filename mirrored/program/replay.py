@@ -1,0 +1,198 @@
+"""Runs bound phases step after step: on one thread, or with a thread a replica.
+
+Both make the same calls on the same arrays; which thread makes them changes no bits.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mirrored.program.binding import Call
+from mirrored.program.bound import BoundPhase, Draws
+from mirrored.program.executors import Meeting, Team
+from mirrored.program.source import make_function, make_loop
+
+Feed = Callable[[int], None]
+Work = Callable[[], bool]
+
+
+class GuardFailed(Exception):
+    """A value that must be finite is not; the step wrote nothing.
+
+    Attributes:
+        step: The number of the step, from 0.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+class SerialReplay:
+    """Runs everything on the caller's thread, as one function.
+
+    Args:
+        phases: What a step does.
+        draws: Its random draws.
+    """
+
+    def __init__(self, phases: Sequence[BoundPhase], draws: Draws) -> None:
+        """Make the function."""
+        self._draws = draws
+        calls: list[Call] = []
+        checks = []
+        for phase in phases:
+            if phase.check is not None:
+                checks.append((len(calls), phase.check))
+            for lane in sorted(phase.lanes or ()):
+                calls += (phase.lanes or {})[lane]
+            for pieces in phase.shards or ():
+                calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
+            calls += phase.calls or ()
+        self.step: Work = make_function(calls, checks)
+
+    def run(self, steps: int, feeds: Mapping[int, Feed], after: Callable[[int], bool]) -> None:
+        """Run steps; the arguments are those of `Program.run`."""
+        step, draws, each = self.step, self._draws, list(feeds.values())
+        for i in range(steps):
+            if draws:
+                draws.take()
+            for feed in each:
+                feed(i)
+            if not step():
+                raise GuardFailed(i)
+            if not after(i):
+                return
+
+
+class ThreadedReplay:
+    """Runs replicas side by side, a thread each, and regions in a shard a thread.
+
+    Args:
+        phases: What a step does.
+        draws: Its random draws.
+        threads: How many threads there are.
+    """
+
+    def __init__(self, phases: Sequence[BoundPhase], draws: Draws, threads: int) -> None:
+        """Make a function for each thread between two meetings, and for each meeting."""
+        self._draws = draws
+        self._threads = threads
+        # One entry for each meeting: what each thread does before it, and what is done there.
+        self._work: list[list[Work]] = []
+        self._joint: list[Work] = []
+        calls: list[Call] = []
+        checks: list[Any] = []
+        work: list[Work] = [_nothing] * threads
+        for phase in phases:
+            if phase.lanes is None and phase.shards is None:
+                if phase.check is not None:
+                    checks.append((len(calls), phase.check))
+                calls += phase.calls or ()
+                continue
+            if work[0] is not _nothing or calls or checks:
+                self._meet(work, calls, checks)
+                calls, checks = [], []
+            work = [_work_of(phase, thread) for thread in range(threads)]
+        self._meet(work, calls, checks)
+
+    def _meet(self, work: list[Work], calls: list[Call], checks: list[Any]) -> None:
+        self._work.append(work)
+        self._joint.append(make_function(calls, checks) if calls or checks else _nothing)
+
+    def run(
+        self,
+        steps: int,
+        feeds: Mapping[int, Feed],
+        after: Callable[[int], bool],
+        team: Team,
+        enter: Callable[..., None],
+    ) -> None:
+        """Run steps; the arguments are those of `Program.run`.
+
+        Args:
+            steps: How many.
+            feeds: What writes the inputs, by lane, which is the thread's number.
+            after: Called after each step.
+            team: The threads.
+            enter: Calls a function in the state that kernels run in.
+        """
+        run = _Run(self, steps, feeds, after)
+        if self._draws:
+            self._draws.take()
+        tasks: list[Callable[[], None]] = [lambda: enter(run.lead)]
+        for thread in range(1, self._threads):
+            tasks.append(lambda thread=thread: enter(run.follow, thread))
+        team.run(tasks)
+
+
+def _nothing() -> bool:
+    return True
+
+
+def _work_of(phase: BoundPhase, thread: int) -> Work:
+    if phase.lanes is not None:
+        return make_function(phase.lanes[thread]) if thread in phase.lanes else _nothing
+    pieces = (phase.shards or {})[thread]
+    return make_loop(pieces) if pieces else _nothing
+
+
+class _Run:
+    """One run of a threaded program, with what its threads share."""
+
+    def __init__(
+        self,
+        replay: ThreadedReplay,
+        steps: int,
+        feeds: Mapping[int, Feed],
+        after: Callable[[int], bool],
+    ) -> None:
+        self._draws = replay._draws
+        self._work = [[each[i] for each in replay._work] for i in range(replay._threads)]
+        self._joint = replay._joint
+        self._steps = steps
+        self._feeds = feeds
+        self._after = after
+        self._meeting = Meeting(replay._threads)
+        self._go_on = True
+
+    def lead(self) -> None:
+        """Do the first thread's part and what is joint."""
+        meeting, last = self._meeting, len(self._joint) - 1
+        try:
+            for i in range(self._steps):
+                self._feed(0, i)
+                for number, work in enumerate(self._work[0]):
+                    work()
+                    meeting.lead(lambda: self._meet(number, i, number == last))
+                if not self._go_on:
+                    return
+        except BaseException:
+            meeting.dismiss()
+            raise
+
+    def follow(self, thread: int) -> None:
+        """Do another thread's part."""
+        meeting = self._meeting
+        try:
+            for i in range(self._steps):
+                self._feed(thread, i)
+                for work in self._work[thread]:
+                    work()
+                    meeting.follow(thread)
+                if not self._go_on:
+                    return
+        finally:
+            meeting.leave(thread)
+
+    def _feed(self, thread: int, step: int) -> None:
+        feed = self._feeds.get(thread)
+        if feed is not None:
+            feed(step)
+
+    def _meet(self, number: int, step: int, is_last: bool) -> None:
+        if not self._joint[number]():
+            raise GuardFailed(step)
+        if is_last:
+            self._go_on = self._after(step)
+            if self._draws and self._go_on:
+                self._draws.take()

@@ -1,0 +1,170 @@
+"""In which order a graph's nodes run, and which of them may run side by side.
+
+Replicas run side by side between the places where they meet; elementwise work on whole vectors
+after such a place is cut into shards for all threads.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from mirrored.program.graph import JOINT, Graph, Node, Value
+
+
+@dataclass(slots=True)
+class Lanes:
+    """Nodes that replicas run side by side: a list for each."""
+
+    nodes: dict[int, list[Node]]
+
+
+@dataclass(slots=True)
+class Joint:
+    """Nodes that one thread runs while the others wait."""
+
+    nodes: list[Node]
+
+
+@dataclass(slots=True)
+class Guard:
+    """Where the program stops, with nothing written, unless these values are finite."""
+
+    values: list[Value]
+
+
+@dataclass(slots=True)
+class Region:
+    """Elementwise nodes on vectors of one length, run piece by piece.
+
+    Attributes:
+        nodes: The nodes, in order.
+        size: The length of the vectors.
+    """
+
+    nodes: list[Node]
+    size: int
+
+
+Phase = Lanes | Joint | Guard | Region
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The phases of a program, in order."""
+
+    phases: list[Phase] = field(default_factory=list)
+
+    def nodes(self) -> Iterable[Node]:
+        """Yield all nodes; those that run side by side one replica after the other."""
+        for phase in self.phases:
+            if isinstance(phase, Lanes):
+                for lane in sorted(phase.nodes):
+                    yield from phase.nodes[lane]
+            elif not isinstance(phase, Guard):
+                yield from phase.nodes
+
+
+def make_schedule(graph: Graph) -> Schedule:
+    """Return the order in which to run what a graph's results depend on."""
+    needed = _needed(graph)
+    guarded = _ancestors(graph.guards)
+    schedule = Schedule()
+    before, after = [], []
+    for node in needed:
+        # What joins the replicas' gradients waits for the update that uses them: one pass does both.
+        waits = node.updates or (bool(graph.guards) and node not in guarded)
+        (after if waits and node.lane == JOINT else before).append(node)
+    before, after = _consistent(before, after)
+    _add_levels(schedule, before)
+    if graph.guards:
+        schedule.phases.append(Guard(graph.guards))
+    _add_levels(schedule, after)
+    return schedule
+
+
+def _needed(graph: Graph) -> list[Node]:
+    """Return the nodes that outputs, writes and guards depend on, in the order of recording."""
+    wanted = _ancestors([*graph.outputs, *graph.guards, *(value for _, value in graph.writes)])
+    return [node for node in graph.nodes if node in wanted]
+
+
+def _ancestors(values: Iterable[Value]) -> set[Node]:
+    found: set[Node] = set()
+    stack = [value.node for value in values if value.node is not None]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack += [value.node for value in node.inputs if value.node is not None]
+    return found
+
+
+def _consistent(before: list[Node], after: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Move to `after` what depends on nodes there, and bring those back that `before` needs."""
+    late = set(after)
+    for node in before:
+        if any(value.node in late for value in node.inputs):
+            late.add(node)
+    early = [node for node in before if node not in late]
+    moved = [node for node in before if node in late]
+    return early, moved + after
+
+
+def _add_levels(schedule: Schedule, nodes: list[Node]) -> None:
+    """Add the phases of nodes: each level holds what depends on nothing of another lane in it."""
+    level: dict[Node, int] = {}
+    for node in nodes:
+        level[node] = max(
+            (
+                level[value.node] + (value.node.lane != node.lane)
+                for value in node.inputs
+                if value.node in level
+            ),
+            default=0,
+        )
+    for number in range(max(level.values(), default=-1) + 1):
+        here = [node for node in nodes if level[node] == number]
+        lanes: dict[int, list[Node]] = {}
+        for node in here:
+            if node.lane != JOINT:
+                lanes.setdefault(node.lane, []).append(node)
+        if lanes:
+            schedule.phases.append(Lanes(lanes))
+        _add_joint(schedule, [node for node in here if node.lane == JOINT])
+
+
+def _add_joint(schedule: Schedule, nodes: list[Node]) -> None:
+    """Add nodes of no replica: as few and as long regions of elementwise work as there can be."""
+    waiting = list(nodes)
+    while waiting:
+        plain = _take_ready(waiting, lambda node: not _in_pieces(node))
+        if plain:
+            schedule.phases.append(Joint(plain))
+        if not waiting:
+            return
+        size = waiting[0].output.size
+        region = _take_ready(waiting, functools.partial(_in_pieces, size=size))
+        schedule.phases.append(Region(region, size))
+
+
+def _take_ready(waiting: list[Node], wanted: Callable[[Node], bool]) -> list[Node]:
+    """Take out of `waiting`, in order, the wanted nodes that depend on no node left in it."""
+    taken: list[Node] = []
+    left: set[Node] = set(waiting)
+    for node in list(waiting):
+        if wanted(node) and not any(value.node in left for value in node.inputs):
+            taken.append(node)
+            left.discard(node)
+    waiting[:] = [node for node in waiting if node in left]
+    return taken
+
+
+def _in_pieces(node: Node, size: int | None = None) -> bool:
+    """Whether a node may be computed piece by piece: a vector from vectors and scalars."""
+    shape = node.output.spec.shape
+    return (
+        node.op.elementwise
+        and len(shape) == 1
+        and (shape[0] > 1 if size is None else shape[0] == size)
+        and all(value.spec.shape in (shape, ()) for value in node.inputs)
+    )

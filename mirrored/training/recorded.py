@@ -1,0 +1,279 @@
+"""Runs steps as recorded programs: Python for the first step of a kind, replay for all others.
+
+Batches are gathered from the user's arrays straight into the memory that a program reads.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mirrored.data import Batches, Span
+from mirrored.distribute import PerReplica, shard_bounds
+from mirrored.ops import Tensor, TensorSpec
+from mirrored.ops.recording import recorded_by
+from mirrored.program import (
+    Graph,
+    GraphRecorder,
+    GuardFailed,
+    Memory,
+    Program,
+    choose_executor,
+)
+from mirrored.training.runner import Each, input_dtypes
+from mirrored.training.step import (
+    Shards,
+    Step,
+    StepResult,
+    Totals,
+    non_finite_error,
+    result_of,
+)
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A recorded step.
+
+    Attributes:
+        graph: The step.
+        shards: For each replica with examples: where its part of the batch begins and ends.
+        has_penalty: Whether the outputs have the weights' penalty, after the statistics.
+    """
+
+    graph: Graph
+    shards: list[tuple[int, int]]
+    has_penalty: bool = False
+
+
+class RecordedRunner:
+    """Replays recorded steps.
+
+    The recordings stay with the model, so that the next `fit` has them; the memory that they run
+    in is this runner's.
+
+    Args:
+        model: A model that is built and, but for prediction, compiled with a loss.
+    """
+
+    def __init__(self, model: "Model") -> None:
+        self._model = model
+        self._strategy = model.distribute_strategy
+        self._step = Step(model)
+        self._memory = Memory()
+        self._programs: dict[_Recording, Program] = {}
+        self._identity = _identity(model)
+
+    def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
+        """Take a step of training for each batch; see `Runner`."""
+        for part in _of_one_size(span):
+            step, size = self._recorded("train", part), part.batches.size(part.first)
+            program = self._program(step)
+            try:
+                if not self._run(step, part, lambda: each(_result(step, program), size)):
+                    return
+            except GuardFailed as failed:
+                result = _result(step, program)
+                losses = [float(each) for each in program.outputs[1 + step.has_penalty :]]
+                place = where(part.first - span.first + failed.step)
+                raise non_finite_error(self._model, result.loss, losses, place) from None
+
+    def test(self, span: Span, each: Each) -> None:
+        """Evaluate each batch; see `Runner`."""
+        for part in _of_one_size(span):
+            step, size = self._recorded("test", part), part.batches.size(part.first)
+            program = self._program(step)
+            if not self._run(step, part, lambda: each(_result(step, program), size)):
+                return
+
+    def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
+        """Compute the outputs for each batch; see `Runner`."""
+        for part in _of_one_size(span):
+            step = self._recorded("predict", part)
+            program = self._program(step)
+            if not self._run(step, part, lambda: each(np.concatenate(program.outputs))):
+                return
+
+    # ------------------------------------------------------------------ running
+
+    def _run(self, step: "_Recording", span: Span, each: Callable[[], bool]) -> bool:
+        """Replay a step for each batch of a span; return whether to go on."""
+        program = self._program(step)
+        columns = [each for each in _columns(step.kind, span.batches) if each is not None]
+        feeds = {}
+        for lane, (start, stop) in enumerate(step.shards):
+            inputs = program.inputs[lane * len(columns) : (lane + 1) * len(columns)]
+            feeds[lane] = _feed(span, start, stop, list(zip(columns, inputs, strict=True)))
+        going_on = True
+
+        def after(_: int) -> bool:
+            nonlocal going_on
+            going_on = each()
+            return going_on
+
+        program.run(span.count, feeds, after, self._strategy.team(program.threads))
+        return going_on
+
+    def _program(self, step: "_Recording") -> Program:
+        program = self._programs.get(step)
+        if program is None:
+            threads, blas = choose_executor(
+                step.graph, self._strategy.num_replicas_in_sync, self._strategy.executor
+            )
+            program = Program(step.graph, threads, blas, self._memory)
+            self._programs[step] = program
+        return program
+
+    # ------------------------------------------------------------------ recording
+
+    def _recorded(self, kind: str, span: Span) -> "_Recording":
+        size = span.batches.size(span.first)
+        specs = tuple(
+            None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
+            for array, dtype in zip(
+                _columns(kind, span.batches), input_dtypes(self._model), strict=True
+            )
+        )
+        return self._model._recordings.get(
+            (kind, size, specs, self._identity),
+            lambda: self._record_in_place(kind, size, specs),
+            is_current=lambda step: step.graph.is_current(),
+        )
+
+    def _record_in_place(self, kind: str, *args: Any) -> "_Recording":
+        """Record a step once its variables are where it leaves them."""
+        if kind == "train":
+            optimizer = self._model.compiled().optimizer
+            optimizer.pack(self._model.trainable_variables)
+        step = self._record(kind, *args)
+        # Where only some variables have a gradient, those were brought together meanwhile.
+        return step if step.graph.is_current() else self._record(kind, *args)
+
+    def _record(self, kind: str, size: int, specs: tuple[TensorSpec | None, ...]) -> "_Recording":
+        recorder = GraphRecorder(validates=False)  # The data were checked as a whole.
+        bounds = shard_bounds(size, self._strategy.num_replicas_in_sync)
+        columns: list[list[Tensor]] = [[] for _ in specs]
+        for lane, (start, stop) in enumerate(bounds):
+            device = self._strategy.devices[lane]
+            for column, spec in zip(columns, specs, strict=True):
+                if spec is not None:
+                    whole = TensorSpec((stop - start, *spec.shape), spec.dtype)
+                    column.append(recorder.input(whole, device, lane))
+        starts = [start for start, _ in bounds]
+        shards = Shards(*(PerReplica(each, starts) if each else None for each in columns))
+        with recorded_by(recorder):
+            if kind == "predict":
+                outputs = [each for each in self._step.predict(shards) if each is not None]
+                return _Recording(kind, recorder.finish(outputs), bounds)
+            if kind == "test":
+                totals = self._step.test(shards, size)
+            else:
+                totals = self._step.train(
+                    shards, size, lambda totals: recorder.require_finite(_guarded(totals))
+                )
+        outputs = [*_guarded(totals), *totals.losses]
+        return _Recording(kind, recorder.finish(outputs), bounds, totals.penalty is not None)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Recording:
+    """A recorded step.
+
+    Attributes:
+        kind: Whether it trains, tests or predicts.
+        graph: The step.
+        shards: Where each replica's part of a batch begins and ends.
+        has_penalty: Whether the outputs have the weights' penalty, after the statistics.
+    """
+
+    kind: str
+    graph: Graph
+    shards: list[tuple[int, int]]
+    has_penalty: bool = False
+
+
+def _identity(model: "Model") -> tuple[Any, ...]:
+    """Return what a recorded step of a model depends on beside the batch."""
+    compilation = model._compilation
+    optimizer = None if compilation is None else compilation.optimizer
+    settings = {
+        name: value
+        for name, value in vars(optimizer or object).items()
+        if isinstance(value, bool | int | float | str | None)
+    }
+    return (
+        id(compilation),
+        tuple(id(layer) for layer in model.layers),
+        tuple(id(variable) for variable in model.trainable_variables),
+        tuple(sorted(settings.items(), key=lambda item: item[0])),
+    )
+
+
+def _columns(kind: str, batches: Batches) -> tuple[Any, Any, Any]:
+    arrays = batches.arrays
+    return (arrays.x, None, None) if kind == "predict" else (arrays.x, arrays.y, arrays.sample_weight)
+
+
+def _guarded(totals: Totals) -> tuple[Tensor, ...]:
+    return (totals.statistics,) if totals.penalty is None else (totals.statistics, totals.penalty)
+
+
+def _result(step: _Recording, program: Program) -> StepResult:
+    statistics: list[float] = program.outputs[0].tolist()
+    return result_of(statistics, program.outputs[1].item() if step.has_penalty else 0.0)
+
+
+def _of_one_size(span: Span) -> Iterator[Span]:
+    """Yield a span in parts whose batches have one size: only the last batch may be shorter."""
+    batches, first, count = span
+    shorter = batches.size(first + count - 1) < batches.size(first)
+    if count > shorter:
+        yield Span(batches, first, count - shorter)
+    if shorter:
+        yield Span(batches, first + count - 1, 1)
+
+
+def _feed(
+    span: Span, start: int, stop: int, columns: list[tuple[Any, Any]]
+) -> Callable[[int], None]:
+    """Return what brings a replica's part of each batch of a span to a program's inputs."""
+    rows, first = span.batches.rows, span.first
+    fills = [_fill(array, target) for array, target in columns]
+
+    def feed(i: int) -> None:
+        chosen = rows(first + i, start, stop)
+        for fill in fills:
+            fill(chosen)
+
+    return feed
+
+
+def _fill(array: np.ndarray[Any, Any], target: Any) -> Callable[[Any], None]:
+    """Return a function that writes rows of an array into a program's input."""
+    if not array.flags.c_contiguous:  # NumPy would make such a copy for every batch.
+        array = np.ascontiguousarray(array)
+    take, copyto = array.take, np.copyto
+    # "clip" lets NumPy write straight into the target; the rows are known to be there.
+    if array.dtype == target.dtype:
+
+        def fill(rows: Any) -> None:
+            if isinstance(rows, slice):
+                copyto(target, array[rows])
+            else:
+                take(rows, 0, target, "clip")
+
+        return fill
+    staging = np.empty(target.shape, array.dtype)
+
+    def convert(rows: Any) -> None:
+        if isinstance(rows, slice):
+            copyto(target, array[rows], "unsafe")
+        else:
+            take(rows, 0, staging, "clip")
+            copyto(target, staging, "unsafe")
+
+    return convert

@@ -1,0 +1,149 @@
+"""Runs steps on batches of the host: what is fed to a step, and what comes back of it.
+
+This is the eager runner, which calls every op of every step; the recorded one replays programs.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mirrored import ops
+from mirrored.data import Batch, Span
+from mirrored.distribute import PerReplica, shard_bounds
+from mirrored.training.step import (
+    Shards,
+    Step,
+    StepResult,
+    Totals,
+    non_finite_error,
+    result_of,
+)
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+# Given a step's result and its number of examples; says whether to go on.
+Each = Callable[[StepResult, int], bool]
+
+
+class Runner(Protocol):
+    """Runs steps of one model."""
+
+    def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
+        """Take a step of training for each batch.
+
+        Args:
+            span: The global batches.
+            where: From the number of a step in the span to what errors call it.
+            each: Called after each step.
+
+        Raises:
+            NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
+            ResourceExhaustedError: A device has not enough memory; that step changed nothing.
+        """
+
+    def test(self, span: Span, each: Each) -> None:
+        """Evaluate each batch; the arguments are those of `train`."""
+
+    def predict(
+        self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]
+    ) -> None:
+        """Compute the outputs for each batch, in its order.
+
+        Args:
+            span: The global batches; only their inputs are used.
+            each: Called with the outputs of each batch; says whether to go on.
+        """
+
+
+class EagerRunner:
+    """Runs Python for every op of every step.
+
+    Args:
+        model: A model that is built and, but for prediction, compiled with a loss.
+    """
+
+    def __init__(self, model: "Model") -> None:
+        self._model = model
+        self._strategy = model.distribute_strategy
+        self._step = Step(model)
+
+    def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
+        """Take a step of training for each batch; see `Runner`."""
+        for i in range(span.count):
+            batch = span.batches[span.first + i]
+            totals = self._step.train(
+                self._distribute(batch),
+                batch.size,
+                lambda totals, place=where(i): self._check_finite(totals, place),
+            )
+            if not each(_result(totals), batch.size):
+                return
+
+    def test(self, span: Span, each: Each) -> None:
+        """Evaluate each batch; see `Runner`."""
+        for i in range(span.count):
+            batch = span.batches[span.first + i]
+            if not each(
+                _result(self._step.test(self._distribute(batch), batch.size)), batch.size
+            ):
+                return
+
+    def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
+        """Compute the outputs for each batch; see `Runner`."""
+        for i in range(span.count):
+            parts = self._step.predict(self._distribute(span.batches[span.first + i]))
+            # A replica without examples has nothing to add.
+            arrays = [part.numpy() for part in parts if part is not None and len(part)]
+            if not each(np.concatenate(arrays)):
+                return
+
+    def _check_finite(self, totals: Totals, where: str) -> None:
+        loss = _result(totals).loss
+        losses = [float(each) for each in totals.losses]
+        if not all(math.isfinite(each) for each in (loss, *losses)):
+            raise non_finite_error(self._model, loss, losses, where)
+
+    def _distribute(self, batch: Batch) -> Shards:
+        bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
+        arrays = [
+            None if array is None else self._cut(_cast(array, dtype), bounds)
+            for array, dtype in zip(
+                (batch.x, batch.y, batch.sample_weight), input_dtypes(self._model), strict=True
+            )
+        ]
+        return Shards(*arrays)
+
+    def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
+        parts = []
+        for replica, (start, stop) in enumerate(bounds):
+            with self._strategy.replica_scope(replica):
+                parts.append(ops.transfer(array[start:stop], self._strategy.devices[replica]))
+        return PerReplica(parts, [start for start, _ in bounds])
+
+
+def input_dtypes(model: "Model") -> tuple[Any, Any, Any]:
+    """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs.
+
+    Args:
+        model: A model that is built.
+    """
+    compilation = model._compilation
+    loss = None if compilation is None else compilation.loss
+    keeps = loss is not None and loss.targets_are_labels
+    return model.dtype, None if keeps else model.output_dtype, model.output_dtype
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+    """Return the array in another dtype; what is too large for it is infinite, and no warning."""
+    if dtype is None:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype, copy=False)
+
+
+def _result(totals: Totals) -> StepResult:
+    penalty = 0.0 if totals.penalty is None else float(totals.penalty)
+    return result_of(totals.statistics.numpy().tolist(), penalty)
