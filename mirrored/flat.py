@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored import ops
+from mirrored import devices, ops
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
@@ -66,10 +66,11 @@ class FlatVariable:
     def commit(self, value: Tensor, method: str = "assign") -> None:
         """Give each member its part of a vector, as a program is recorded."""
         start = 0
-        for member in self.members:
-            part = value[start : start + member.size]
-            member.commit(ops.reshape(part, member.shape), method)
-            start += member.size
+        with devices.device(self._device):
+            for member in self.members:
+                part = value[start : start + member.size]
+                member.commit(ops.reshape(part, member.shape), method)
+                start += member.size
 
 
 def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:

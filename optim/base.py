@@ -187,6 +187,18 @@ class Optimizer:
         # All of them or none: the device may have no room for the last one.
         self._slots.update({id(variable): (variable, slots) for variable, slots in made})
 
+    def slots(self) -> dict[int, tuple[Variable, tuple[Variable, ...]]]:
+        """Return each variable that has slots, with them, by the variable's identity."""
+        return dict(self._slots)
+
+    def restore_slots(self, slots: dict[int, tuple[Variable, tuple[Variable, ...]]]) -> None:
+        """Have the slots that `slots` returned before, and no others.
+
+        Args:
+            slots: What it returned.
+        """
+        self._slots = dict(slots)
+
     def pack(self, variables: Sequence[Variable]) -> None:
         """Bring variables together on every replica, as a recorded step updates them.
 
@@ -286,7 +298,7 @@ class Optimizer:
                     f"{spec.shape} {spec.dtype.name} for {variable.name} of {variable.shape} "
                     f"{variable.dtype.name}."
                 )
-        known = dict(self._slots)
+        known = self.slots()
         values: list[tuple[Target, Tensor]] = []
         try:
             self.build(variables)
@@ -298,7 +310,7 @@ class Optimizer:
                         with self._strategy.replica_scope(replica):
                             values += self._updates(replica, variables, gradients)
         except BaseException:
-            self._slots = known  # There is no step, so its new slots take no memory.
+            self.restore_slots(known)  # There is no step, so its new slots take no memory.
             raise
         return Update(tuple(values))
 

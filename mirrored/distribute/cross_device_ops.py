@@ -172,7 +172,8 @@ class ReductionToOneDevice(CrossDeviceOps):
 def _share_host_memory(batch: Sequence[Sequence[Tensor]]) -> bool:
     """Whether these are tensors of several devices whose memory the host reads."""
     devices_used = [value._device for values in batch for value in values]
-    return len(batch[0]) > 1 and all(each.backend.host_readable for each in devices_used)
+    several = bool(batch) and len(batch[0]) > 1
+    return several and all(each.backend.host_readable for each in devices_used)
 
 
 def _recorded_all_reduce(

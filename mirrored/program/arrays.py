@@ -10,7 +10,7 @@ import numpy as np
 from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.program.graph import Node, Value
-from mirrored.program.memory import ALIGNMENT, Block, Plan
+from mirrored.program.memory import ALIGNMENT, CONSTANTS, Block, Plan
 from mirrored.program.schedule import Region
 
 # Elements that a region computes at a time: a few vectors of 64k floats fit a core's own cache.
@@ -57,8 +57,10 @@ class Arrays:
         self.plan = plan
         self._memory = memory
         self._threads = threads
+        # Other programs may write where this one's values were, but not over its constants.
+        self._own = own = Memory()
         self._arenas = {
-            (device, lane): self._aligned(device, lane, nbytes)
+            (device, lane): self._aligned(own if lane == CONSTANTS else memory, device, lane, nbytes)
             for (device, lane), nbytes in plan.arenas.items()
         }
         self._bases: dict[Value, Any] = {}
@@ -95,8 +97,8 @@ class Arrays:
         array = self.of(value)
         return array[begin:end] if array.shape else array
 
-    def _aligned(self, device: Device, name: Any, nbytes: int) -> Any:
-        storage = self._memory.arena(device, name, nbytes + ALIGNMENT)
+    def _aligned(self, memory: Memory, device: Device, name: Any, nbytes: int) -> Any:
+        storage = memory.arena(device, name, nbytes + ALIGNMENT)
         start = -storage.array.ctypes.data % ALIGNMENT
         return storage.array[start : start + nbytes]
 
@@ -105,7 +107,10 @@ class Arrays:
             return base.constant._array.reshape(-1)
         if base.home is not None:
             return base.home.storage.array
-        return self._bytes(self.plan.blocks[base]).view(base.spec.dtype)
+        array = self._bytes(self.plan.blocks[base]).view(base.spec.dtype)
+        if base.data is not None:
+            base.device.backend.copy_between(base.data.reshape(-1), array)
+        return array
 
     def _bytes(self, block: Block) -> Any:
         place, root = block.place, block
@@ -132,7 +137,7 @@ class Arrays:
         for value, number in numbers.items():
             nbytes = max(lengths, default=0) * 8  # Of the widest dtype, so that all can share it.
             name = ("register", thread, number)
-            memory = self._aligned(value.device, name, nbytes)
+            memory = self._aligned(self._memory, value.device, name, nbytes)
             registers[value] = memory[: len(memory) // 8 * value.spec.dtype.itemsize].view(
                 value.spec.dtype
             )

@@ -5,6 +5,7 @@ Each value is computed once and never changes; where it will live is decided lat
 
 import itertools
 import math
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,27 +27,50 @@ class Value:
     Attributes:
         spec: Its shape and dtype.
         device: Where it lives.
-        base: The value whose memory it is a part of; itself where it has its own.
         offset: How many elements of the base come before it.
-        node: What computes the base; None for inputs, constants and variables.
         constant: The tensor that it is, where it is the same in every run.
+        data: The host's copy of it, where that tensor was made while recording: the recording
+            takes no memory of a device, the programs made of it do.
         home: The memory that it is read from, where it is that of variables.
         lane: The replica that it belongs to, or JOINT.
     """
 
-    __slots__ = ("base", "constant", "device", "home", "lane", "node", "number", "offset", "spec")
+    __slots__ = (
+        "_base",
+        "constant",
+        "data",
+        "device",
+        "home",
+        "lane",
+        "made_by",
+        "number",
+        "offset",
+        "spec",
+    )
 
     def __init__(self, spec: TensorSpec, device: Device, lane: int = JOINT) -> None:
         """Make a value with memory of its own."""
         self.spec = spec
         self.device = device
-        self.base: Value = self
+        self._base: Value | None = None
         self.offset = 0
-        self.node: Node | None = None
+        # Weak, so that a graph goes when it is let go of: its nodes hold their results.
+        self.made_by: weakref.ref[Node] | None = None
         self.constant: Tensor | None = None
+        self.data: Any = None
         self.home: Any = None
         self.lane = lane
         self.number = next(_numbers)
+
+    @property
+    def base(self) -> "Value":
+        """The value whose memory it is a part of; itself where it has its own."""
+        return self if self._base is None else self._base
+
+    @property
+    def node(self) -> "Node | None":
+        """What computes the base; None for inputs, constants and variables."""
+        return None if self.made_by is None else self.made_by()
 
     @property
     def size(self) -> int:
@@ -66,13 +90,13 @@ class Value:
     def part(self, spec: TensorSpec, offset: int = 0) -> "Value":
         """Return a value that is a part of this one's memory, `offset` elements from its start."""
         part = Value(spec, self.device, self.lane)
-        part.base = self.base
+        part._base = self.base
         part.offset = self.offset + offset
-        part.node = self.node
+        part.made_by = self.made_by
         return part
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Node:
     """One call of an op.
 

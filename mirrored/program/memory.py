@@ -16,6 +16,8 @@ from mirrored.program.schedule import Guard, Lanes, Region, Schedule
 
 ALIGNMENT = 64  # Bytes: the length of a cache line, and of the widest vector registers.
 _FOREVER = 1 << 60
+# The lane of what is written once, when the program is made.
+CONSTANTS = -2
 
 
 @dataclass(eq=False, slots=True)
@@ -215,6 +217,8 @@ class _Planner:
         for value in self._graph.inputs:
             end = self._last_read(value, 0)
             plan.blocks[value] = Block(value.device, value.lane, value.nbytes, -1, end)
+        for value in self._constants():
+            plan.blocks[value] = Block(value.device, CONSTANTS, value.nbytes, -1, _FOREVER)
         for i, node in enumerate(self._nodes):
             out = node.output
             if out in homed:
@@ -232,6 +236,11 @@ class _Planner:
                 plan.scratch[node] = [
                     (spec, Block(out.device, out.lane, _nbytes(spec), i, i)) for spec in specs
                 ]
+
+    def _constants(self) -> list[Value]:
+        values = [*self._reads, *(value.base for value in self._graph.outputs)]
+        values += [value.base for _, value in self._graph.writes]
+        return [value for value in dict.fromkeys(values) if value.data is not None]
 
     def _phase_start(self, node: Node) -> int:
         """Return when a node's result is first written: a region's nodes take turns."""
@@ -325,7 +334,7 @@ class _Planner:
             users.setdefault(block.device, set()).add(block.lane)
         groups: dict[tuple[Device, int], list[Block]] = {}
         for block in roots.values():
-            lanes = users[block.device] - {JOINT}
+            lanes = users[block.device] - {JOINT, CONSTANTS}
             # What belongs to no replica never runs beside one: it shares the only one's memory.
             lane = next(iter(lanes)) if block.lane == JOINT and len(lanes) == 1 else block.lane
             block.lane = lane

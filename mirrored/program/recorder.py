@@ -3,8 +3,11 @@
 Recording goes through the same definitions of ops as eager calls, so both check the same things.
 """
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from mirrored.devices import Device
 from mirrored.devices import device as device_scope
@@ -14,7 +17,7 @@ from mirrored.ops.random import current_position
 from mirrored.ops.recording import RecordedTensor, recorded_by
 from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Tensor, new_id
 from mirrored.program.graph import JOINT, Graph, Node, Value
 
 
@@ -45,6 +48,7 @@ class GraphRecorder:
         self._written: dict[int, tuple[Any, Value]] = {}
         self._known: dict[Any, Value] = {}
         self._updating = False
+        self._first_id = new_id()
 
     # ------------------------------------------------------------------ what the ops call
 
@@ -158,10 +162,13 @@ class GraphRecorder:
         """Return the graph of a function that returns these tensors."""
         self.graph.outputs = [self.value_of(each) for each in outputs]
         for variable, value in self._written.values():
-            if value.node is None and value.constant is None:
+            if value.node is None and value.base.constant is None:
                 # The value of an input or of another variable, which may get one itself.
                 value = self._node(COPY, (value,), {}, Value(value.spec, value.device))
             self.graph.writes.append((variable, value))
+        for value in self._constants.values():
+            if value.constant is not None and value.constant._id > self._first_id:
+                value.data, value.constant = np.asarray(value.constant.numpy()), None
         return self.graph
 
     def _tensor(self, value: Value) -> RecordedTensor:
@@ -171,7 +178,7 @@ class GraphRecorder:
         self, op: Op, inputs: tuple[Value, ...], attrs: Mapping[str, Any], output: Value
     ) -> Value:
         node = Node(op, inputs, attrs, output, output.lane, self._updating)
-        output.node = node
+        output.made_by = weakref.ref(node)
         self.graph.nodes.append(node)
         return output
 
@@ -196,7 +203,7 @@ def _as_part(
     op: Op, inputs: tuple[Value, ...], attrs: Mapping[str, Any], spec: TensorSpec
 ) -> Value | None:
     """Return the result as a part of an input's memory, where it needs no memory of its own."""
-    if op.view is not None:
+    if op.view is not None or (op.name == "AddN" and len(inputs) == 1):
         return inputs[0].part(spec)
     if op.name == "StridedSlice":
         offset = _contiguous(attrs["index"], inputs[0].spec.shape)

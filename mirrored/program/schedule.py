@@ -69,16 +69,16 @@ def make_schedule(graph: Graph) -> Schedule:
     needed = _needed(graph)
     guarded = _ancestors(graph.guards)
     schedule = Schedule()
-    before, after = [], []
+    late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses them: one pass does both.
         waits = node.updates or (bool(graph.guards) and node not in guarded)
-        (after if waits and node.lane == JOINT else before).append(node)
-    before, after = _consistent(before, after)
-    _add_levels(schedule, before)
+        if (waits and node.lane == JOINT) or any(value.node in late for value in node.inputs):
+            late.add(node)
+    _add_levels(schedule, [node for node in needed if node not in late])
     if graph.guards:
         schedule.phases.append(Guard(graph.guards))
-    _add_levels(schedule, after)
+    _add_levels(schedule, [node for node in needed if node in late])
     return schedule
 
 
@@ -97,17 +97,6 @@ def _ancestors(values: Iterable[Value]) -> set[Node]:
             found.add(node)
             stack += [value.node for value in node.inputs if value.node is not None]
     return found
-
-
-def _consistent(before: list[Node], after: list[Node]) -> tuple[list[Node], list[Node]]:
-    """Move to `after` what depends on nodes there, and bring those back that `before` needs."""
-    late = set(after)
-    for node in before:
-        if any(value.node in late for value in node.inputs):
-            late.add(node)
-    early = [node for node in before if node not in late]
-    moved = [node for node in before if node in late]
-    return early, moved + after
 
 
 def _add_levels(schedule: Schedule, nodes: list[Node]) -> None:

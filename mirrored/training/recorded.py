@@ -4,6 +4,7 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,17 +71,23 @@ class RecordedRunner:
 
     def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
         """Take a step of training for each batch; see `Runner`."""
-        for part in _of_one_size(span):
-            step, size = self._recorded("train", part), part.batches.size(part.first)
-            program = self._program(step)
-            try:
-                if not self._run(step, part, lambda: each(_result(step, program), size)):
-                    return
-            except GuardFailed as failed:
-                result = _result(step, program)
-                losses = [float(each) for each in program.outputs[1 + step.has_penalty :]]
-                place = where(part.first - span.first + failed.step)
-                raise non_finite_error(self._model, result.loss, losses, place) from None
+        with self._undone_unless_stepped() as stepped:
+            for part in _of_one_size(span):
+                step, size = self._recorded("train", part), part.batches.size(part.first)
+                program = self._program(step)
+
+                def after() -> bool:
+                    stepped.append(True)
+                    return each(_result(step, program), size)
+
+                try:
+                    if not self._run(step, part, after):
+                        return
+                except GuardFailed as failed:
+                    result = _result(step, program)
+                    losses = [float(each) for each in program.outputs[1 + step.has_penalty :]]
+                    place = where(part.first - span.first + failed.step)
+                    raise non_finite_error(self._model, result.loss, losses, place) from None
 
     def test(self, span: Span, each: Each) -> None:
         """Evaluate each batch; see `Runner`."""
@@ -97,6 +104,21 @@ class RecordedRunner:
             program = self._program(step)
             if not self._run(step, part, lambda: each(np.concatenate(program.outputs))):
                 return
+
+    @contextmanager
+    def _undone_unless_stepped(self) -> Iterator[list[bool]]:
+        """Take back the slots that were made for a first step which then failed."""
+        optimizer = self._model.compiled().optimizer
+        known = optimizer.slots()
+        stepped: list[bool] = []
+        try:
+            yield stepped
+        except BaseException:
+            if not stepped and optimizer.slots().keys() != known.keys():
+                optimizer.restore_slots(known)
+                self._programs.clear()
+                self._model._recordings.clear()
+            raise
 
     # ------------------------------------------------------------------ running
 

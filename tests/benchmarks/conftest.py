@@ -11,9 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # By its path: the checkout on sys.path would come before the installed package.
 if "benchmarks" not in sys.modules:
-    spec = importlib.util.spec_from_file_location(
-        "benchmarks", ROOT / "benchmarks" / "__init__.py"
-    )
+    spec = importlib.util.spec_from_file_location("benchmarks", ROOT / "benchmarks" / "__init__.py")
     if spec is None or spec.loader is None:
         raise ImportError("benchmarks/__init__.py cannot be loaded")
     package = importlib.util.module_from_spec(spec)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from benchmarks import workloads
 from benchmarks.workloads import TIMED, UNEVEN, WORKLOADS, Product, Reference, Workload
 

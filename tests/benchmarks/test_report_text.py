@@ -1,0 +1,118 @@
+"""The report's tables and text, from made-up results."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import plot, report_text
+from benchmarks.results import AllReduce, Outcome, Report, Series
+
+
+@pytest.fixture
+def report() -> Report:
+    facts = {"version": "1.2.3", "blas": "openblas 0.3, kernel Zen, 2 threads"}
+    return Report(
+        machine={"processor": "Model 9", "cores": "2", "date": "2030-01-02"},
+        replicas=2,
+        rounds=3,
+        imports={"mirrored": 0.08, "jax": 0.3},
+        sizes={"mirrored": 50 * 2**20},
+        skipped={"torch": "no environment"},
+        speed={
+            "digits": [
+                Series("mirrored", 1, [40.0, 50.0, 60.0], 0.5, 0.01, 41 * 2**20, 1e-7, facts=facts),
+                Series("mirrored", 2, [60.0], 0.5, 0.01, 41 * 2**20, 1e-7, facts=facts),
+                Series("jax", 1, [75.0], 0.5, 0.2, 300 * 2**20, 0.5, facts=facts),
+                Series("jax", 2, [240.0], problem="timed out after 120 s (round 2 of 3)"),
+                Series("products", 1, [25.0], facts=facts),
+            ]
+        },
+        scaling={"digits": [Series("mirrored", 1, [50.0]), Series("mirrored", 8, [200.0])]},
+        outcomes=[
+            Outcome("mirrored", 1, 0.5, 0.0, 0.0, 1e-7),
+            Outcome("mirrored", 2, 0.5, 1e-9, 2e-8, 1e-7),
+            Outcome("jax", 1, 0.5, 0.0, 0.0, 1e-7),
+            Outcome("jax", 2, problem="IndivisibleError: 5 over 2"),
+        ],
+        all_reduces=[AllReduce("digits", 2, 10**6, 2e-4, 1e-4)],
+    )
+
+
+@pytest.fixture
+def text(report: Report) -> str:
+    return report_text.markdown(report, "performance.svg")
+
+
+def test_machine_and_skipped_are_named(text: str) -> None:
+    for line in ("- processor: Model 9", "- date: 2030-01-02", "- skipped: torch (no environment)"):
+        assert line in text
+    assert "![Median step of each contender](performance.svg)" in text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| mirrored | 1.2.3 | 0.0800 | 50 | openblas 0.3, kernel Zen, 2 threads |",
+        "| mirrored | 1 | 40.0 | 50.0 | 2.00 | - | 41 | 0.500 | 0.0100 | 1e-07 |",
+        "| JAX | 1 | 75.0 | 75.0 | 3.00 | 1.50 | 300 | 0.500 | 0.200 | 5e-01 (not the same work) |",
+        "| JAX | 2 | 240 | 240* | 9.60 | 4.00 | - | - | - | - |",
+        "| one device: step / products alone | 2.00 (<= 2.1: met) |",
+        "| two replicas: TensorFlow / ours | - (>= 45) |",
+        "| one device: fastest peer / ours | 1.50 (>= 1.2: met) |",
+        "| JAX | 0.50000 | stops: IndivisibleError |",
+        "| mirrored | 0 | 2e-08 |",
+        "| digits | 2 | 0.954 | 5.00 | 10.0 | 2.00 |",
+        "| digits, to one | 1.00 | 4.00 |",
+    ],
+)
+def test_rows(text: str, row: str) -> None:
+    assert row in text.splitlines()
+
+
+def test_problems_are_told(text: str) -> None:
+    assert "- JAX on 2: timed out after 120 s (round 2 of 3)" in text
+    assert "- JAX on 2: IndivisibleError: 5 over 2" in text
+
+
+def test_every_row_has_as_many_cells_as_its_header(text: str) -> None:
+    blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert len(blocks) == 8
+    for block in blocks:
+        assert len({line.count("|") for line in block}) == 1
+
+
+def test_targets_are_for_two_replicas(report: Report) -> None:
+    report.replicas = 4
+    assert "They are for 2 replicas, not 4." in report_text.markdown(report, None)
+
+
+def test_parts_that_were_not_measured_are_left_out() -> None:
+    text = report_text.markdown(Report({"cores": "2"}, 2, 3), None)
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        "# Performance",
+        "## Machine",
+    ]
+
+
+def test_report_is_plain_data(report: Report) -> None:
+    stored = json.loads(json.dumps(report.to_json()))
+    assert stored["speed"]["digits"][0]["samples"] == [40.0, 50.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0"), (1234.5, "1234"), (12.345, "12.3"), (1.0, "1.00"), (0.01, "0.0100")],
+)
+def test_figures(value: float | None, text: str) -> None:
+    assert report_text.figure(value) == text
+
+
+def test_plot(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "performance.svg"
+    assert plot.draw(report, path) == path
+    first = path.read_bytes()
+    plot.draw(report, path)
+    assert path.read_bytes() == first
+    assert plot.draw(Report({}, 2, 3), path) is None
