@@ -29,6 +29,7 @@ class Contender:
         module: What a program imports first.
         environment: Whose virtual environment it runs in.
         requirements: What pip installs there; empty for the checkout.
+        options: What its script is given beside workload and replicas.
     """
 
     name: str
@@ -36,22 +37,32 @@ class Contender:
     module: str
     environment: str
     requirements: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def script(self) -> Path:
         """What its process runs."""
-        return SCRIPTS / f"{self.name}{'' if self.name == 'products' else '_'}.py"
+        name = "products" if self is PRODUCTS else f"{self.environment}_"
+        return SCRIPTS / f"{name}.py"
 
 
 MIRRORED = Contender("mirrored", "mirrored", "mirrored", "mirrored")
 TENSORFLOW = Contender(
     "tensorflow", "TensorFlow", "tensorflow, keras", "tensorflow", ("tensorflow-cpu==2.21.*",)
 )
+TENSORFLOW_ARRAYS = Contender(
+    "tensorflow-arrays",
+    "TensorFlow, arrays",
+    TENSORFLOW.module,
+    TENSORFLOW.environment,
+    TENSORFLOW.requirements,
+    ("--arrays",),
+)
 TORCH = Contender("torch", "PyTorch", "torch", "torch", ("torch==2.13.0", "numpy>=2"))
 JAX = Contender("jax", "JAX", "jax", "jax", ("jax==0.10.*",))
 PRODUCTS = Contender("products", "products alone", "numpy", "mirrored")
-ALL = (MIRRORED, TENSORFLOW, TORCH, JAX, PRODUCTS)
-PEERS = (TENSORFLOW, TORCH, JAX)
+ALL = (MIRRORED, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
+PEERS = (TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX)
 BY_NAME = {each.name: each for each in ALL}
 
 
@@ -126,7 +137,7 @@ def pairs(texts: Sequence[str], option: str, names: Sequence[str]) -> dict[str, 
 
 def main() -> None:
     """Make the environments that are asked for."""
-    names = [each.name for each in ALL if each is not PRODUCTS]
+    names = list(dict.fromkeys(each.environment for each in ALL))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("contenders", nargs="*", default=names, help=", ".join(names))
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where they are made")

@@ -8,6 +8,8 @@ from pathlib import Path
 from benchmarks.environments import BY_NAME
 from benchmarks.results import Report
 
+LONGEST = 1e7  # Microseconds. All panels have one axis, so that lengths mean the same in each.
+
 
 def draw(report: Report, path: Path) -> Path | None:
     """Draw a panel for each workload; return the file, or None where there is nothing to draw."""
@@ -21,26 +23,28 @@ def draw(report: Report, path: Path) -> Path | None:
     # Neither random names nor a date: the same figures give the same file.
     with rc_context({"svg.hashsalt": "mirrored"}):
         picture = Figure(figsize=(4 * len(report.speed), 3.6), layout="constrained")
-        panels = picture.subplots(1, len(report.speed), squeeze=False)[0]
+        panels = picture.subplots(1, len(report.speed), squeeze=False, sharex=True)[0]
         for axes, (name, all_series) in zip(panels, report.speed.items(), strict=True):
             names = list(dict.fromkeys(each.contender for each in all_series))
             counts = sorted({each.replicas for each in all_series})
             height = 0.8 / len(counts)
             for index, replicas in enumerate(counts):
                 own = [each for each in all_series if each.replicas == replicas and each.samples]
-                axes.barh(
+                bars = axes.barh(
                     [names.index(each.contender) + index * height for each in own],
                     [each.median for each in own],
                     height,
                     label=f"{replicas} replica{'s' if replicas > 1 else ''}",
                 )
+                axes.bar_label(bars, fmt="{:,.0f}", padding=2, fontsize="small")
             axes.set_yticks(
                 [i + (len(counts) - 1) * height / 2 for i in range(len(names))],
                 [BY_NAME[each].title for each in names],
             )
             axes.invert_yaxis()
-            axes.set(xscale="log", title=name, xlabel="us a step, median")
-        panels[0].legend()
+            axes.set(xscale="log", xlim=(1, LONGEST), title=name, xlabel="us a step, median")
+        if panels[0].patches:
+            panels[0].legend()
         facts = report.machine
         picture.suptitle(f"{facts['processor']}, {facts['cores']} cores, {facts['date']}")
         picture.savefig(path, metadata={"Date": None})

@@ -96,11 +96,11 @@ class Process:
         Raises:
             ContenderError: It failed, ended, or did not answer in time; then it is killed.
         """
+        if self._popen.stdin is None or self._popen.stdin.closed:
+            raise ContenderError("it has ended already")
         self._signal(signal.SIGCONT)
         try:
             line = json.dumps({"do": do, **arguments}).encode() + b"\n"
-            if self._popen.stdin is None:
-                raise ContenderError("it has no stdin")
             with contextlib.suppress(BrokenPipeError):  # How it ended is found out below.
                 self._popen.stdin.write(line)
                 self._popen.stdin.flush()

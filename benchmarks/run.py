@@ -5,7 +5,6 @@ Speed, first steps, memory, results and all-reduce come from one run, so that th
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from benchmarks.environments import (
     PEERS,
     PRODUCTS,
     ROOT,
+    TENSORFLOW_ARRAYS,
     Contender,
     default_cache,
     install_checkout,
@@ -74,7 +74,7 @@ class Settings:
     def start(self, contender: Contender, workload: str, replicas: int) -> Process:
         """Start a contender's process."""
         python = python_of(self.environments[contender.environment])
-        arguments = ["--workload", workload, "--replicas", str(replicas)]
+        arguments = ["--workload", workload, "--replicas", str(replicas), *contender.options]
         return Process([python, contender.script, *arguments], self.limit)
 
     def present(self, contenders: Sequence[Contender]) -> list[Contender]:
@@ -131,7 +131,7 @@ def _prepare(
 ) -> Process | None:
     """Start a contender, take its first step, and hold its losses to the reference's."""
     say(f"  {workload.name}: {contender.name} on {series.replicas}")
-    process = None
+    process, ready = None, False
     try:
         process = settings.start(contender, workload.name, series.replicas)
         answer = process.ask("first_step")
@@ -140,18 +140,21 @@ def _prepare(
         if contender is not PRODUCTS:
             losses = process.ask("check")["losses"]
             series.loss_error = largest_relative_error(losses, expected)
+        epoch = process.ask("measure", epochs=1)["us"] * 1e-6 * workload.steps
+        series.epochs = max(1, round(settings.seconds / epoch))
+        ready = True
     except ContenderError as error:
         say(f"    {error}")
         series.problem = str(error)
-        if process is not None:
+    finally:
+        if process is not None and not ready:
             process.kill()
-        return None
-    return process
+    return process if ready else None
 
 
 def _take_turn(series: Series, process: Process, index: int, settings: Settings) -> None:
     try:
-        series.samples.append(process.ask("measure", seconds=settings.seconds)["us"])
+        series.samples.append(process.ask("measure", epochs=series.epochs)["us"])
         series.memory = process.peak_memory()
     except ContenderError as error:
         say(f"    {series.contender} on {series.replicas}, round {index + 1}: {error}")
@@ -163,13 +166,13 @@ def measure_speed(names: Sequence[str], settings: Settings) -> dict[str, list[Se
     contenders = settings.present([MIRRORED, *PEERS])
     entries = [(each, replicas) for replicas in (1, settings.replicas) for each in contenders]
     entries += [(each, 1) for each in settings.present([PRODUCTS])]
-    return {name: measure_together(TIMED[name], entries, settings) for name in names}
+    return {name: measure_together(TIMED[name], entries, settings) for name in names if entries}
 
 
 def measure_scaling(names: Sequence[str], settings: Settings) -> dict[str, list[Series]]:
     """Return the steps of mirrored alone, on one to eight replicas."""
     entries = [(each, n) for n in SCALING_REPLICAS for each in settings.present([MIRRORED])]
-    names = [name for name in names if name in SCALING_WORKLOADS]
+    names = [name for name in names if name in SCALING_WORKLOADS and entries]
     return {name: measure_together(TIMED[name], entries, settings) for name in names}
 
 
@@ -181,7 +184,9 @@ def measure_outcomes(settings: Settings) -> list[Outcome]:
     reference = Reference(UNEVEN)
     reference.fit(*make_data(UNEVEN), RESULT_EPOCHS)
     outcomes = []
-    for contender in settings.present([MIRRORED, *PEERS]):
+    # Both forms of TensorFlow do the same here: without whole batches it is given arrays.
+    peers = [each for each in PEERS if each is not TENSORFLOW_ARRAYS]
+    for contender in settings.present([MIRRORED, *peers]):
         one: tuple[float, list[Array]] | None = None
         for replicas in RESULT_REPLICAS:
             outcome = Outcome(contender.name, replicas)
@@ -242,7 +247,7 @@ def measure_all_reduces(names: Sequence[str], settings: Settings) -> list[AllRed
     return found
 
 
-def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict[str, float]:
+def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict[str, float | None]:
     """Return the least of the seconds that imports take, each in a new process."""
     return {
         name: import_seconds(python_of(environments[BY_NAME[name].environment]), BY_NAME[name])
@@ -251,8 +256,8 @@ def measure_imports(names: Sequence[str], environments: dict[str, Path]) -> dict
     }
 
 
-def import_seconds(python: Path, contender: Contender) -> float:
-    """Return the least of three times of a contender's import, NaN where it fails."""
+def import_seconds(python: Path, contender: Contender) -> float | None:
+    """Return the least of three times of a contender's import, or None where it fails."""
     code = (
         "import time; started = time.perf_counter()\n"
         f"import {contender.module}\n"
@@ -266,7 +271,9 @@ def import_seconds(python: Path, contender: Contender) -> float:
             text=True,
             env=clean_environment(os.environ),
         )
-        times.append(float(done.stdout) if done.returncode == 0 else math.nan)
+        if done.returncode:
+            return None
+        times.append(float(done.stdout.split()[-1]))
     return min(times)
 
 
@@ -313,17 +320,21 @@ def find_environments(arguments: argparse.Namespace) -> tuple[dict[str, Path], d
     The checkout is installed again, so that what is measured is what is here.
     """
     wanted = {BY_NAME[name].environment for name in arguments.contenders}
-    given = pairs(arguments.environment, "--environment", sorted(wanted))
+    given = pairs(arguments.environment, "--environment", [each.environment for each in ALL])
     found, skipped = {}, {}
     for name in sorted(wanted):
         path = Path(given.get(name, arguments.cache / name))
         if not python_of(path).exists():
-            skipped[name] = f"no environment at {path}; python -m benchmarks.environments {name}"
+            skipped[name] = f"no environment; python -m benchmarks.environments {name} makes it"
             continue
-        found[name] = path
         if name == MIRRORED.environment and name not in given:
             say("Installing the checkout")
-            install_checkout(path)
+            try:
+                install_checkout(path)
+            except subprocess.CalledProcessError:
+                skipped[name] = "the checkout could not be installed"
+                continue
+        found[name] = path
     return found, skipped
 
 

@@ -60,10 +60,10 @@ def _many(name: str, sizes: tuple[int, ...], batch: int, steps: int, **options: 
 TIMED = {
     each.name: each
     for each in (
-        _many("line", (1, 1), 64, 256, loss="mse", learning_rate=0.05, momentum=0.0),
-        _many("digits", (64, 128, 10), 128, 64),
-        _many("mnist", (784, 512, 512, 10), 256, 16),
-        _many("wide", (1024, 2048, 2048, 1024), 512, 8),
+        _many("line", (1, 1), 64, 512, loss="mse", learning_rate=0.05, momentum=0.0),
+        _many("digits", (64, 128, 10), 128, 256),
+        _many("mnist", (784, 512, 512, 10), 256, 64),
+        _many("wide", (1024, 2048, 2048, 1024), 512, 16),
     )
 }
 # Neither 21 examples nor batches of 8 divide evenly over three replicas, nor the last 5 over any.

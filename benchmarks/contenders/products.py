@@ -35,7 +35,7 @@ class Products:
             elif product.kind == "input gradient":
                 b = np.ascontiguousarray(b.T).T
             self._work.append((a, b, np.empty((product.rows, product.columns), np.float32)))
-        self._steps: int | None = None
+        self._steps = workload.steps
 
     def first_step(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run the products once."""
@@ -43,11 +43,10 @@ class Products:
         return {"fit_s": self._run(1), "facts": facts}
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the microseconds of all products, over about so many seconds."""
-        once = self._run(protocol.WARM_STEPS) / protocol.WARM_STEPS
-        if self._steps is None:
-            self._steps = max(1, round(request["seconds"] / once))
-        return {"us": self._run(self._steps) * 1e6 / self._steps}
+        """Return the microseconds of all products, over as many steps as so many epochs have."""
+        self._run(protocol.WARM_STEPS)
+        steps = request["epochs"] * self._steps
+        return {"us": self._run(steps) * 1e6 / steps}
 
     def _run(self, steps: int) -> float:
         started = time.perf_counter()

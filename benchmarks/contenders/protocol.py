@@ -6,7 +6,6 @@ A contender only says how it fits a network; all measuring is here, so it is the
 import argparse
 import json
 import os
-import resource
 import sys
 import threading
 import time
@@ -59,7 +58,6 @@ class Contender:
         self.replicas = replicas
         self._make = make
         self._facts = facts
-        self._epochs: int | None = None
 
     def first_step(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make the session and take one step; return the seconds that `fit` took."""
@@ -86,20 +84,16 @@ class Contender:
         return {"losses": losses, "weights": [each.tolist() for each in session.weights()]}
 
     def measure(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the microseconds of a step, over a `fit` of about so many seconds.
+        """Return the microseconds of a step, over a `fit` of so many epochs.
 
         A short one comes before it, because other contenders have had the caches meanwhile.
         """
+        epochs = request["epochs"]  # From the driver, so that all processes take as many.
         self.session.fit(self._warm, 1, shuffle=True)
-        if self._epochs is None:
-            started = time.perf_counter()
-            self.session.fit(self._data, 1, shuffle=True)
-            epoch = time.perf_counter() - started
-            self._epochs = max(1, round(request["seconds"] / epoch))
         started = time.perf_counter()
-        self.session.fit(self._data, self._epochs, shuffle=True)
+        self.session.fit(self._data, epochs, shuffle=True)
         seconds = time.perf_counter() - started
-        return {"us": seconds * 1e6 / (self._epochs * self.workload.steps)}
+        return {"us": seconds * 1e6 / (epochs * self.workload.steps)}
 
     def all_reduce(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the best seconds of an all-reduce of so many bytes, and of a plain copy."""
@@ -115,17 +109,13 @@ class Contender:
                 best[name] = min(best[name], time.perf_counter() - started)
         return best
 
-    def memory(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the peak memory of this process, for where the driver cannot look itself."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {"bytes": peak if sys.platform == "darwin" else peak * 1024}
-
 
 def parse_arguments() -> argparse.Namespace:
     """Return what the driver asks for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--workload", choices=WORKLOADS, required=True)
     parser.add_argument("--replicas", type=int, default=1)
+    parser.add_argument("--arrays", action="store_true")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--rendezvous", default="")
     return parser.parse_args()

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.results import (
+    ARRAYS_SEVERAL,
     PEER_ONE,
     PEER_SEVERAL,
     TARGETS,
@@ -39,6 +40,7 @@ FULL = make_report(
     torch_2=1500.0,
     jax_1=75.0,
     jax_2=240.0,
+    **{"tensorflow-arrays_1": 1000.0, "tensorflow-arrays_2": 3600.0},
 )
 
 
@@ -49,6 +51,7 @@ FULL = make_report(
         (TO_ONE, 1.2),
         (PEER_ONE, 1.5),
         (TENSORFLOW_SEVERAL, 50.0),
+        (ARRAYS_SEVERAL, 60.0),
         (PEER_SEVERAL, 4.0),
     ],
 )
