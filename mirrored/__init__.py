@@ -12,6 +12,7 @@ from mirrored import layers as layers
 from mirrored import linalg as linalg
 from mirrored import nn as nn
 from mirrored import optim as optim
+from mirrored import profiler as profiler
 from mirrored import random as random
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.devices import device as device
@@ -74,6 +75,7 @@ from mirrored.ops import tanh as tanh
 from mirrored.ops import transpose as transpose
 from mirrored.ops import zeros as zeros
 from mirrored.ops import zeros_like as zeros_like
+from mirrored.program import function as function
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 from mirrored.training import callbacks as callbacks

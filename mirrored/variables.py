@@ -17,6 +17,7 @@ from mirrored.devices import Device
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners
+from mirrored.ops.observing import copy_within
 from mirrored.ops.recording import RecordedTensor, active_recorder, recorded_by
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
@@ -369,7 +370,7 @@ class DeviceVariable(Variable):
         if self._home is None:
             return Tensor(current._array, current._storage, self._device, current.spec)
         storage = self._device.allocate(*current.spec)
-        self._device.backend.copy_between(current._array, storage.array)
+        copy_within(self._device, current._array, storage.array, "ReadVariableOp")
         return Tensor(storage.array, storage, self._device, current.spec)
 
     def pinned(self) -> tuple[Home, int]:
@@ -415,7 +416,7 @@ class DeviceVariable(Variable):
         if recorder is not None:
             recorder.write(self, value)
         elif self._home is not None:
-            self._device.backend.copy_between(value._array, self._tensor._array)
+            copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
         else:
             self._tensor = value
         if method == "assign":  # The others were logged when they were computed.

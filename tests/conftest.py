@@ -1,11 +1,17 @@
 """State that every test starts from: no devices configured, fixed seeds, fresh names."""
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import mirrored as mr
 from mirrored import devices, layers, ops
+from mirrored.ops.recording import recorded_by
+from mirrored.program import GraphRecorder, Program, Team
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +42,91 @@ def simulate() -> Callable[..., list[mr.config.LogicalDevice]]:
         return mr.config.list_logical_devices("GPU")
 
     return make
+
+
+@pytest.fixture
+def at_tanh(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None]], None]:
+    """Return ``at_tanh(call, act)``: at that call of the hyperbolic tangent, counted from now on.
+
+    Programs that are made later make the call whenever they are replayed, on whichever thread.
+    """
+    tanh, numbers, acts = np.tanh, itertools.count(), {}
+
+    def counting(x: np.ndarray, out: np.ndarray) -> None:
+        tanh(x, out)
+        acts.get(next(numbers), lambda: None)()
+
+    def arm(call: int, act: Callable[[], None]) -> None:
+        acts[call] = act
+        monkeypatch.setattr(np, "tanh", counting)
+
+    return arm
+
+
+@pytest.fixture
+def one_blas_thread() -> Iterator[None]:
+    """Let matrix products use one thread: their number changes bits, and eager calls use all."""
+    with threadpool_limits(1, "blas"):
+        yield
+
+
+class Recorded:
+    """A function of tensors as a program of its own.
+
+    Args:
+        function: From tensors to tensors, in a list.
+        like: Arrays of the shapes and dtypes of the arguments.
+        lanes: The replica that each argument belongs to; None: the first one.
+        threads: How many threads run it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[ops.Tensor]],
+        like: Sequence[np.ndarray],
+        lanes: Sequence[int] | None = None,
+        threads: int = 1,
+    ) -> None:
+        recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+        inputs = [
+            recorder.input(ops.TensorSpec(array.shape, array.dtype), device, lane)
+            for array, lane in zip(like, lanes or [0] * len(like), strict=True)
+        ]
+        with recorded_by(recorder):
+            outputs = function(*inputs)
+        self.graph = recorder.finish(outputs)
+        self.program = Program(self.graph, threads)
+        self.team = Team(threads)
+
+    def __call__(self, *arrays: np.ndarray, steps: int = 1) -> list[np.ndarray]:
+        """Run it and return what it computed."""
+        for target, array in zip(self.program.inputs, arrays, strict=True):
+            target[...] = array
+        self.program.run(steps, {}, lambda step: True, self.team)
+        return [output.copy() for output in self.program.outputs]
+
+
+@pytest.fixture
+def record() -> type[Recorded]:
+    """Return what records functions; see `Recorded`."""
+    return Recorded
+
+
+def _bits(arrays: Sequence[Any]) -> list[Any]:
+    """Return all that can differ between arrays, in a form that shows in a failure."""
+    return [
+        (each.shape, each.dtype, _canonical(each).tobytes()) for each in map(np.asarray, arrays)
+    ]
+
+
+def _canonical(array: np.ndarray) -> np.ndarray:
+    """Give all NaN one sign: that of a result hangs on which operand a processor looks at first."""
+    if array.dtype.kind != "f":
+        return array
+    return np.where(np.isnan(array), array.dtype.type(np.nan), array)
+
+
+@pytest.fixture
+def bits() -> Callable[[Sequence[Any]], list[Any]]:
+    """Return ``bits(arrays)``: shapes, dtypes and bytes, the signs of zeros included."""
+    return _bits

@@ -11,6 +11,7 @@ from mirrored import errors
         ("InvalidArgumentError", (ValueError, RuntimeError)),
         ("ResourceExhaustedError", (MemoryError, RuntimeError)),
         ("NonFiniteLossError", (FloatingPointError, ArithmeticError)),
+        ("OperatorNotAllowedInGraphError", (TypeError,)),
         ("WeightsFileError", (ValueError,)),
     ],
 )
@@ -27,5 +28,6 @@ def test_table_has_every_error() -> None:
         "InvalidArgumentError",
         "ResourceExhaustedError",
         "NonFiniteLossError",
+        "OperatorNotAllowedInGraphError",
         "WeightsFileError",
     }

@@ -40,6 +40,8 @@ class Batches:
 
     Attributes:
         arrays: The examples.
+        batch_size: The number of examples in all batches but the last.
+        order: The rows in the order in which they are taken; None: as they are.
 
     Raises:
         ValueError: `batch_size` is not a positive integer, or `order` not a vector of rows.
@@ -54,13 +56,13 @@ class Batches:
 
     def __init__(self, arrays: Arrays, batch_size: int, order: np.ndarray | None = None) -> None:
         self.arrays = arrays
-        self._batch_size = check_batch_size(batch_size)
-        self._order = None if order is None else _check_order(order, arrays.size)
-        self._size = arrays.size if self._order is None else len(self._order)
+        self.batch_size = check_batch_size(batch_size)
+        self.order = None if order is None else _check_order(order, arrays.size)
+        self._size = arrays.size if self.order is None else len(self.order)
 
     def __len__(self) -> int:
         """Return the number of batches."""
-        return -(-self._size // self._batch_size)
+        return -(-self._size // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the batches in order."""
@@ -70,7 +72,9 @@ class Batches:
         """Return one batch, as copies of its rows, or views where they are in order."""
         if not 0 <= index < len(self):
             raise IndexError(f"There are {len(self)} batches. Received: index {index}.")
-        rows, arrays = self.rows(index), self.arrays
+        begin, arrays = index * self.batch_size, self.arrays
+        chosen = slice(begin, begin + self.size(index))
+        rows = chosen if self.order is None else self.order[chosen]
         return Batch(
             _take(arrays.x, rows),
             None if arrays.y is None else _take(arrays.y, rows),
@@ -80,20 +84,7 @@ class Batches:
 
     def size(self, index: int) -> int:
         """Return the number of examples in a batch."""
-        return min(self._batch_size, self._size - index * self._batch_size)
-
-    def rows(self, index: int, start: int = 0, stop: int | None = None) -> slice | np.ndarray:
-        """Return which rows of the arrays a part of a batch has.
-
-        Args:
-            index: The number of the batch.
-            start: Where the part begins in the batch.
-            stop: Where it ends; None: with the batch.
-        """
-        begin = index * self._batch_size
-        end = begin + (self.size(index) if stop is None else stop)
-        begin += start
-        return slice(begin, end) if self._order is None else self._order[begin:end]
+        return min(self.batch_size, self._size - index * self.batch_size)
 
 
 class Span(NamedTuple):
@@ -117,7 +108,7 @@ class Span(NamedTuple):
 
         Example:
             >>> from mirrored.data import Batches, Span, adapt
-            >>> span = Span(Batches(adapt([1.0, 2.0, 3.0]), 1), 0, 3)
+            >>> span = Span(Batches(adapt([1.0, 2.0, 3.0], [0, 1, 2]), 1), 0, 3)
             >>> [(each.first, each.count) for each in span.split(2)]
             [(0, 2), (2, 1)]
         """

@@ -26,8 +26,9 @@ from mirrored.distribute.values import MirroredVariable, PerReplica, regroup, se
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import only
 from mirrored.ops.random import ShardPosition
+from mirrored.ops.recording import active_recorder
 from mirrored.ops.tensor import Tensor
-from mirrored.program import Team
+from mirrored.program import Function, Team
 from mirrored.variables import Variable, variable_creator_scope
 
 
@@ -169,6 +170,12 @@ class Strategy:
             "replica, from the function that another run calls. Call the function itself."
         )
         kwargs = kwargs or {}
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.run_by(self)
+        elif isinstance(fn, Function):
+            # Recorded as a whole, so that its replicas can meet and run side by side.
+            return fn.under(self, self.run)(*args, **kwargs)
         count = self.num_replicas_in_sync
         self._check_values((args, kwargs))
         with self.scope():

@@ -14,6 +14,7 @@ from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.spec import DType, Shape
 from mirrored.ops.tensor import Tensor
+from mirrored.program import register_per_replica
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
 
 
@@ -45,6 +46,11 @@ class PerReplica:
 
     def __repr__(self) -> str:
         return _listed("PerReplica", self._values)
+
+
+register_per_replica(
+    PerReplica, lambda value, parts: PerReplica(parts, value.first_examples)
+)
 
 
 def _listed(kind: str, values: Sequence[Any]) -> str:

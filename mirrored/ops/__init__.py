@@ -34,9 +34,6 @@ from mirrored.ops.cross_entropy import (
 from mirrored.ops.cross_entropy import (
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
 )
-from mirrored.ops.cross_entropy import (
-    sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
-)
 from mirrored.ops.dispatch import constant as constant
 from mirrored.ops.dispatch import convert_to_tensor as convert_to_tensor
 from mirrored.ops.dispatch import transfer as transfer
@@ -80,6 +77,9 @@ from mirrored.ops.shaping import reshape as reshape
 from mirrored.ops.shaping import squeeze as squeeze
 from mirrored.ops.shaping import stop_gradient as stop_gradient
 from mirrored.ops.shaping import transpose as transpose
+from mirrored.ops.sparse_cross_entropy import (
+    sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
+)
 from mirrored.ops.spec import TensorSpec as TensorSpec
 from mirrored.ops.spec import as_dtype as as_dtype
 from mirrored.ops.spec import bool_ as bool_

@@ -15,11 +15,8 @@ from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,
-    INTEGERS,
     TensorSpec,
-    check_dtype,
     check_same_dtype,
-    int64,
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
@@ -27,7 +24,8 @@ from mirrored.ops.tensor import Tensor
 Grads = Sequence[Tensor | None]
 
 
-def _infer_rows(name: str, logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+def infer_rows(name: str, logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+    """Return the spec of one value a row of logits, whose labels have the right shape."""
     if len(logits.shape) != 2 or labels.shape not in (logits.shape[:1], logits.shape):
         raise InvalidArgumentError(
             "logits and labels must be broadcastable: logits_size="
@@ -36,145 +34,11 @@ def _infer_rows(name: str, logits: TensorSpec, labels: TensorSpec) -> TensorSpec
     return TensorSpec(logits.shape[:1], logits.dtype)
 
 
-def _infer_sparse(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> TensorSpec:
-    name = "SparseSoftmaxCrossEntropyWithLogits"
-    check_dtype(name, logits.dtype, FLOATS)
-    check_dtype(name, labels.dtype, INTEGERS)
-    if labels.shape != logits.shape[:1]:
-        raise InvalidArgumentError(
-            "logits and labels must have the same first dimension, got logits shape "
-            f"{shape_text(logits.shape)} and labels shape {shape_text(labels.shape)} [Op:{name}]"
-        )
-    return _infer_rows(name, logits, labels)
-
-
-def _infer_sparse_grad(logits: TensorSpec, labels: TensorSpec, g: TensorSpec) -> TensorSpec:
-    _infer_sparse(logits, labels)
-    return logits
-
-
-def _check_labels(logits: Any, labels: Any, *_: Any) -> None:
-    classes = logits.shape[1]
-    if labels.size and (labels.min() < 0 or labels.max() >= classes):
-        wrong = int(labels[(labels < 0) | (labels >= classes)][0])
-        raise InvalidArgumentError(
-            f"Received a label value of {wrong} which is outside the valid range of "
-            f"[0, {classes}). Give each example the index of its class. "
-            "[Op:SparseSoftmaxCrossEntropyWithLogits]"
-        )
-
-
-def _flat_places(xp: Any, out: Any, labels: Any, classes: int) -> None:
-    """Write the place of each row's label in the flattened logits into `out`, copying nothing."""
-    xp.copyto(out, classes)
-    xp.copyto(out[:1], 0)
-    xp.cumsum(out, out=out)
-    xp.add(out, labels, out=out)
-
-
-def _sparse_xent(
-    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
-) -> None:
-    if not logits.size:
-        xp.copyto(out, 0)  # Rows without classes, or no rows.
-        return
-    shifted, row, places, picked = workspace
-    xp.max(logits, axis=1, keepdims=True, out=row)
-    xp.subtract(logits, row, out=shifted)
-    _flat_places(xp, places, labels, logits.shape[1])
-    xp.take(shifted.reshape(-1), places, out=picked, mode="clip")
-    xp.exp(shifted, out=shifted)
-    xp.sum(shifted, axis=1, out=out)
-    xp.log(out, out=out)
-    xp.subtract(out, picked, out=out)
-
-
-def _sparse_workspace(
-    logits: TensorSpec, labels: TensorSpec, *_: TensorSpec
-) -> tuple[TensorSpec, ...]:
-    rows = labels.shape
-    return (
-        logits,
-        row_spec(logits, 1),
-        TensorSpec(rows, int64),
-        TensorSpec(rows, logits.dtype),
-    )
-
-
-def _sparse_xent_grad(
-    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
-) -> None:
-    if not logits.size:
-        return
-    row, places, picked = workspace
-    softmax_into(xp, out, logits, row, 1)
-    flat = out.reshape(-1)
-    _flat_places(xp, places, labels, logits.shape[1])
-    xp.take(flat, places, out=picked, mode="clip")
-    xp.subtract(picked, 1, out=picked)
-    xp.put(flat, places, picked)
-    xp.multiply(out, g[:, None], out=out)
-
-
-def _grad_sparse_xent(call: OpCall, g: Tensor) -> Grads:
-    return [SPARSE_XENT_GRAD(*call.inputs, g), None]
-
-
-def _grad_sparse_xent_grad(call: OpCall, g: Tensor) -> Grads:
-    logits, labels, upstream = call.inputs
-    rows = SPARSE_XENT_GRAD(logits, labels, ONES_LIKE(upstream))
-    by_upstream = SUM(g * rows, axis=(1,), keepdims=False)
-    return [_softmax_curvature(logits, g, upstream[:, None]), None, by_upstream]
-
-
-def _softmax_curvature(logits: Tensor, g: Tensor, scale: Tensor) -> Tensor:
+def softmax_curvature(logits: Tensor, g: Tensor, scale: Tensor) -> Tensor:
     """Return the product of g with the Jacobian of softmax(logits), times `scale` a row."""
     p = SOFTMAX(logits, axis=1)
     weighted = p * g
     return scale * (weighted - p * SUM(weighted, axis=(1,), keepdims=True))
-
-
-SPARSE_XENT = register(
-    Op(
-        name="SparseSoftmaxCrossEntropyWithLogits",
-        infer=_infer_sparse,
-        kernel=_sparse_xent,
-        gradient=_grad_sparse_xent,
-        workspace=_sparse_workspace,
-        validate=_check_labels,
-    )
-)
-SPARSE_XENT_GRAD = register(
-    Op(
-        name="SparseSoftmaxCrossEntropyGrad",
-        infer=_infer_sparse_grad,
-        kernel=_sparse_xent_grad,
-        gradient=_grad_sparse_xent_grad,
-        workspace=lambda *specs: _sparse_workspace(*specs)[1:],
-        validate=_check_labels,
-    )
-)
-
-
-def sparse_softmax_cross_entropy_with_logits(
-    labels: Any, logits: Any, name: str | None = None
-) -> Tensor:
-    """Return the cross-entropy between classes given by index and softmax(logits), a row each.
-
-    Args:
-        labels: Int32 or int64 indices of classes, of shape (batch,).
-        logits: Floats of shape (batch, classes).
-        name: Accepted for compatibility; eager ops have no name.
-
-    Raises:
-        InvalidArgumentError: Shapes or dtypes do not fit, or a label is outside [0, classes).
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.nn.sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0]]).numpy()
-        array([0.6931472], dtype=float32)
-    """
-    return SPARSE_XENT(adopt(logits, None), adopt(labels, None))
 
 
 def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
@@ -185,7 +49,7 @@ def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
             f"logits and labels must be broadcastable: logits_size={shape_text(logits.shape)} "
             f"labels_size={shape_text(labels.shape)} [Op:{name}]"
         )
-    return _infer_rows(name, logits, labels)
+    return infer_rows(name, logits, labels)
 
 
 def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]) -> None:
@@ -236,7 +100,7 @@ def _grad_xent_grad(call: OpCall, g: Tensor) -> Grads:
     scale = upstream[:, None]
     by_labels = scale * (SUM(p * g, axis=(1,), keepdims=True) - g)
     by_upstream = SUM(g * (p * total - labels), axis=(1,), keepdims=False)
-    return [_softmax_curvature(logits, g, scale * total), by_labels, by_upstream]
+    return [softmax_curvature(logits, g, scale * total), by_labels, by_upstream]
 
 
 XENT = register(

@@ -4,6 +4,7 @@ Everything that users compute outside a recorded program passes through `execute
 """
 
 from collections.abc import Iterable
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mirrored._nest import flatten
 from mirrored.devices import Device, log_placement, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import active_listeners
+from mirrored.ops.observing import copy_work, kernel_work, observers, tell
 from mirrored.ops.recording import RecordedTensor, active_recorder
 from mirrored.ops.registry import OPS, Op, set_executor
 from mirrored.ops.spec import (
@@ -56,6 +58,8 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     recorder = active_recorder()
     if recorder is not None and _is_recorded(op, local):
         output = recorder.record(op, tuple(local), attrs, spec, device)
+    elif observers:
+        output = _run_observed(op, device, tensors, local, attrs, spec)
     else:
         output = _run(op, device, local, attrs, spec)
     for listener in active_listeners():
@@ -86,6 +90,26 @@ def _run(
     storage = device.allocate(spec.shape, spec.dtype)
     _run_kernel(op, device, storage.array, tensors, arrays, attrs)
     return Tensor(storage.array, storage, device, spec)
+
+
+def _run_observed(
+    op: Op,
+    device: Device,
+    tensors: tuple[Tensor, ...],
+    local: list[Tensor],
+    attrs: dict[str, Any],
+    spec: TensorSpec,
+) -> Tensor:
+    """Compute the result of an op, and tell how long that took."""
+    start = perf_counter_ns()
+    output = _run(op, device, local, attrs, spec)
+    if op.view is None:
+        read = () if op.shape_only else tensors
+        bytes_in = sum(tensor.size * tensor.dtype.itemsize for tensor in read)
+        sources = [tensor._device for tensor in tensors]
+        bytes_out = output.size * output.dtype.itemsize
+        tell(kernel_work(op.name, sources, device, bytes_in, bytes_out), start)
+    return output
 
 
 def _run_kernel(
@@ -275,7 +299,10 @@ def from_host(array: NDArray[Any]) -> Tensor:
 def transfer(array: NDArray[Any], device: Device) -> Tensor:
     """Return a copy of a host array on `device`. It feeds data: it is no op and not logged."""
     storage = device.allocate(array.shape, array.dtype)
+    start = perf_counter_ns() if observers else 0
     device.backend.copy_from_host(storage, array)
+    if start:
+        tell(copy_work(None, device, storage.nbytes), start)
     return Tensor(storage.array, storage, device)
 
 

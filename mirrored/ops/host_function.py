@@ -4,6 +4,7 @@ Their results' shapes are known only once they ran, so they do not pass through 
 """
 
 from collections.abc import Callable, Sequence
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mirrored.devices import log_placement, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt, to_array, transfer
+from mirrored.ops.observing import kernel_work, observers, tell
 from mirrored.ops.spec import DType, as_dtype
 
 
@@ -42,7 +44,11 @@ def numpy_function(
     device = place("PyFunc", ("CPU",))
     arrays = [np.asarray(adopt(value, None).numpy()) for value in inp]
     log_placement("PyFunc", device)
+    start = perf_counter_ns() if observers else 0
     results = func(*arrays)
+    if start:
+        nbytes = sum(array.nbytes for array in arrays)
+        tell(kernel_work("PyFunc", (), device, nbytes, 0), start)
     values = list(results) if several else [results]
     if len(values) != len(dtypes):
         raise InvalidArgumentError(

@@ -43,6 +43,9 @@ class Recorder(Protocol):
         Only for devices whose memory the host reads: the sum takes them where they are.
         """
 
+    def run_by(self, strategy: Any) -> None:
+        """Note that a strategy runs its replicas in the function."""
+
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
         """Note that the first elements of these must be finite, or nothing is written."""
 

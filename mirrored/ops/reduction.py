@@ -44,6 +44,9 @@ def _sum(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
 
 
 def _mean(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+    if out.size == x.size:  # Each is the mean of itself alone.
+        xp.copyto(out, x.reshape(out.shape))
+        return
     xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
     count = math.prod(x.shape[i] for i in axis)
     if x.dtype in INTEGERS:

@@ -6,6 +6,7 @@ What an operator computes is defined by the ops; here is only which one it calls
 import itertools
 import operator
 from collections.abc import Iterator
+from time import perf_counter_ns
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from mirrored.backends import Storage
 from mirrored.devices import Device
+from mirrored.ops.observing import copy_work, observers, tell
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import FLOATS, NUMBERS, DType, Shape, TensorSpec
 
@@ -286,7 +288,10 @@ class Tensor(Operators):
 
     def numpy(self) -> Any:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""
+        start = perf_counter_ns() if observers else 0
         array = self._device.backend.to_host(self._array)
+        if start:
+            tell(copy_work(self._device, None, array.nbytes), start)
         return array[()] if not array.shape else array
 
     def copy_to(self, device: Device) -> "Tensor":
@@ -294,7 +299,10 @@ class Tensor(Operators):
         if device is self._device:
             return self
         storage = device.allocate(self.shape, self.dtype)
+        start = perf_counter_ns() if observers else 0
         device.backend.copy_between(self._array, storage.array)
+        if start:
+            tell(copy_work(self._device, device, storage.nbytes), start)
         return Tensor(storage.array, storage, device, self._spec)
 
     def __copy__(self) -> "Tensor":

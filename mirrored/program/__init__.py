@@ -6,6 +6,9 @@ A recorder makes a graph, which is scheduled, given memory, and bound to arrays 
 from mirrored.program.arrays import Memory as Memory
 from mirrored.program.executors import Team as Team
 from mirrored.program.executors import choose_executor as choose_executor
+from mirrored.program.function import Function as Function
+from mirrored.program.function import function as function
+from mirrored.program.function import register_per_replica as register_per_replica
 from mirrored.program.graph import Graph as Graph
 from mirrored.program.program import Program as Program
 from mirrored.program.recorder import GraphRecorder as GraphRecorder

@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.ops.random import NextDraw
+from mirrored.ops.registry import Op
 from mirrored.program.arrays import Arrays
 from mirrored.program.binding import Call, bind
-from mirrored.program.graph import Node, Value
+from mirrored.program.graph import JOINT, Node, Value
 from mirrored.program.memory import joins_rows
 from mirrored.program.schedule import Guard, Joint, Lanes, Region, Schedule
+
+# A write that is left for the end. It is not in the table: eager variables are written by `commit`.
+ASSIGN = Op(name="AssignVariableOp", infer=lambda x: x)
 
 
 class Draws:
@@ -101,6 +105,9 @@ class Binder:
         out, attrs, backend = self.arrays.of(node.output), dict(node.attrs), node.device.backend
         if node.op.workspace is not None:
             attrs["workspace"] = self.arrays.workspace(node)
+        if node.op.elementwise and not any(each.ndim for each in (out, *inputs)):
+            # NumPy takes less time for one element in a row than for a number without an axis.
+            out, inputs = out.reshape(1), tuple(each.reshape(1) for each in inputs)
         kernel: Any = backend.kernels.get(node.op.name, node.op.kernel)
         if node.op.random:
             draw = self.draws.add(attrs.pop("draw"))
@@ -124,7 +131,8 @@ class Binder:
     def _commit(self, variable: Any, value: Value) -> Call:
         home, offset = variable.pinned()
         target = home.storage.array[offset : offset + value.size].reshape(value.spec.shape)
-        return Call(home.device.backend.xp.copyto, (target, self.arrays.of(value)))
+        node = Node(ASSIGN, (value,), {}, Value(value.spec, home.device), JOINT)
+        return Call(home.device.backend.xp.copyto, (target, self.arrays.of(value)), node=node)
 
     def _check(self, values: Sequence[Value]) -> Callable[[], bool]:
         read = [self.arrays.of(value).reshape(-1)[:1].item for value in values]

@@ -135,6 +135,7 @@ class Graph:
         guards: The values whose first elements must be finite, or nothing is written.
         reads: The variables that it is bound to, each with its home and its place there.
         validates: Whether the ops that look at their inputs' values do so in every run.
+        strategy: Whose replicas run in it, if any do: it has the threads to run them.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -144,6 +145,7 @@ class Graph:
     guards: list[Value] = field(default_factory=list)
     reads: list[tuple[Any, Any, int]] = field(default_factory=list)
     validates: bool = True
+    strategy: Any = None
 
     def is_current(self) -> bool:
         """Return whether all variables are where the graph expects them."""

@@ -106,6 +106,7 @@ class _Planner:
         self._first_write = self._writable_from(schedule)
         homed = self._find_homes()
         self._kept |= {value.base for _, value in self.plan.commits}
+        self._extend_homes(homed)
         self._make_blocks(homed)
         self._place_parts()
         self._overwrite_inputs()
@@ -209,6 +210,36 @@ class _Planner:
                 elif self._position[reader] >= position:
                     return False
         return True
+
+    def _extend_homes(self, homed: dict[Value, tuple[Any, int]]) -> None:
+        """Let what only leads to a variable's new value be computed in its memory too.
+
+        A region then reads and writes one piece of memory less.
+        """
+        for base, (home, offset) in list(homed.items()):
+            node = base.node
+            while node is not None and node in self._region:
+                earlier = self._overwritten_by(node)
+                maker = None if earlier is None else earlier.node
+                if earlier is None or maker is None or not self._may_write(maker, home, offset):
+                    break
+                homed[earlier] = (home, offset)
+                node = maker
+
+    def _overwritten_by(self, node: Node) -> Value | None:
+        """Return a value within a node's region that the node's result may be written over."""
+        for value in node.inputs:
+            maker = value.base.node
+            if (
+                maker is not None
+                and self._region.get(maker) is self._region[node]
+                and self._is_local(maker)
+                and _may_overwrite(node, value)
+                and value.whole
+                and self._reads[value.base][-1][0] is node
+            ):
+                return value.base
+        return None
 
     # ------------------------------------------------------------------ blocks
 

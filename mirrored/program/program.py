@@ -3,15 +3,17 @@
 Nothing is written to variables unless the whole step can be.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mirrored.ops.observing import Observer, observers
 from mirrored.program.arrays import Arrays, Memory
 from mirrored.program.blas import blas_threads
-from mirrored.program.bound import Binder
-from mirrored.program.executors import Team
+from mirrored.program.bound import Binder, BoundPhase
+from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
 from mirrored.program.memory import make_plan
+from mirrored.program.observed import ObservedPhases
 from mirrored.program.replay import Feed, SerialReplay, ThreadedReplay
 from mirrored.program.schedule import make_schedule
 
@@ -48,12 +50,16 @@ class Program:
         self.inputs: list[Any] = [arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in graph.outputs]
         self._enter = graph.device.backend.run
-        self._replay = self._made()
+        self._replay = self._made(self.phases)
+        # The same with clocks, made when somebody measures.
+        self._observed: tuple[ObservedPhases, SerialReplay | ThreadedReplay] | None = None
 
-    def _made(self) -> SerialReplay | ThreadedReplay:
+    def _made(
+        self, phases: Sequence[BoundPhase], meeting: Callable[[int], Meeting] = Meeting
+    ) -> SerialReplay | ThreadedReplay:
         if self.threads == 1:
-            return SerialReplay(self.phases, self._draws)
-        return ThreadedReplay(self.phases, self._draws, self.threads)
+            return SerialReplay(phases, self._draws)
+        return ThreadedReplay(phases, self._draws, self.threads, meeting)
 
     def run(
         self,
@@ -61,7 +67,7 @@ class Program:
         feeds: Mapping[int, Feed],
         after: Callable[[int], bool],
         team: Team | None = None,
-    ) -> None:
+    ) -> bool:
         """Run a number of steps.
 
         Args:
@@ -71,11 +77,29 @@ class Program:
                 whether to go on.
             team: The threads, as many as the program was made for.
 
+        Returns:
+            Whether to go on, as `after` said last.
+
         Raises:
             GuardFailed: A value was not finite; that step wrote nothing.
         """
+        replay = self._replay
+        if not observers:
+            self._observed = None
+        for observer in observers:
+            phases, replay = self._observed_by(observer)
+            feeds = phases.feeds(feeds)
         with blas_threads(self._blas):
-            if isinstance(self._replay, SerialReplay):
-                self._enter(self._replay.run, steps, feeds, after)
+            if isinstance(replay, SerialReplay):
+                self._enter(replay.run, steps, feeds, after)
             else:
-                self._replay.run(steps, feeds, after, team or Team(self.threads), self._enter)
+                replay.run(steps, feeds, after, team or Team(self.threads), self._enter)
+        return replay.going_on
+
+    def _observed_by(
+        self, observer: Observer
+    ) -> tuple[ObservedPhases, SerialReplay | ThreadedReplay]:
+        if self._observed is None or self._observed[0].observer is not observer:
+            phases = ObservedPhases(self.graph, self.phases, self.threads, observer)
+            self._observed = phases, self._made(phases.phases, phases.meeting)
+        return self._observed

@@ -29,6 +29,9 @@ def _copy(xp: Any, out: Any, x: Any) -> None:
 COPY = Op(name="_Send", infer=lambda x: x, kernel=_copy, elementwise=True)
 
 
+_SMALL = 1 << 14  # Constants of at most so many elements are compared with those there are.
+
+
 class GraphRecorder:
     """Notes what one call of a function would compute.
 
@@ -43,7 +46,7 @@ class GraphRecorder:
     def __init__(self, *, validates: bool = True) -> None:
         """Begin with an empty graph."""
         self.graph = Graph(validates=validates)
-        self._constants: dict[int, Value] = {}
+        self._constants: dict[Any, Value] = {}
         self._homes: dict[int, Value] = {}
         self._written: dict[int, tuple[Any, Value]] = {}
         self._known: dict[Any, Value] = {}
@@ -119,6 +122,10 @@ class GraphRecorder:
         self.graph.guards += [self.value_of(value) for value in values]
         self._updating = True
 
+    def run_by(self, strategy: Any) -> None:
+        """Note that a strategy runs its replicas in the function."""
+        self.graph.strategy = strategy
+
     def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
         """Return what stands for the sum of tensors of several devices, in their order.
 
@@ -151,11 +158,15 @@ class GraphRecorder:
                 )
             value: Value = tensor.value
             return value
-        known = self._constants.get(id(tensor))
+        key: Any = id(tensor)
+        if tensor._id > self._first_id and tensor.size <= _SMALL:
+            # Made here, and made again wherever the same number is needed.
+            key = (tensor._device, tensor.spec, np.asarray(tensor.numpy()).tobytes())
+        known = self._constants.get(key)
         if known is None:
             known = Value(tensor.spec, tensor._device)
             known.constant = tensor
-            self._constants[id(tensor)] = known
+            self._constants[key] = known
         return known
 
     def finish(self, outputs: Sequence[Tensor]) -> Graph:

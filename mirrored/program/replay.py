@@ -38,6 +38,7 @@ class SerialReplay:
     def __init__(self, phases: Sequence[BoundPhase], draws: Draws) -> None:
         """Make the function."""
         self._draws = draws
+        self.going_on = True
         calls: list[Call] = []
         checks = []
         for phase in phases:
@@ -61,7 +62,9 @@ class SerialReplay:
             if not step():
                 raise GuardFailed(i)
             if not after(i):
+                self.going_on = False
                 return
+        self.going_on = True
 
 
 class ThreadedReplay:
@@ -71,12 +74,21 @@ class ThreadedReplay:
         phases: What a step does.
         draws: Its random draws.
         threads: How many threads there are.
+        meeting: Makes the place where the threads of one run meet.
     """
 
-    def __init__(self, phases: Sequence[BoundPhase], draws: Draws, threads: int) -> None:
+    def __init__(
+        self,
+        phases: Sequence[BoundPhase],
+        draws: Draws,
+        threads: int,
+        meeting: Callable[[int], Meeting] = Meeting,
+    ) -> None:
         """Make a function for each thread between two meetings, and for each meeting."""
         self._draws = draws
+        self._new_meeting = meeting
         self._threads = threads
+        self.going_on = True
         # One entry for each meeting: what each thread does before it, and what is done there.
         self._work: list[list[Work]] = []
         self._joint: list[Work] = []
@@ -123,6 +135,7 @@ class ThreadedReplay:
         for thread in range(1, self._threads):
             tasks.append(lambda thread=thread: enter(run.follow, thread))
         team.run(tasks)
+        self.going_on = run.going_on
 
 
 def _nothing() -> bool:
@@ -152,8 +165,8 @@ class _Run:
         self._steps = steps
         self._feeds = feeds
         self._after = after
-        self._meeting = Meeting(replay._threads)
-        self._go_on = True
+        self._meeting = replay._new_meeting(replay._threads)
+        self.going_on = True
 
     def lead(self) -> None:
         """Do the first thread's part and what is joint."""
@@ -164,7 +177,7 @@ class _Run:
                 for number, work in enumerate(self._work[0]):
                     work()
                     meeting.lead(lambda: self._meet(number, i, number == last))
-                if not self._go_on:
+                if not self.going_on:
                     return
         except BaseException:
             meeting.dismiss()
@@ -179,7 +192,7 @@ class _Run:
                 for work in self._work[thread]:
                     work()
                     meeting.follow(thread)
-                if not self._go_on:
+                if not self.going_on:
                     return
         finally:
             meeting.leave(thread)
@@ -193,6 +206,6 @@ class _Run:
         if not self._joint[number]():
             raise GuardFailed(step)
         if is_last:
-            self._go_on = self._after(step)
-            if self._draws and self._go_on:
+            self.going_on = self._after(step)
+            if self._draws and self.going_on and step + 1 < self._steps:
                 self._draws.take()

@@ -29,12 +29,12 @@ from mirrored.training.metrics import Metric
 from mirrored.training.progress import ProgressBar
 from mirrored.training.recorded import RecordedRunner
 from mirrored.training.runner import EagerRunner, Runner
-from mirrored.training.step import StepResult
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
 
 _BATCH_SIZE = 32  # Keras' default.
+Statistics = Sequence[tuple[float, float]]  # A total and a count for each metric.
 Callbacks = Sequence[Callback] | Callback | None
 
 
@@ -165,8 +165,8 @@ def _run_epoch(
     for span in _executions(model, plan.spans(), plan.steps, callbacks, "train"):
         callbacks.on_train_batch_begin(done)
 
-        def add(result: StepResult, examples: int) -> bool:
-            tracker.add(result, examples)
+        def add(loss: float, statistics: Statistics, examples: int) -> bool:
+            tracker.add(loss, statistics, examples)
             return not guard.pending
 
         def where(step: int, done: int = done) -> str:
@@ -287,8 +287,8 @@ def _evaluate_batches(
 ) -> dict[str, float]:
     tracker = _Tracker(model)
 
-    def add(result: StepResult, examples: int) -> bool:
-        tracker.add(result, examples)
+    def add(loss: float, statistics: Statistics, examples: int) -> bool:
+        tracker.add(loss, statistics, examples)
         return True
 
     callbacks.on_test_begin()
@@ -332,11 +332,13 @@ class _Tracker:
         for metric in self._metrics:
             metric.reset_state()
 
-    def add(self, result: StepResult, examples: int) -> None:
+    def add(self, loss: float, statistics: Statistics, examples: int) -> None:
         """Add a global batch."""
-        self._loss += result.loss * examples
+        self._loss += loss * examples
         self._examples += examples
-        for metric, (total, count) in zip(self._metrics, result.statistics, strict=True):
+        if not self._metrics:
+            return
+        for metric, (total, count) in zip(self._metrics, statistics, strict=True):
             metric.accumulate(total, count)
 
     def logs(self) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored._files import PathName
 from mirrored.errors import InvalidArgumentError
 from mirrored.program import Recordings
 from mirrored.training import loop, saving
@@ -16,7 +17,6 @@ from mirrored.training.compilation import Compilation, compile_model
 from mirrored.training.metrics import Metric
 from mirrored.training.network import Network
 from mirrored.training.summary import summary_lines
-from mirrored.training.weights_file import PathName
 
 
 class Model(Network):

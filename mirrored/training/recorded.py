@@ -3,7 +3,7 @@
 Batches are gathered from the user's arrays straight into the memory that a program reads.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,33 +68,28 @@ class RecordedRunner:
         self._memory = Memory()
         self._programs: dict[_Recording, Program] = {}
         self._identity = _identity(model)
+        self._stepped = False
 
     def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
         """Take a step of training for each batch; see `Runner`."""
-        with self._undone_unless_stepped() as stepped:
+        with self._undone_unless_stepped():
             for part in _of_one_size(span):
-                step, size = self._recorded("train", part), part.batches.size(part.first)
+                step = self._recorded("train", part)
                 program = self._program(step)
-
-                def after() -> bool:
-                    stepped.append(True)
-                    return each(_result(step, program), size)
-
                 try:
-                    if not self._run(step, part, after):
+                    if not self._run(step, part, self._reporting(step, part, each)):
                         return
                 except GuardFailed as failed:
                     result = _result(step, program)
-                    losses = [float(each) for each in program.outputs[1 + step.has_penalty :]]
+                    losses = [float(loss) for loss in program.outputs[1 + step.has_penalty :]]
                     place = where(part.first - span.first + failed.step)
                     raise non_finite_error(self._model, result.loss, losses, place) from None
 
     def test(self, span: Span, each: Each) -> None:
         """Evaluate each batch; see `Runner`."""
         for part in _of_one_size(span):
-            step, size = self._recorded("test", part), part.batches.size(part.first)
-            program = self._program(step)
-            if not self._run(step, part, lambda: each(_result(step, program), size)):
+            step = self._recorded("test", part)
+            if not self._run(step, part, self._reporting(step, part, each)):
                 return
 
     def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
@@ -102,19 +97,37 @@ class RecordedRunner:
         for part in _of_one_size(span):
             step = self._recorded("predict", part)
             program = self._program(step)
-            if not self._run(step, part, lambda: each(np.concatenate(program.outputs))):
+            if not self._run(step, part, lambda _: each(np.concatenate(program.outputs))):
                 return
 
+    def _reporting(self, step: "_Recording", part: Span, each: Each) -> Callable[[int], bool]:
+        """Return what tells of each step of a part that is done."""
+        size, program = part.batches.size(part.first), self._program(step)
+        statistics = program.outputs[0]
+        if step.has_penalty or statistics.size > 1:
+
+            def report(_: int) -> bool:
+                self._stepped = True
+                return each(*_result(step, program), size)
+
+            return report
+
+        def report_loss(_: int) -> bool:
+            # The usual case: nothing but a loss, and nothing in the way of the next step.
+            self._stepped = True
+            return each(statistics.item(), (), size)
+
+        return report_loss
+
     @contextmanager
-    def _undone_unless_stepped(self) -> Iterator[list[bool]]:
+    def _undone_unless_stepped(self) -> Iterator[None]:
         """Take back the slots that were made for a first step which then failed."""
         optimizer = self._model.compiled().optimizer
-        known = optimizer.slots()
-        stepped: list[bool] = []
+        known, self._stepped = optimizer.slots(), False
         try:
-            yield stepped
+            yield
         except BaseException:
-            if not stepped and optimizer.slots().keys() != known.keys():
+            if not self._stepped and optimizer.slots().keys() != known.keys():
                 optimizer.restore_slots(known)
                 self._programs.clear()
                 self._model._recordings.clear()
@@ -122,7 +135,7 @@ class RecordedRunner:
 
     # ------------------------------------------------------------------ running
 
-    def _run(self, step: "_Recording", span: Span, each: Callable[[], bool]) -> bool:
+    def _run(self, step: "_Recording", span: Span, each: Callable[[int], bool]) -> bool:
         """Replay a step for each batch of a span; return whether to go on."""
         program = self._program(step)
         columns = [each for each in _columns(step.kind, span.batches) if each is not None]
@@ -130,15 +143,7 @@ class RecordedRunner:
         for lane, (start, stop) in enumerate(step.shards):
             inputs = program.inputs[lane * len(columns) : (lane + 1) * len(columns)]
             feeds[lane] = _feed(span, start, stop, list(zip(columns, inputs, strict=True)))
-        going_on = True
-
-        def after(_: int) -> bool:
-            nonlocal going_on
-            going_on = each()
-            return going_on
-
-        program.run(span.count, feeds, after, self._strategy.team(program.threads))
-        return going_on
+        return program.run(span.count, feeds, each, self._strategy.team(program.threads))
 
     def _program(self, step: "_Recording") -> Program:
         program = self._programs.get(step)
@@ -245,8 +250,8 @@ def _guarded(totals: Totals) -> tuple[Tensor, ...]:
 
 
 def _result(step: _Recording, program: Program) -> StepResult:
-    statistics: list[float] = program.outputs[0].tolist()
-    return result_of(statistics, program.outputs[1].item() if step.has_penalty else 0.0)
+    outputs = program.outputs
+    return result_of(outputs[0].tolist(), outputs[1].item() if step.has_penalty else 0.0)
 
 
 def _of_one_size(span: Span) -> Iterator[Span]:
@@ -260,42 +265,48 @@ def _of_one_size(span: Span) -> Iterator[Span]:
 
 
 def _feed(
-    span: Span, start: int, stop: int, columns: list[tuple[Any, Any]]
+    span: Span, start: int, stop: int, columns: Sequence[tuple[Any, Any]]
 ) -> Callable[[int], None]:
     """Return what brings a replica's part of each batch of a span to a program's inputs."""
-    rows, first = span.batches.rows, span.first
-    fills = [_fill(array, target) for array, target in columns]
+    batches = span.batches
+    step, count = batches.batch_size, stop - start
+    origin = span.first * step + start
+    order = batches.order
+    if order is None:
+        copies = [_copier(array, target) for array, target in columns]
 
-    def feed(i: int) -> None:
-        chosen = rows(first + i, start, stop)
-        for fill in fills:
-            fill(chosen)
+        def feed_slice(i: int) -> None:
+            begin = origin + i * step
+            for copy in copies:
+                copy(begin, begin + count)
 
-    return feed
+        return feed_slice
+    gathers = [_gatherer(array, target) for array, target in columns]
+
+    def feed_rows(i: int) -> None:
+        begin = origin + i * step
+        rows = order[begin : begin + count]
+        for gather, target in gathers:
+            # "clip" lets NumPy write straight into the target; the rows are known to be there.
+            gather(rows, 0, target, "clip")
+
+    return feed_rows
 
 
-def _fill(array: np.ndarray[Any, Any], target: Any) -> Callable[[Any], None]:
-    """Return a function that writes rows of an array into a program's input."""
+def _copier(array: np.ndarray[Any, Any], target: Any) -> Callable[[int, int], None]:
+    return lambda begin, end: np.copyto(target, array[begin:end], "unsafe")
+
+
+def _gatherer(array: np.ndarray[Any, Any], target: Any) -> tuple[Callable[..., Any], Any]:
+    """Return a function that takes rows as `array.take` does, and what it writes them to."""
     if not array.flags.c_contiguous:  # NumPy would make such a copy for every batch.
         array = np.ascontiguousarray(array)
-    take, copyto = array.take, np.copyto
-    # "clip" lets NumPy write straight into the target; the rows are known to be there.
     if array.dtype == target.dtype:
-
-        def fill(rows: Any) -> None:
-            if isinstance(rows, slice):
-                copyto(target, array[rows])
-            else:
-                take(rows, 0, target, "clip")
-
-        return fill
+        return array.take, target
     staging = np.empty(target.shape, array.dtype)
 
-    def convert(rows: Any) -> None:
-        if isinstance(rows, slice):
-            copyto(target, array[rows], "unsafe")
-        else:
-            take(rows, 0, staging, "clip")
-            copyto(target, staging, "unsafe")
+    def convert(rows: Any, axis: int, out: Any, mode: str) -> None:
+        array.take(rows, axis, staging, mode)
+        np.copyto(out, staging, "unsafe")
 
-    return convert
+    return convert, target

@@ -24,8 +24,8 @@ from mirrored.training.step import (
 if TYPE_CHECKING:
     from mirrored.training.model import Model
 
-# Given a step's result and its number of examples; says whether to go on.
-Each = Callable[[StepResult, int], bool]
+# Given a step's loss and statistics, and its number of examples; says whether to go on.
+Each = Callable[[float, Sequence[tuple[float, float]], int], bool]
 
 
 class Runner(Protocol):
@@ -79,16 +79,15 @@ class EagerRunner:
                 batch.size,
                 lambda totals, place=where(i): self._check_finite(totals, place),
             )
-            if not each(_result(totals), batch.size):
+            if not each(*_result(totals), batch.size):
                 return
 
     def test(self, span: Span, each: Each) -> None:
         """Evaluate each batch; see `Runner`."""
         for i in range(span.count):
             batch = span.batches[span.first + i]
-            if not each(
-                _result(self._step.test(self._distribute(batch), batch.size)), batch.size
-            ):
+            totals = self._step.test(self._distribute(batch), batch.size)
+            if not each(*_result(totals), batch.size):
                 return
 
     def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mirrored.training.weights_file import PathName, load_tensors, save_tensors
+from mirrored._files import PathName
+from mirrored.training.weights_file import load_tensors, save_tensors
 from mirrored.variables import Variable
 
 if TYPE_CHECKING:

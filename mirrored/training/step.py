@@ -262,7 +262,7 @@ def result_of(statistics: Sequence[float], penalty: float) -> StepResult:
         statistics: The loss, then each metric's total and count.
         penalty: The weights' penalty.
     """
-    pairs = list(zip(statistics[1::2], statistics[2::2], strict=True))
+    pairs = list(zip(statistics[1::2], statistics[2::2], strict=True)) if statistics[1:] else []
     return StepResult(statistics[0] + penalty, pairs)
 
 

@@ -4,11 +4,8 @@ Each tensor carries a checksum, and a file is checked whole before any of it is 
 """
 
 import contextlib
-import errno
 import json
 import os
-import secrets
-import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.errors import WeightsFileError
 
 # Two marks, so that no single flipped bit turns our file into one of another program, which would
@@ -24,10 +22,8 @@ from mirrored.errors import WeightsFileError
 _FORMAT_KEY, _FORMAT = "format", "mirrored"
 _CHECKSUMS_KEY = "crc32"
 _DTYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "BOOL": "bool"}
-_BINARY: int = getattr(os, "O_BINARY", 0)  # Windows alone has it; text mode alters line ends.
 _LISTED = 5  # Problems named in one error: enough to see the pattern, few enough to read.
 
-PathName = str | os.PathLike[str]
 Expected = Mapping[str, tuple[tuple[int, ...], Any]]
 
 
@@ -59,20 +55,9 @@ def save_tensors(
     """
     arrays = {name: _checked(name, array) for name, array in tensors.items()}
     header = _header(arrays, metadata or {})
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
-        raise IsADirectoryError(
-            errno.EISDIR, "A weights file cannot replace a folder; add a file name", os.fspath(path)
-        )
-    if os.path.exists(target) and not os.access(target, os.W_OK):
-        # Renaming over a file would not ask its permission, and it was taken away for a reason.
-        raise PermissionError(errno.EACCES, "The weights file is read-only", os.fspath(path))
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(
-            errno.ENOENT, "The folder for the weights file is not there; create it first", folder
-        )
-    _replace(target, save(arrays, metadata=header))
+    target = check_replaceable(path, "weights file")
+    with replacing(target) as file:
+        file.write(save(arrays, metadata=header))
 
 
 def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
@@ -141,42 +126,6 @@ def _header(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> di
 def _checksum(array: np.ndarray) -> str:
     little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return f"{zlib.crc32(little_endian.reshape(-1).view(np.uint8).data):08x}"
-
-
-def _replace(target: str, data: bytes) -> None:
-    """Put `data` at `target` by way of a temporary file beside it."""
-    folder = os.path.dirname(target)
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    # Mode 0o666 less the umask is what any new file gets; tempfile's 0o600 would shut others out.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(temporary, target)
-    except BaseException:  # An interrupt too must leave nothing behind.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name durable, where the system can: not on Windows nor on every file system."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

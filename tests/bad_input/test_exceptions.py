@@ -3,6 +3,7 @@
 The model is as after its last whole step, and trains on from there.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -111,14 +112,19 @@ class Switch:
             raise Broken("of the user's")
 
 
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
 @pytest.mark.parametrize("what", ["loss", "metric", "layer"])
 def test_an_exception_in_a_users_code(
     what: str,
+    eager: bool,
     strategy: mr.MirroredStrategy,
     train: Callable[..., mr.callbacks.History],
     check_refused: Callable[..., BaseException],
 ) -> None:
-    """It reaches the caller with the replica and the device named."""
+    """It reaches the caller with the replica and the device named.
+
+    A batch of another size makes a model that records its steps run Python again.
+    """
     switch = Switch()
 
     def loss(y_true: mr.Tensor, y_pred: mr.Tensor) -> mr.Tensor:
@@ -140,6 +146,7 @@ def test_an_exception_in_a_users_code(
                 mr.optim.SGD(0.1, momentum=0.9),
                 loss if what == "loss" else "mse",
                 metrics=[loss] if what == "metric" else None,
+                run_eagerly=eager,
             )
         train(model)
         return model
@@ -147,7 +154,7 @@ def test_an_exception_in_a_users_code(
     def act(model: mr.Model) -> None:
         switch.on = True
         try:
-            train(model)
+            train(model, batch_size=4)
         finally:
             switch.on = False
 
@@ -157,6 +164,119 @@ def test_an_exception_in_a_users_code(
     last = strategy.num_replicas_in_sync - 1
     if last:
         assert f"Raised in replica {last} on {strategy.devices[last].full_name}." in notes
+
+
+class Looks(mr.layers.Layer):
+    """Does with its inputs, while a step is recorded, what needs their values."""
+
+    def __init__(self, look: Callable[[mr.Tensor], Any]) -> None:
+        super().__init__()
+        self.look = look
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        if mr.distribute.get_replica_context() is not None:
+            self.look(inputs)
+        return inputs
+
+
+LOOKS: dict[str, Callable[[mr.Tensor], Any]] = {
+    "numpy": lambda x: x.numpy(),
+    "float": lambda x: float(mr.reduce_sum(x)),
+    "int": lambda x: int(mr.reduce_sum(mr.cast(x, "int32"))),
+    "if": lambda x: 1 if mr.reduce_sum(x) > 0 else 2,
+    "and": lambda x: mr.reduce_sum(x) > 0 and x,
+    "asarray": np.asarray,
+    "a function of NumPy's": np.exp,
+    "an index": lambda x: [1, 2, 3][mr.argmax(x[0])],
+    "a slice": lambda x: x[: mr.argmax(x[0])],
+    "a number in a string": lambda x: f"{mr.reduce_sum(x):.3f}",
+    "numpy_function": lambda x: mr.numpy_function(np.exp, [x], mr.float32),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_a_recorded_step_has_no_values(
+    look: Callable[[mr.Tensor], Any],
+    strategy: mr.MirroredStrategy,
+    train: Callable[..., mr.callbacks.History],
+    state: Callable[..., list[bytes]],
+) -> None:
+    with strategy.scope():
+        layer = Looks(look)
+        model = mr.Sequential([mr.layers.Input(shape=(5,)), mr.layers.Dense(3), layer])
+        model.compile(mr.optim.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
+    before = state(model)
+    with pytest.raises(mr.errors.OperatorNotAllowedInGraphError) as caught:
+        train(model)
+    text, notes = str(caught.value), "".join(caught.value.__notes__)
+    assert "Received: " in text
+    assert "recorded" in text
+    assert "outside" in text
+    assert f"Raised in layer {layer!r}, called on shape " in notes
+    assert f"Raised in replica 0 on {strategy.devices[0].full_name}." in notes
+    assert state(model) == before
+    assert threading.enumerate() == [threading.main_thread()]
+    layer.look = str  # What needs no values is fine, and nothing of the failure is left.
+    train(model)
+    assert int(model.optimizer.iterations) == 2
+
+
+def test_an_exception_while_a_later_step_is_recorded(
+    strategy: mr.MirroredStrategy,
+    train: Callable[..., mr.callbacks.History],
+    state: Callable[..., list[bytes]],
+) -> None:
+    """The last batch is shorter, so its step is recorded when another has been taken."""
+    sizes: list[int] = []
+
+    def raises(x: mr.Tensor) -> None:
+        sizes.append(x.shape[0])
+        if sizes[0] != sizes[-1]:
+            raise Broken
+
+    def make(look: Callable[[mr.Tensor], Any]) -> mr.Model:
+        mr.random.set_seed(2)
+        with strategy.scope():
+            model = mr.Sequential([mr.layers.Input(shape=(5,)), mr.layers.Dense(3), Looks(look)])
+            model.compile(mr.optim.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
+        return model
+
+    model, reference = make(raises), make(str)
+    with pytest.raises(Broken):
+        train(model, batch_size=9)
+    train(reference, batch_size=9, steps_per_epoch=1)
+    assert int(model.optimizer.iterations) == 1
+    assert state(model) == state(reference)
+    model.layers[-1].look = str
+    for each in (model, reference):
+        train(each)
+    assert state(model) == state(reference)
+
+
+def test_a_tensor_that_is_kept_from_a_recorded_step(
+    strategy: mr.MirroredStrategy, train: Callable[..., mr.callbacks.History]
+) -> None:
+    """Whatever is done with it afterwards, eagerly or in another recording, says so."""
+    kept: list[mr.Tensor] = []
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input(shape=(5,)), mr.layers.Dense(3), Looks(kept.append)])
+        model.compile("sgd", "sparse_categorical_crossentropy")
+    train(model)
+    uses: list[Callable[[], Any]] = [
+        kept[0].numpy,
+        lambda: kept[0] + 1.0,
+        lambda: mr.Variable(np.zeros(kept[0].shape, np.float32)).assign(kept[0]),
+        lambda: float(mr.reduce_sum(kept[0])),
+    ]
+    for use in uses:
+        with pytest.raises(mr.errors.OperatorNotAllowedInGraphError) as caught:
+            use()
+        assert "kept from a call that was recorded" in str(caught.value)
+        assert "Return it from the function instead of storing it." in str(caught.value)
+    first = kept[0]
+    model.layers[-1].look = lambda x: x + mr.reduce_sum(first)
+    with pytest.raises(mr.errors.OperatorNotAllowedInGraphError, match="kept from another call"):
+        train(model, batch_size=4)
 
 
 LOSSES: dict[str, tuple[Callable[..., Any], str]] = {

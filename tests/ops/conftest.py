@@ -540,7 +540,8 @@ def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     def filled(self: HostBackend, *args: Any) -> Storage:
         storage = allocate(self, *args)
         kind = storage.array.dtype.kind
-        storage.array.fill({"f": math.nan, "i": -123456789, "b": True}[kind])
+        # The memory of programs is bytes, of which eight or four of these are NaN.
+        storage.array.fill({"f": math.nan, "i": -123456789, "b": True, "u": 255}[kind])
         return storage
 
     monkeypatch.setattr(HostBackend, "allocate", filled)

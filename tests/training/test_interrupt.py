@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,10 @@ def interrupt() -> None:
 
 
 class Interrupts(mr.layers.Layer):
-    """Interrupts one call of the mode that it is told to, in the first replica that gets to it."""
+    """Interrupts one call of the mode that it is told to, in the first replica that gets to it.
+
+    For models that run eagerly: a recorded step does not call it again.
+    """
 
     def __init__(self, training: bool) -> None:
         super().__init__()
@@ -65,7 +68,9 @@ class At(mr.callbacks.Callback):
         self.epoch = epoch
 
 
-def make(strategy: mr.MirroredStrategy, layer: mr.layers.Layer | None = None) -> mr.Model:
+def make(
+    strategy: mr.MirroredStrategy, layer: mr.layers.Layer | None = None, **compile: Any
+) -> mr.Model:
     mr.random.set_seed(3)
     with strategy.scope():
         model = mr.Sequential([mr.layers.Input(shape=(3,))])
@@ -73,7 +78,7 @@ def make(strategy: mr.MirroredStrategy, layer: mr.layers.Layer | None = None) ->
             model.add(layer)
         model.add(mr.layers.Dense(4, "tanh"))
         model.add(mr.layers.Dense(1))
-        model.compile(mr.optim.SGD(0.1, momentum=0.9), "mse")
+        model.compile(mr.optim.SGD(0.1, momentum=0.9), "mse", **compile)
     return model
 
 
@@ -124,15 +129,81 @@ def test_in_the_middle_of_a_step(
 ) -> None:
     """The step is finished: it happened on all replicas."""
     layer = Interrupts(training=True)
-    model = make(strategy, layer)
+    model = make(strategy, layer, run_eagerly=True)
     layer.calls_left = step
     check_interrupted(model, strategy, step, epochs)
+
+
+# With "auto" an epoch is one execution: it ends after the running step, not after the epoch.
+EXECUTIONS = pytest.mark.parametrize("steps_per_execution", ["auto", 1, 2])
+AtTanh = Callable[[int, Callable[[], None]], None]
+
+
+@EXECUTIONS
+@pytest.mark.parametrize(("step", "epochs"), [(1, []), (2, []), (3, []), (4, [0]), (8, [0, 1])])
+def test_in_the_middle_of_a_step_that_is_replayed(
+    step: int,
+    epochs: list[int],
+    steps_per_execution: Any,
+    strategy: mr.MirroredStrategy,
+    at_tanh: AtTanh,
+) -> None:
+    model = make(strategy, steps_per_execution=steps_per_execution)
+    at_tanh((step - 1) * strategy.num_replicas_in_sync, interrupt)
+    check_interrupted(model, strategy, step, epochs)
+
+
+def test_while_a_step_is_recorded(strategy: mr.MirroredStrategy) -> None:
+    """Recording is part of the first step, which is finished."""
+    layer = Interrupts(training=True)
+    model = make(strategy, layer)
+    layer.calls_left = 1
+    check_interrupted(model, strategy, 1, [])
+
+
+@pytest.mark.parametrize("thread", [0, 1, 2])
+def test_in_the_middle_of_a_step_on_threads(
+    thread: int, simulate: Callable[..., Any], at_tanh: AtTanh
+) -> None:
+    """Whichever thread the interrupt comes from, all of them finish the step."""
+    simulate(3)
+    strategy = mr.MirroredStrategy(executor="threads")
+    model, reference = make(strategy), make(strategy)
+    threads: list[str] = []
+
+    def act() -> None:
+        name = threading.current_thread().name
+        if name not in threads:
+            threads.append(name)
+        if len(threads) == thread + 1:
+            interrupt()
+            threads.append("interrupted")
+
+    for call in range(6):
+        at_tanh(call, act)
+    with pytest.raises(KeyboardInterrupt):
+        train(model)
+    steps = int(model.optimizer.iterations)
+    assert 1 <= steps <= 2
+    reference.fit(X, Y, batch_size=4, steps_per_epoch=steps, shuffle=False, verbose=0)
+    assert state(model) == state(reference)
+    assert train(model).epoch == [0, 1, 2]
+    strategy.close()
+    assert threading.enumerate() == [threading.main_thread()]
+
+
+def test_in_a_replayed_validation(strategy: mr.MirroredStrategy, at_tanh: AtTanh) -> None:
+    """Nothing has to be waited for: validation changes nothing."""
+    model = make(strategy)
+    # Two epochs of three steps, and the first of the second validation's three.
+    at_tanh(9 * strategy.num_replicas_in_sync, interrupt)
+    check_interrupted(model, strategy, 6, [0], validation_data=(X, Y))
 
 
 def test_in_validation(strategy: mr.MirroredStrategy) -> None:
     """Nothing has to be waited for: validation changes nothing."""
     layer = Interrupts(training=False)
-    model = make(strategy, layer)
+    model = make(strategy, layer, run_eagerly=True)
     layer.calls_left = 4  # The first of the second epoch's three.
     check_interrupted(model, strategy, 6, [0], validation_data=(X, Y))
 
@@ -159,7 +230,7 @@ def test_a_handler_of_the_applications_own(strategy: mr.MirroredStrategy) -> Non
     """It is called once the step has ended; where it does not raise, training goes on."""
     steps: list[int] = []
     layer = Interrupts(training=True)
-    model = make(strategy, layer)
+    model = make(strategy, layer, run_eagerly=True)
 
     def handler(number: int, frame: Any) -> None:
         assert number == signal.SIGINT
@@ -173,16 +244,35 @@ def test_a_handler_of_the_applications_own(strategy: mr.MirroredStrategy) -> Non
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@EXECUTIONS
+def test_a_handler_of_the_applications_own_in_a_replayed_step(
+    steps_per_execution: Any, strategy: mr.MirroredStrategy, at_tanh: AtTanh
+) -> None:
+    steps: list[int] = []
+    model = make(strategy, steps_per_execution=steps_per_execution)
+
+    def handler(number: int, frame: Any) -> None:
+        steps.append(int(model.optimizer.iterations))
+
+    signal.signal(signal.SIGINT, handler)
+    at_tanh(3 * strategy.num_replicas_in_sync, interrupt)
+    history = train(model)
+    assert steps == [4]
+    assert history.epoch == [0, 1, 2]
+    assert state(model) == after_steps(strategy, 9)
+
+
 def test_an_application_that_ignores_interrupts(strategy: mr.MirroredStrategy) -> None:
     layer = Interrupts(training=True)
-    model = make(strategy, layer)
+    model = make(strategy, layer, run_eagerly=True)
     layer.calls_left = 2
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert train(model).epoch == [0, 1, 2]
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_a_step_that_fails_and_is_interrupted(strategy: mr.MirroredStrategy) -> None:
+@pytest.mark.parametrize("eager", [True, False])
+def test_a_step_that_fails_and_is_interrupted(strategy: mr.MirroredStrategy, eager: bool) -> None:
     """The interrupt is raised, and tells of the failure."""
 
     class Fails(mr.layers.Layer):
@@ -192,7 +282,7 @@ def test_a_step_that_fails_and_is_interrupted(strategy: mr.MirroredStrategy) -> 
                 raise ValueError("no such thing")
             return inputs
 
-    model = make(strategy, Fails())
+    model = make(strategy, Fails(), run_eagerly=eager)
     before = state(model)
     with pytest.raises(KeyboardInterrupt) as caught:
         train(model)

@@ -122,7 +122,7 @@ def test_steps_per_epoch_goes_on_through_the_data(make_line: MakeLine) -> None:
 
 
 class Seen(mr.layers.Layer):
-    """Notes the inputs that it is trained on."""
+    """Notes the inputs that it is trained on, where Python runs in every step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ def order_of_examples(strategy: mr.MirroredStrategy, seed: int, **options: Any) 
     seen = Seen()
     with strategy.scope():
         model = mr.Sequential([seen, mr.layers.Dense(1)])
-        model.compile("sgd", "mse")
+        model.compile("sgd", "mse", run_eagerly=True)
     numbers = np.arange(10.0)[:, np.newaxis]
     model.fit(numbers, numbers, batch_size=4, verbose=0, **options)
     return seen.values

@@ -11,7 +11,10 @@ import mirrored as mr
 SIGNATURES: dict[str, tuple[Callable[..., object], str]] = {
     "Model": (mr.Model.__init__, "inputs outputs name"),
     "Sequential": (mr.Sequential.__init__, "layers trainable name"),
-    "compile": (mr.Model.compile, "optimizer loss loss_weights metrics weighted_metrics"),
+    "compile": (
+        mr.Model.compile,
+        "optimizer loss loss_weights metrics weighted_metrics run_eagerly steps_per_execution",
+    ),
     "fit": (
         mr.Model.fit,
         "x y batch_size epochs verbose callbacks validation_split validation_data shuffle "

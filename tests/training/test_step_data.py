@@ -89,7 +89,7 @@ def test_a_batch_is_cut_and_brought_to_the_devices(simulate: Callable[..., Any])
 
     with mr.MirroredStrategy().scope():
         model = mr.Sequential([Looks(), mr.layers.Dense(1)])
-        model.compile("sgd", "mse")
+        model.compile("sgd", "mse", run_eagerly=True)
     model.fit(X, Y, batch_size=4, verbose=0)
     sizes = [len(values) for _, values in seen]
     assert [device for device, _ in seen] == ["GPU:0", "GPU:1", "GPU:2"]

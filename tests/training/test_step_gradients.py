@@ -73,11 +73,20 @@ def test_an_empty_shard_adds_zeros(simulate: Any, replicas: int, layer: type[Sca
         assert many_history[name] == pytest.approx(values, rel=1e-5)
 
 
-def test_a_loss_without_any_gradient_is_an_error(simulate: Any) -> None:
+def by_numpy(y: mr.Tensor, p: mr.Tensor) -> mr.Tensor:
+    return mr.constant((y.numpy() - p.numpy()) ** 2)
+
+
+def stopped(y: mr.Tensor, p: mr.Tensor) -> mr.Tensor:
+    return mr.square(y - mr.stop_gradient(p))
+
+
+@pytest.mark.parametrize(("loss", "eager"), [(by_numpy, True), (stopped, True), (stopped, False)])
+def test_a_loss_without_any_gradient_is_an_error(simulate: Any, loss: Any, eager: bool) -> None:
     simulate(2)
     with mr.MirroredStrategy().scope():
         model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
-        model.compile("sgd", lambda y, p: mr.constant((y.numpy() - p.numpy()) ** 2))
+        model.compile("sgd", loss, run_eagerly=eager)
     before = model.get_weights()
     with pytest.raises(ValueError, match=r"No gradients provided for any variable\. Received"):
         model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)

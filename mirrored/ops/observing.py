@@ -1,0 +1,112 @@
+"""Who is told how long each kernel and each copy took, while somebody measures.
+
+The profiler stands above the ops and is named here from there. While nobody measures, all that an
+op does for it is to see that a list is empty.
+"""
+
+from collections.abc import Iterable
+from time import perf_counter_ns
+from typing import Any, NamedTuple, Protocol
+
+from mirrored.devices import Device
+
+# Instead of a replica's number: what is done where all replicas have met.
+ALL_REPLICAS = -1
+
+
+class Work(NamedTuple):
+    """What took time.
+
+    Attributes:
+        name: What it is called: the op's name, "AllReduce", "Memcpy DtoD", "Infeed", "wait".
+        kind: "compute", "collective", "transfer" or "wait".
+        op: The name of the op that did it.
+        device: Where it was done, as in 'GPU:0'.
+        bytes_in: How many bytes it read.
+        bytes_out: How many it wrote.
+        source: Where a copy came from, as in 'GPU:0' or 'host'; empty for all else.
+    """
+
+    name: str
+    kind: str
+    op: str
+    device: str
+    bytes_in: int = 0
+    bytes_out: int = 0
+    source: str = ""
+
+
+class Observer(Protocol):
+    """Somebody who measures."""
+
+    def add(self, work: Work, replica: int | None, start: int, end: int) -> None:
+        """Take note of something that took time; any thread calls it.
+
+        Args:
+            work: What it was.
+            replica: Whose it was, `ALL_REPLICAS`, or None: that of the code that is running.
+            start: When it began, in nanoseconds of `time.perf_counter_ns`.
+            end: When it ended.
+        """
+
+
+# Nobody or one; a list so that looking is as quick as it can be, and sees all threads.
+observers: list[Observer] = []
+
+
+def tell(work: Work, start: int) -> None:
+    """Tell whoever measures what the running code has done since `start`."""
+    end = perf_counter_ns()
+    for observer in observers:
+        observer.add(work, None, start, end)
+
+
+def short_name(device: Device) -> str:
+    """Return a device's name as slices show it."""
+    return f"{device.type}:{device.index}"
+
+
+def kernel_work(
+    op: str, sources: Iterable[Device], device: Device, bytes_in: int, bytes_out: int
+) -> Work:
+    """Return what a kernel does; a sum of what several devices hold is an all-reduce.
+
+    Args:
+        op: The op's name.
+        sources: The devices of its inputs.
+        device: Where it runs.
+        bytes_in: How many bytes it reads.
+        bytes_out: How many it writes.
+    """
+    if op == "AddN" and len(set(sources)) > 1:
+        return Work("AllReduce", "collective", op, short_name(device), bytes_in, bytes_out)
+    return Work(op, "compute", op, short_name(device), bytes_in, bytes_out)
+
+
+def copy_work(source: Device | None, target: Device | None, nbytes: int) -> Work:
+    """Return what a copy from device to device does; None: NumPy's memory on the host."""
+    ends = "".join("H" if each is None or each.type == "CPU" else "D" for each in (source, target))
+    return Work(
+        f"Memcpy {ends[0]}to{ends[1]}",
+        "transfer",
+        "_Send",
+        "host" if target is None else short_name(target),
+        nbytes,
+        nbytes,
+        "host" if source is None else short_name(source),
+    )
+
+
+def copy_within(device: Device, source: Any, target: Any, op: str) -> None:
+    """Copy an array of a device into another one there, as a variable's read or write.
+
+    Args:
+        device: The device.
+        source: The array to read.
+        target: The array to write.
+        op: What the copy is called.
+    """
+    start = perf_counter_ns() if observers else 0
+    device.backend.copy_between(source, target)
+    if start:
+        tell(Work(op, "compute", op, short_name(device), source.nbytes, source.nbytes), start)

@@ -1,0 +1,189 @@
+"""A program's phases with a clock around each kernel, for while somebody measures.
+
+The calls, their order and their arrays are those of the program, so the bits are too.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from time import perf_counter_ns
+from typing import Any
+
+from mirrored.devices import Device
+from mirrored.ops.observing import (
+    ALL_REPLICAS,
+    Observer,
+    Work,
+    copy_work,
+    kernel_work,
+    short_name,
+)
+from mirrored.program.binding import Call
+from mirrored.program.bound import BoundPhase
+from mirrored.program.executors import Meeting
+from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.memory import joins_rows
+from mirrored.program.recorder import COPY
+
+
+class ObservedPhases:
+    """What a program runs, instead of its phases, while somebody measures.
+
+    Args:
+        graph: The program's graph.
+        phases: Its phases.
+        threads: How many threads run them.
+        observer: Who measures.
+
+    Attributes:
+        observer: Who measures.
+        phases: The phases with a clock around each kernel.
+    """
+
+    def __init__(
+        self, graph: Graph, phases: Sequence[BoundPhase], threads: int, observer: Observer
+    ) -> None:
+        """Put the clocks in."""
+        self.observer = observer
+        self._graph = graph
+        self._threads = threads
+        self._lanes = {value.lane for value in graph.inputs} | {
+            lane for phase in phases for lane in phase.lanes or ()
+        }
+        self._lanes.discard(JOINT)
+        # A lone replica's work is its own; a function outside replicas is that of its caller.
+        several = len(self._lanes) > 1
+        self._joint = ALL_REPLICAS if several else next(iter(self._lanes), None)
+        self.phases = [self._phase(each) for each in phases]
+
+    def feeds(self, feeds: Mapping[int, Callable[[int], None]]) -> dict[int, Any]:
+        """Return what writes the inputs, with a clock."""
+        return {lane: self._clocked(feed, *self._infeed(lane)) for lane, feed in feeds.items()}
+
+    def meeting(self, size: int) -> Meeting:
+        """Return where the threads of one run meet, with a clock."""
+        waits = []
+        for lane in range(size):
+            device = self._device_of(lane)
+            waits.append(Work("wait", "wait", "wait", short_name(device)))
+        return _ObservedMeeting(waits, self.observer)
+
+    def _phase(self, phase: BoundPhase) -> BoundPhase:
+        if phase.check is not None:
+            device = short_name(self._graph.device)
+            work = Work("CheckNumerics", "compute", "CheckNumerics", device)
+            return BoundPhase(check=self._clocked(phase.check, work, self._joint))
+        if phase.lanes is not None:
+            lanes = phase.lanes.items()
+            return BoundPhase(lanes={lane: self._calls(calls, lane) for lane, calls in lanes})
+        if phase.shards is not None:
+            return BoundPhase(
+                shards=[
+                    self._shard(pieces, thread if self._threads > 1 else self._joint)
+                    for thread, pieces in enumerate(phase.shards)
+                ]
+            )
+        return BoundPhase(calls=self._calls(phase.calls or (), self._joint))
+
+    def _calls(
+        self, calls: Sequence[Call], replica: int | None, *, in_pieces: bool = False
+    ) -> list[Call]:
+        """Return one call for all that a node's kernel calls."""
+        kernels = [list(each) for _, each in groupby(calls, key=lambda call: id(call.node))]
+        return [
+            Call(self._clocked(_in_turn(each), _work_of(each, in_pieces=in_pieces), replica))
+            for each in kernels
+        ]
+
+    def _shard(self, pieces: Sequence[Sequence[Call]], replica: int | None) -> list[list[Call]]:
+        """Return the calls of all pieces as those of one, because each has a clock of its own."""
+        calls = [call for each in pieces for call in self._calls(each, replica, in_pieces=True)]
+        return [[Call(_in_turn(calls))]] if calls else []
+
+    def _clocked(self, function: Callable[..., Any], work: Work, replica: int | None) -> Any:
+        add, now = self.observer.add, perf_counter_ns
+
+        def run(*args: Any) -> Any:
+            start = now()
+            result = function(*args)
+            add(work, replica, start, now())
+            return result
+
+        return run
+
+    def _infeed(self, lane: int) -> tuple[Work, int | None]:
+        inputs = [each for each in self._graph.inputs if not self._lanes or each.lane == lane]
+        nbytes = sum(each.nbytes for each in inputs)
+        device = short_name(self._device_of(lane))
+        work = Work("Infeed", "transfer", "Infeed", device, nbytes, nbytes, "host")
+        return work, lane if lane in self._lanes else self._joint
+
+    def _device_of(self, lane: int) -> Device:
+        values = [*self._graph.inputs, *(node.output for node in self._graph.nodes)]
+        return next((each.device for each in values if each.lane == lane), self._graph.device)
+
+
+class _ObservedMeeting(Meeting):
+    """Where the threads of one run wait for each other, and how long each of them does."""
+
+    def __init__(self, waits: Sequence[Work], observer: Observer) -> None:
+        super().__init__(len(waits))
+        self._waits = waits
+        self._observer = observer
+
+    def lead(self, joint: Callable[[], Any] | None = None) -> None:
+        """Wait for all others, and do the joint work, of which each part has its own clock."""
+        start = perf_counter_ns()
+
+        def met() -> None:
+            self._observer.add(self._waits[0], 0, start, perf_counter_ns())
+            if joint is not None:
+                joint()
+
+        super().lead(met)
+
+    def follow(self, number: int) -> None:
+        """Wait until the first thread has done the joint work."""
+        start = perf_counter_ns()
+        super().follow(number)
+        self._observer.add(self._waits[number], number, start, perf_counter_ns())
+
+
+def _in_turn(calls: Iterable[Call]) -> Callable[[], object]:
+    """Return a function that makes the calls, without the time that compiling one takes."""
+    made = [_made(call) for call in calls]
+    if len(made) == 1:
+        return made[0]
+
+    def run() -> None:
+        for each in made:
+            each()
+
+    return run
+
+
+def _made(call: Call) -> Callable[[], object]:
+    first = len(call.args) - len(call.keywords)
+    named = dict(zip(call.keywords, call.args[first:], strict=True))
+    return functools.partial(call.function, *call.args[:first], **named)
+
+
+def _work_of(calls: Sequence[Call], *, in_pieces: bool) -> Work:
+    """Return what the calls of one node do."""
+    node: Node = calls[0].node
+    if joins_rows(node.op, node.attrs):  # The other parts are where they should be already.
+        bytes_in = bytes_out = sum(call.args[0].nbytes for call in calls)
+    elif in_pieces:
+        length = max(getattr(arg, "size", 1) for call in calls for arg in call.args)
+        bytes_in = sum(_bytes_of_piece(each, length) for each in node.inputs)
+        bytes_out = _bytes_of_piece(node.output, length)
+    else:
+        bytes_in, bytes_out = sum(each.nbytes for each in node.inputs), node.output.nbytes
+    if node.op is COPY:
+        return copy_work(node.inputs[0].device, node.device, bytes_out)
+    sources = [each.device for each in node.inputs]
+    return kernel_work(node.op.name, sources, node.device, bytes_in, bytes_out)
+
+
+def _bytes_of_piece(value: Value, length: int) -> int:
+    return (length if value.spec.shape else 1) * value.spec.dtype.itemsize

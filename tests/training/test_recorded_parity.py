@@ -1,0 +1,302 @@
+"""A recorded step computes the bits of the eager one, whatever a model is made of.
+
+One table for each kind of part; each fails when a class is missing from it.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.layers import activations, regularizers
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
+RNG = np.random.default_rng(0)
+SIZE = 17  # Batches of eight: the last one has a single example, so most replicas have none.
+X = RNG.normal(size=(SIZE, 2, 3)).astype(np.float32)
+WEIGHTS = RNG.uniform(0, 2, SIZE)
+LABELS = RNG.integers(0, 3, SIZE)
+TARGETS: dict[str, np.ndarray] = {
+    "values": RNG.normal(size=(SIZE, 3)),
+    "labels": LABELS,
+    "classes": np.eye(3, dtype=np.float32)[LABELS],
+    "flags": RNG.integers(0, 2, (SIZE, 3)),
+}
+Parts = Callable[[], Any]
+
+
+class Row(NamedTuple):
+    """A model to train.
+
+    Attributes:
+        layers: Makes the layers before the last one, which has three outputs.
+        last: The activation of that one.
+        loss: Makes the loss.
+        targets: What the targets are.
+        optimizer: Makes the optimizer.
+        metrics: Makes the metrics, weighted or not.
+    """
+
+    layers: Parts = lambda: [mr.layers.Flatten(), mr.layers.Dense(4, "tanh")]
+    last: str | None = None
+    loss: Parts = lambda: "mse"
+    targets: str = "values"
+    optimizer: Parts = lambda: mr.optim.SGD(0.1)
+    metrics: Parts = list
+
+
+def dense(*layers: Parts, **options: Any) -> Row:
+    """Return a row with layers between two dense ones."""
+    return Row(
+        lambda: [
+            mr.layers.Flatten(),
+            mr.layers.Dense(4, **options),
+            *(make() for make in layers),
+            mr.layers.Dense(4),
+        ]
+    )
+
+
+class Custom(mr.layers.Layer):
+    """Slices, joins, reads a variable twice, and treats training differently."""
+
+    def build(self, input_shape: Any) -> None:
+        self.scale = self.add_weight(shape=(4,), initializer="ones", name="scale")
+        self.still = self.add_weight(shape=(4,), initializer="ones", trainable=False, name="still")
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        halves = [inputs[:, 2:] * self.scale[:2], inputs[:, :2] / (1.0 + abs(self.scale[2:]))]
+        joined = mr.concat(halves, axis=1) + self.scale * self.still
+        return mr.maximum(joined, 0.1 * joined) if training else joined
+
+
+class Joined(mr.layers.Layer):
+    """Puts its input's rows together in another order, and takes them apart."""
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        count = inputs.shape[0]
+        twice = mr.concat([mr.tanh(inputs), mr.exp(-mr.square(inputs))], axis=0)
+        return twice[:count] - twice[count:]
+
+
+LAYERS: dict[str, Row] = {
+    "Activation": dense(lambda: mr.layers.Activation("relu")),
+    "Dense": dense(use_bias=False),
+    "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
+    "Flatten": dense(),
+    "InputLayer": Row(lambda: [mr.layers.InputLayer((2, 3)), mr.layers.Flatten()]),
+    "of a user": dense(Custom, Joined),
+}
+ACTIVATIONS = {name: dense(activation=name) for name in activations._NAMES}
+ACTIVATIONS["of a user"] = dense(activation=lambda x: mr.sigmoid(x) * x)
+REGULARIZERS: dict[str, Row] = {
+    "L1": dense(kernel_regularizer=mr.layers.regularizers.L1(0.1)),
+    "L2": dense(kernel_regularizer="l2", bias_regularizer="l2"),
+    "L1L2": dense(bias_regularizer=mr.layers.regularizers.L1L2(0.1, 0.2)),
+    "of a user": dense(kernel_regularizer=lambda w: 0.1 * mr.reduce_sum(mr.sqrt(1.0 + w * w))),
+}
+LOSSES: dict[str, list[Row]] = {
+    "MeanSquaredError": [
+        Row(),
+        Row(loss=lambda: mr.losses.MeanSquaredError(reduction="sum")),
+        Row(loss=lambda: lambda y, p: mr.reduce_mean(abs(y - p), axis=1)),
+    ],
+    "BinaryCrossentropy": [
+        Row(last="sigmoid", loss=lambda: "bce", targets="flags"),
+        Row(last="tanh", loss=lambda: mr.losses.BinaryCrossentropy(True), targets="flags"),
+        Row(last="softmax", loss=lambda: "bce", targets="flags"),
+    ],
+    "CategoricalCrossentropy": [
+        Row(last="softmax", loss=lambda: "categorical_crossentropy", targets="classes"),
+        Row(last="sigmoid", loss=lambda: "categorical_crossentropy", targets="classes"),
+        Row(loss=lambda: mr.losses.CategoricalCrossentropy(True), targets="classes"),
+    ],
+    "SparseCategoricalCrossentropy": [
+        Row(last="softmax", loss=lambda: "sparse_categorical_crossentropy", targets="labels"),
+        Row(last="sigmoid", loss=lambda: "sparse_categorical_crossentropy", targets="labels"),
+        Row(loss=lambda: mr.losses.SparseCategoricalCrossentropy(True), targets="labels"),
+    ],
+}
+METRICS: dict[str, Row] = {
+    "Accuracy": Row(metrics=lambda: [mr.metrics.Accuracy()], targets="flags"),
+    "BinaryAccuracy": Row(
+        last="sigmoid", metrics=lambda: ["accuracy", "BinaryAccuracy"], targets="flags"
+    ),
+    "CategoricalAccuracy": Row(
+        last="softmax",
+        metrics=lambda: ["categorical_accuracy", "accuracy"],
+        loss=lambda: "categorical_crossentropy",
+        targets="classes",
+    ),
+    "MeanSquaredError": Row(metrics=lambda: ["mse", lambda y, p: mr.reduce_sum(y * p, axis=1)]),
+    "SparseCategoricalAccuracy": Row(
+        metrics=lambda: ["accuracy"],
+        loss=lambda: mr.losses.SparseCategoricalCrossentropy(True),
+        targets="labels",
+    ),
+}
+CLIPS: list[dict[str, float]] = [{"clipnorm": 0.05}, {"clipvalue": 0.01}, {"global_clipnorm": 0.1}]
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "SGD": [
+        {},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+        *[{"momentum": 0.5, **clip} for clip in CLIPS],
+    ],
+    "Adam": [
+        {},
+        {"amsgrad": True, "beta_1": 0.5, "beta_2": 0.6},
+        {"weight_decay": 0.1, "epsilon": 1e-3},
+        *[{"amsgrad": True, **clip} for clip in CLIPS],
+    ],
+}
+
+
+class Signs(mr.optim.Optimizer):
+    """An optimizer of a user's that looks at a whole weight at once."""
+
+    slot_names = ("mean",)
+
+    def update(self, gradient: Any, value: Any, slots: Any, learning_rate: Any, step: Any) -> Any:
+        norm = mr.sqrt(mr.reduce_sum(mr.square(gradient))) + 1e-3
+        mean = 0.5 * slots[0] + gradient / (norm * step)
+        return value - learning_rate * mean, (mean,)
+
+
+def names(module: Any, base: type[Any], *, but: set[str]) -> set[str]:
+    """Return the names of the public classes of a kind."""
+    found = {each.__name__ for each in vars(module).values() if inspect.isclass(each)}
+    kinds = {each for each in found if issubclass(getattr(module, each, object), base)}
+    return {each for each in kinds if not each.startswith("_")} - but
+
+
+TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
+    "layers": (LAYERS, names(mr.layers, mr.layers.Layer, but={"Layer"})),
+    "activations": (ACTIVATIONS, {*activations._NAMES}),
+    "regularizers": (REGULARIZERS, names(regularizers, regularizers.L1L2, but=set())),
+    "losses": (LOSSES, names(mr.losses, mr.losses.Loss, but={"Loss"})),
+    # A mean is of numbers that a user computes; `compile` does not take it.
+    "metrics": (METRICS, names(mr.metrics, mr.metrics.Metric, but={"Metric", "Mean"})),
+    "optimizers": (SETTINGS, names(mr.optim, mr.optim.Optimizer, but={"Optimizer"})),
+}
+
+
+@pytest.mark.parametrize(("table", "there_are"), TABLES.values(), ids=TABLES)
+def test_a_table_has_all_there_are(table: Mapping[str, Any], there_are: set[str]) -> None:
+    assert set(table) - {"of a user"} == there_are
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_table_has_every_setting_of_an_optimizer(name: str) -> None:
+    settings = {key for each in SETTINGS[name] for key in each}
+    parameters = set(inspect.signature(getattr(mr.optim, name).__init__).parameters)
+    assert parameters - {"self", "learning_rate", "name"} == settings
+
+
+def rows() -> Iterator[Any]:
+    for kind, table in (
+        ("layer", LAYERS),
+        ("activation", ACTIVATIONS),
+        ("regularizer", REGULARIZERS),
+        ("metric", METRICS),
+    ):
+        for name, row in table.items():
+            yield pytest.param(row, id=f"{kind} {name}")
+    for name, several in LOSSES.items():
+        for i, row in enumerate(several):
+            yield pytest.param(row, id=f"loss {name} {i}")
+    for name, settings in SETTINGS.items():
+        for each in settings:
+
+            def make(kind: Any = getattr(mr.optim, name), each: Any = each) -> Any:
+                return kind(0.1, **each)
+
+            yield pytest.param(Row(optimizer=make), id=f"{name} {' '.join(each)}")
+    yield pytest.param(Row(optimizer=lambda: Signs(0.1)), id="optimizer of a user")
+
+
+PLACES = {
+    "1": (1, "auto"),
+    "2 on threads": (2, "threads"),
+    "3 in turn": (3, "serial"),
+    "3 on threads": (3, "threads"),
+}
+
+
+@pytest.fixture(params=PLACES.values(), ids=PLACES)
+def strategy(request: Any, simulate: Callable[..., Any]) -> Iterator[mr.MirroredStrategy]:
+    replicas, executor = request.param
+    simulate(replicas)
+    strategy = mr.MirroredStrategy(executor=executor)
+    yield strategy
+    strategy.close()
+
+
+def make(row: Row, strategy: mr.distribute.Strategy, *, eager: bool) -> mr.Model:
+    mr.random.set_seed(5)
+    with strategy.scope():
+        model = mr.Sequential([*row.layers(), mr.layers.Dense(3, row.last)])
+        metrics = {"metrics": row.metrics(), "weighted_metrics": row.metrics()}
+        model.compile(row.optimizer(), row.loss(), **metrics, run_eagerly=eager)
+    return model
+
+
+def outcome(row: Row, strategy: mr.distribute.Strategy, *, eager: bool) -> dict[str, Any]:
+    """Return all that comes of training, evaluation and prediction."""
+    model, y = make(row, strategy, eager=eager), TARGETS[row.targets]
+    options: dict[str, Any] = {"batch_size": 8, "verbose": 0}
+    first = model.fit(
+        *(X, y),
+        epochs=2,
+        sample_weight=WEIGHTS,
+        validation_data=(X[:6], y[:6], WEIGHTS[:6]),
+        validation_batch_size=4,
+        **options,
+    ).history
+    second = model.fit(X, y, validation_split=0.3, shuffle=False, **options).history
+    model.optimizer.learning_rate = 0.03
+    third = model.fit(X, y, epochs=2, steps_per_epoch=2, **options).history
+    local = strategy.experimental_local_results
+    variables = [*model.variables, *model.optimizer.variables]
+    return {
+        "history": (first, second, third),
+        "weights": [copy.numpy() for each in variables for copy in local(each)],
+        "evaluate": model.evaluate(X, y, sample_weight=WEIGHTS, **options),
+        "predict": model.predict(X, **options),
+    }
+
+
+def check_equal(row: Row, strategy: mr.distribute.Strategy, bits: Any) -> None:
+    eager, recorded = (outcome(row, strategy, eager=each) for each in (True, False))
+    for name in ("weights", "predict"):
+        assert bits(recorded[name]) == bits(eager[name]), name
+    for name in ("history", "evaluate"):
+        assert repr(recorded[name]) == repr(eager[name])
+
+
+@pytest.mark.parametrize("row", list(rows()))
+def test_recorded_steps_give_the_bits_of_eager_ones(
+    row: Row, strategy: mr.MirroredStrategy, bits: Any
+) -> None:
+    check_equal(row, strategy, bits)
+
+
+@pytest.mark.parametrize("floatx", ["float32", "float64"])
+def test_without_a_strategy(floatx: str, bits: Any) -> None:
+    mr.keras.backend.set_floatx(floatx)
+    row = Row(LAYERS["Dropout"].layers, optimizer=lambda: mr.optim.Adam(0.1, amsgrad=True))
+    check_equal(row, mr.distribute.get_strategy(), bits)
+
+
+def test_layers_of_two_dtypes(strategy: mr.MirroredStrategy, bits: Any) -> None:
+    """Each dtype has memory of its own, which one update takes in one pass."""
+    layers = [mr.layers.Flatten, lambda: mr.layers.Dense(4, "relu", dtype="float64")]
+    row = Row(
+        lambda: [*(make() for make in layers), mr.layers.Dense(4, "tanh")],
+        optimizer=lambda: mr.optim.SGD(0.1, momentum=0.9, clipnorm=0.1),
+    )
+    check_equal(row, strategy, bits)
