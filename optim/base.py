@@ -26,7 +26,6 @@ from mirrored.ops.listeners import only
 from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
 
-
 Target = DeviceVariable | FlatVariable
 
 
@@ -322,19 +321,15 @@ class Optimizer:
         On the host's memory a copy costs less than to compute the same again. The gradients, the
         variables and the slots are equal on all replicas, and so are the results.
         """
-        targets = []
-        for replica in range(self._strategy.num_replicas_in_sync):
-            groups = [_copy(self._iterations, replica)]
-            for unit in self._units(replica, variables, gradients):
-                groups += unit.copies
-            targets.append(groups)
         with self._strategy.replica_scope(0):
             updates = self._updates(0, variables, gradients)
         values = list(updates)
-        for replica, copies in enumerate(targets[1:], start=1):
-            device = self._strategy.devices[replica]
-            for copy, (_, value) in zip(copies, updates, strict=True):
-                values.append((copy, value.copy_to(device)))
+        for replica, device in enumerate(self._strategy.devices[1:], start=1):
+            units = self._units(replica, variables, gradients)
+            copies = [copy for unit in units for copy in unit.copies]
+            targets = [_copy(self._iterations, replica), *copies]
+            for target, (_, value) in zip(targets, updates, strict=True):
+                values.append((target, value.copy_to(device)))
         return values
 
     def _units(
@@ -343,7 +338,9 @@ class Optimizer:
         """Return what is updated together: each variable, or in a program all of one dtype."""
         clipped = self._clip([_part(gradient, replica) for gradient in gradients])
         units = [
-            _Unit(gradient, [_copy(each, replica) for each in (variable, *self._slots_of(variable))])
+            _Unit(
+                gradient, [_copy(each, replica) for each in (variable, *self._slots_of(variable))]
+            )
             for gradient, variable in zip(clipped, variables, strict=True)
         ]
         return _packed(units) if self.elementwise and active_recorder() is not None else units
@@ -400,7 +397,9 @@ def _packed(units: Sequence[_Unit]) -> list[_Unit]:
         members = [unit_of[id(variable)] for variable in variables]
         flat = [ops.reshape(unit.gradient, (unit.gradient.size,)) for unit in members]
         with recorded_by(None):
-            copies = [pack(column) for column in zip(*(each.copies for each in members))]
+            copies = [
+                pack(column) for column in zip(*(each.copies for each in members), strict=True)
+            ]
         packed.append(_Unit(ops.concat(flat, axis=0), copies))
     return packed
 

@@ -117,7 +117,7 @@ class Backend(Protocol):
         ...
 
     def copy_between(self, source: Any, target: Any) -> None:
-        """Copy an array of another device, of this or another backend, into the array ``target``."""
+        """Copy an array of another device, of any backend, into the array ``target``."""
         ...
 
 

@@ -5,7 +5,6 @@ What a batch is does not depend on how many replicas will share it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -87,7 +86,8 @@ class Batches:
         return min(self.batch_size, self._size - index * self.batch_size)
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """Some batches in a row.
 
     Attributes:

@@ -48,9 +48,7 @@ class PerReplica:
         return _listed("PerReplica", self._values)
 
 
-register_per_replica(
-    PerReplica, lambda value, parts: PerReplica(parts, value.first_examples)
-)
+register_per_replica(PerReplica, lambda value, parts: PerReplica(parts, value.first_examples))
 
 
 def _listed(kind: str, values: Sequence[Any]) -> str:

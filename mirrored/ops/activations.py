@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt
 from mirrored.ops.creation import FILL
+from mirrored.ops.dispatch import adopt
 from mirrored.ops.reduction import SUM
 from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, RESHAPE, normalize_axis

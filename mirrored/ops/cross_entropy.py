@@ -9,7 +9,7 @@ from typing import Any
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import SIGMOID, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.creation import ONES_LIKE
-from mirrored.ops.dispatch import adopt, as_tensors
+from mirrored.ops.dispatch import as_tensors
 from mirrored.ops.reduction import SUM
 from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import normalize_axis, transpose

@@ -104,9 +104,7 @@ RANDOM_UNIFORM = register(Op(name="RandomUniform", infer=_infer, kernel=_uniform
 RANDOM_UNIFORM_INT = register(
     Op(name="RandomUniformInt", infer=_infer, kernel=_uniform_int, random=True)
 )
-RANDOM_NORMAL = register(
-    Op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True)
-)
+RANDOM_NORMAL = register(Op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True))
 
 
 # ---------------------------------------------------------------------------- streams

@@ -103,7 +103,7 @@ class RecordedTensor(Tensor):
         )
 
     # What eager code would compute with: to ask for it is to use the tensor outside its function.
-    _array = _storage = property(_no_values)  # type: ignore[assignment]
+    _array = _storage = property(_no_values)
 
     def numpy(self) -> Any:
         """Raise OperatorNotAllowedInGraphError: there are no values."""

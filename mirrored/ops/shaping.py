@@ -188,7 +188,9 @@ def _grad_cast(call: OpCall, g: Tensor) -> Grads:
     return [CAST(g, dtype=source) if source in FLOATS and g.dtype in FLOATS else None]
 
 
-CAST = register(Op(name="Cast", infer=_infer_cast, kernel=_cast, gradient=_grad_cast, elementwise=True))
+CAST = register(
+    Op(name="Cast", infer=_infer_cast, kernel=_cast, gradient=_grad_cast, elementwise=True)
+)
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:

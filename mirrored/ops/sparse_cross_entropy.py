@@ -230,9 +230,7 @@ def _lower_sparse_xent_grad(logits: Tensor, labels: Tensor, g: Tensor) -> Tensor
         return FILL(shape=logits.shape, value=0, dtype=logits.dtype)
     parts = _parts(logits, labels)
     probabilities = DIV(parts.exponentials, parts.sums)
-    slopes = MUL(
-        LESS_ONE_AT(probabilities, parts.places), RESHAPE(g, shape=parts.sums.shape)
-    )
+    slopes = MUL(LESS_ONE_AT(probabilities, parts.places), RESHAPE(g, shape=parts.sums.shape))
     return TRANSPOSE(slopes, perm=(1, 0)) if _by_class(logits) else slopes
 
 

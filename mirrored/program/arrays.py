@@ -60,7 +60,9 @@ class Arrays:
         # Other programs may write where this one's values were, but not over its constants.
         self._own = own = Memory()
         self._arenas = {
-            (device, lane): self._aligned(own if lane == CONSTANTS else memory, device, lane, nbytes)
+            (device, lane): self._aligned(
+                own if lane == CONSTANTS else memory, device, lane, nbytes
+            )
             for (device, lane), nbytes in plan.arenas.items()
         }
         self._bases: dict[Value, Any] = {}
@@ -168,4 +170,3 @@ def _register_numbers(region: Region, local: set[Value]) -> dict[Value, int]:
             numbers[node.output] = free.pop() if free else len(set(numbers.values()) | set(free))
         free += [numbers[value] for value in ending - early]
     return numbers
-

@@ -69,7 +69,9 @@ class CallNotes:
         """Note the method that the function calls."""
         self._add(a.dot, (b, out))
 
-    def sum(self, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False) -> None:
+    def sum(
+        self, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False
+    ) -> None:
         """Note a sum as the reduction that it is."""
         self._add(self._xp.add.reduce, (x, _axis(axis), dtype, out, keepdims))
 

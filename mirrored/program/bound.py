@@ -136,9 +136,10 @@ class Binder:
 
     def _check(self, values: Sequence[Value]) -> Callable[[], bool]:
         read = [self.arrays.of(value).reshape(-1)[:1].item for value in values]
-        if len(read) == 1:
-            return lambda item=read[0], isfinite=math.isfinite: isfinite(item())
-        return lambda: math.isfinite(sum(item() for item in read))
+        if len(read) > 1:
+            return lambda: math.isfinite(sum(item() for item in read))
+        only, isfinite = read[0], math.isfinite
+        return lambda: isfinite(only())
 
     def _shard(self, region: Region, thread: int) -> list[list[Call]]:
         """Return the calls of each piece of one thread's shard."""

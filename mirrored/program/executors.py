@@ -13,7 +13,6 @@ from typing import Any
 from mirrored.program.blas import available_threads
 from mirrored.program.graph import Graph, Node
 
-
 # A replica's products take so many operations before a thread of its own is worth its meetings.
 _THREADS_FROM = 2e7
 # The largest product takes so many operations before BLAS's own threads are worth waking.

@@ -6,7 +6,7 @@ A call with a tape open around it, or inside a replica or another recorded funct
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -234,14 +234,6 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
         return rebuild(leaf, [taken(part) for part in leaf.values])
 
     return _nest.map_structure(with_tensors, recorded.result)
-
-
-@overload
-def function(func: Callable[..., Any], **options: Any) -> Function: ...
-
-
-@overload
-def function(func: None = None, **options: Any) -> Callable[[Callable[..., Any]], Function]: ...
 
 
 def function(

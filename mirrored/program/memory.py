@@ -310,30 +310,27 @@ class _Planner:
 
     def _overwrite_inputs(self) -> None:
         """Let results take over the memory of inputs that nobody needs any more."""
-        blocks = self.plan.blocks
-        for i, node in enumerate(self._nodes):
-            own = blocks.get(node.output)
+        for node in self._nodes:
+            own = self.plan.blocks.get(node.output)
             if own is None or own.home is not None:
                 continue
             for position in node.op.may_alias:
-                value = node.inputs[position] if position < len(node.inputs) else None
-                if value is None or not _may_overwrite(node, value):
-                    continue
-                block = blocks.get(value.base)
-                if (
-                    block is None
-                    or block is own
-                    or value.base.node is None
-                    or not value.whole
-                    or block.home is not None
-                    or not self._dies_at(node, value.base, block)
-                    or block.device is not own.device
-                    or own.lane not in (block.lane, JOINT)
-                    or (block.parent is not None and own.parent is not None)
-                ):
-                    continue
-                self._merge(block, own)
-                break
+                if position < len(node.inputs):
+                    block = self._free_for(node, node.inputs[position], own)
+                    if block is not None:
+                        self._merge(block, own)
+                        break
+
+    def _free_for(self, node: Node, value: Value, own: Block) -> Block | None:
+        """Return the block of an input if the node's result may take it over."""
+        block = self.plan.blocks.get(value.base)
+        if block is None or block is own or block.home is not None or value.base.node is None:
+            return None
+        # Of two places where parts are joined only one can be kept.
+        both_placed = block.parent is not None and own.parent is not None
+        same_place = block.device is own.device and own.lane in (block.lane, JOINT)
+        free = value.whole and _may_overwrite(node, value) and same_place and not both_placed
+        return block if free and self._dies_at(node, value.base, block) else None
 
     def _dies_at(self, node: Node, base: Value, block: Block) -> bool:
         """Whether a node is the last to need a block, which holds a value that it reads."""

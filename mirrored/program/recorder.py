@@ -65,7 +65,10 @@ class GraphRecorder:
     ) -> Tensor:
         """Return what stands for the result of an op, whose arguments are checked."""
         if op.lower is not None:
-            with only(), device_scope(device):  # The tapes are told of the op, not of what it is made of.
+            with (
+                only(),
+                device_scope(device),
+            ):  # The tapes are told of the op, not of what it is made of.
                 lowered: Tensor = op.lower(*inputs, **attrs)
             return lowered
         values = tuple(self.value_of(each) for each in inputs)

@@ -35,7 +35,11 @@ class Recordings(Generic[Recording]):
         return len(self._kept)
 
     def get(
-        self, key: Hashable, make: Callable[[], Recording], *, is_current: Callable[[Recording], bool]
+        self,
+        key: Hashable,
+        make: Callable[[], Recording],
+        *,
+        is_current: Callable[[Recording], bool],
     ) -> Recording:
         """Return the recording for a key, made where there is none that still fits.
 

@@ -4,6 +4,7 @@ Both make the same calls on the same arrays; which thread makes them changes no 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mirrored.program.binding import Call
@@ -101,7 +102,7 @@ class ThreadedReplay:
                     checks.append((len(calls), phase.check))
                 calls += phase.calls or ()
                 continue
-            if work[0] is not _nothing or calls or checks:
+            if any(each is not _nothing for each in work) or calls or checks:
                 self._meet(work, calls, checks)
                 calls, checks = [], []
             work = [_work_of(phase, thread) for thread in range(threads)]
@@ -131,10 +132,8 @@ class ThreadedReplay:
         run = _Run(self, steps, feeds, after)
         if self._draws:
             self._draws.take()
-        tasks: list[Callable[[], None]] = [lambda: enter(run.lead)]
-        for thread in range(1, self._threads):
-            tasks.append(lambda thread=thread: enter(run.follow, thread))
-        team.run(tasks)
+        follow = [partial(enter, run.follow, thread) for thread in range(1, self._threads)]
+        team.run([partial(enter, run.lead), *follow])
         self.going_on = run.going_on
 
 
@@ -145,7 +144,7 @@ def _nothing() -> bool:
 def _work_of(phase: BoundPhase, thread: int) -> Work:
     if phase.lanes is not None:
         return make_function(phase.lanes[thread]) if thread in phase.lanes else _nothing
-    pieces = (phase.shards or {})[thread]
+    pieces = (phase.shards or [])[thread]
     return make_loop(pieces) if pieces else _nothing
 
 
@@ -176,7 +175,7 @@ class _Run:
                 self._feed(0, i)
                 for number, work in enumerate(self._work[0]):
                     work()
-                    meeting.lead(lambda: self._meet(number, i, number == last))
+                    meeting.lead(partial(self._meet, number, i, number == last))
                 if not self.going_on:
                     return
         except BaseException:

@@ -71,7 +71,7 @@ def make_schedule(graph: Graph) -> Schedule:
     schedule = Schedule()
     late: set[Node] = set()
     for node in needed:
-        # What joins the replicas' gradients waits for the update that uses them: one pass does both.
+        # What joins the replicas' gradients waits for the update that uses it: one pass does both.
         waits = node.updates or (bool(graph.guards) and node not in guarded)
         if (waits and node.lane == JOINT) or any(value.node in late for value in node.inputs):
             late.add(node)

@@ -241,8 +241,7 @@ def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]
         for span in _executions(model, [batches], batches.count, callbacks, "predict"):
             callbacks.on_predict_batch_begin(len(outputs))
             runner.predict(span, add)
-            made = outputs[-span.count :]
-            made = made[0] if span.count == 1 else np.concatenate(made)
+            made = np.concatenate(outputs[-span.count :])
             callbacks.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
         callbacks.on_predict_end()
     return np.concatenate(outputs)

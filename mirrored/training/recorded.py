@@ -6,6 +6,7 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from mirrored.program import (
     GuardFailed,
     Memory,
     Program,
+    Recordings,
     choose_executor,
 )
 from mirrored.training.runner import Each, input_dtypes
@@ -36,16 +38,18 @@ if TYPE_CHECKING:
     from mirrored.training.model import Model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Recording:
     """A recorded step.
 
     Attributes:
+        kind: Whether it trains, tests or predicts.
         graph: The step.
-        shards: For each replica with examples: where its part of the batch begins and ends.
+        shards: Where each replica's part of a batch begins and ends.
         has_penalty: Whether the outputs have the weights' penalty, after the statistics.
     """
 
+    kind: str
     graph: Graph
     shards: list[tuple[int, int]]
     has_penalty: bool = False
@@ -96,11 +100,11 @@ class RecordedRunner:
         """Compute the outputs for each batch; see `Runner`."""
         for part in _of_one_size(span):
             step = self._recorded("predict", part)
-            program = self._program(step)
-            if not self._run(step, part, lambda _: each(np.concatenate(program.outputs))):
+            outputs = self._program(step).outputs
+            if not self._run(step, part, partial(_joined, outputs, each)):
                 return
 
-    def _reporting(self, step: "_Recording", part: Span, each: Each) -> Callable[[int], bool]:
+    def _reporting(self, step: _Recording, part: Span, each: Each) -> Callable[[int], bool]:
         """Return what tells of each step of a part that is done."""
         size, program = part.batches.size(part.first), self._program(step)
         statistics = program.outputs[0]
@@ -135,7 +139,7 @@ class RecordedRunner:
 
     # ------------------------------------------------------------------ running
 
-    def _run(self, step: "_Recording", span: Span, each: Callable[[int], bool]) -> bool:
+    def _run(self, step: _Recording, span: Span, each: Callable[[int], bool]) -> bool:
         """Replay a step for each batch of a span; return whether to go on."""
         program = self._program(step)
         columns = [each for each in _columns(step.kind, span.batches) if each is not None]
@@ -145,7 +149,7 @@ class RecordedRunner:
             feeds[lane] = _feed(span, start, stop, list(zip(columns, inputs, strict=True)))
         return program.run(span.count, feeds, each, self._strategy.team(program.threads))
 
-    def _program(self, step: "_Recording") -> Program:
+    def _program(self, step: _Recording) -> Program:
         program = self._programs.get(step)
         if program is None:
             threads, blas = choose_executor(
@@ -157,7 +161,7 @@ class RecordedRunner:
 
     # ------------------------------------------------------------------ recording
 
-    def _recorded(self, kind: str, span: Span) -> "_Recording":
+    def _recorded(self, kind: str, span: Span) -> _Recording:
         size = span.batches.size(span.first)
         specs = tuple(
             None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
@@ -165,13 +169,14 @@ class RecordedRunner:
                 _columns(kind, span.batches), input_dtypes(self._model), strict=True
             )
         )
-        return self._model._recordings.get(
+        recordings: Recordings[_Recording] = self._model._recordings
+        return recordings.get(
             (kind, size, specs, self._identity),
             lambda: self._record_in_place(kind, size, specs),
             is_current=lambda step: step.graph.is_current(),
         )
 
-    def _record_in_place(self, kind: str, *args: Any) -> "_Recording":
+    def _record_in_place(self, kind: str, *args: Any) -> _Recording:
         """Record a step once its variables are where it leaves them."""
         if kind == "train":
             optimizer = self._model.compiled().optimizer
@@ -180,7 +185,7 @@ class RecordedRunner:
         # Where only some variables have a gradient, those were brought together meanwhile.
         return step if step.graph.is_current() else self._record(kind, *args)
 
-    def _record(self, kind: str, size: int, specs: tuple[TensorSpec | None, ...]) -> "_Recording":
+    def _record(self, kind: str, size: int, specs: tuple[TensorSpec | None, ...]) -> _Recording:
         recorder = GraphRecorder(validates=False)  # The data were checked as a whole.
         bounds = shard_bounds(size, self._strategy.num_replicas_in_sync)
         columns: list[list[Tensor]] = [[] for _ in specs]
@@ -191,7 +196,8 @@ class RecordedRunner:
                     whole = TensorSpec((stop - start, *spec.shape), spec.dtype)
                     column.append(recorder.input(whole, device, lane))
         starts = [start for start, _ in bounds]
-        shards = Shards(*(PerReplica(each, starts) if each else None for each in columns))
+        x, y, weight = (PerReplica(each, starts) if each else None for each in columns)
+        shards = Shards(x, y, weight)
         with recorded_by(recorder):
             if kind == "predict":
                 outputs = [each for each in self._step.predict(shards) if each is not None]
@@ -204,23 +210,6 @@ class RecordedRunner:
                 )
         outputs = [*_guarded(totals), *totals.losses]
         return _Recording(kind, recorder.finish(outputs), bounds, totals.penalty is not None)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Recording:
-    """A recorded step.
-
-    Attributes:
-        kind: Whether it trains, tests or predicts.
-        graph: The step.
-        shards: Where each replica's part of a batch begins and ends.
-        has_penalty: Whether the outputs have the weights' penalty, after the statistics.
-    """
-
-    kind: str
-    graph: Graph
-    shards: list[tuple[int, int]]
-    has_penalty: bool = False
 
 
 def _identity(model: "Model") -> tuple[Any, ...]:
@@ -242,7 +231,9 @@ def _identity(model: "Model") -> tuple[Any, ...]:
 
 def _columns(kind: str, batches: Batches) -> tuple[Any, Any, Any]:
     arrays = batches.arrays
-    return (arrays.x, None, None) if kind == "predict" else (arrays.x, arrays.y, arrays.sample_weight)
+    return (
+        (arrays.x, None, None) if kind == "predict" else (arrays.x, arrays.y, arrays.sample_weight)
+    )
 
 
 def _guarded(totals: Totals) -> tuple[Tensor, ...]:
@@ -254,9 +245,13 @@ def _result(step: _Recording, program: Program) -> StepResult:
     return result_of(outputs[0].tolist(), outputs[1].item() if step.has_penalty else 0.0)
 
 
+def _joined(outputs: list[Any], each: Callable[[np.ndarray[Any, Any]], bool], _: int) -> bool:
+    return each(np.concatenate(outputs))
+
+
 def _of_one_size(span: Span) -> Iterator[Span]:
     """Yield a span in parts whose batches have one size: only the last batch may be shorter."""
-    batches, first, count = span
+    batches, first, count = span.batches, span.first, span.count
     shorter = batches.size(first + count - 1) < batches.size(first)
     if count > shorter:
         yield Span(batches, first, count - shorter)
@@ -303,10 +298,11 @@ def _gatherer(array: np.ndarray[Any, Any], target: Any) -> tuple[Callable[..., A
         array = np.ascontiguousarray(array)
     if array.dtype == target.dtype:
         return array.take, target
-    staging = np.empty(target.shape, array.dtype)
+    staging: Any = np.empty(target.shape, array.dtype)
+    take: Any = array.take
 
     def convert(rows: Any, axis: int, out: Any, mode: str) -> None:
-        array.take(rows, axis, staging, mode)
+        take(rows, axis, staging, mode)
         np.copyto(out, staging, "unsafe")
 
     return convert, target

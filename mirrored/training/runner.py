@@ -5,6 +5,7 @@ This is the eager runner, which calls every op of every step; the recorded one r
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -47,9 +48,7 @@ class Runner(Protocol):
     def test(self, span: Span, each: Each) -> None:
         """Evaluate each batch; the arguments are those of `train`."""
 
-    def predict(
-        self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]
-    ) -> None:
+    def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
         """Compute the outputs for each batch, in its order.
 
         Args:
@@ -74,11 +73,8 @@ class EagerRunner:
         """Take a step of training for each batch; see `Runner`."""
         for i in range(span.count):
             batch = span.batches[span.first + i]
-            totals = self._step.train(
-                self._distribute(batch),
-                batch.size,
-                lambda totals, place=where(i): self._check_finite(totals, place),
-            )
+            check = partial(self._check_finite, where=where(i))
+            totals = self._step.train(self._distribute(batch), batch.size, check)
             if not each(*_result(totals), batch.size):
                 return
 
@@ -107,13 +103,13 @@ class EagerRunner:
 
     def _distribute(self, batch: Batch) -> Shards:
         bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
-        arrays = [
+        x, y, weight = (
             None if array is None else self._cut(_cast(array, dtype), bounds)
             for array, dtype in zip(
                 (batch.x, batch.y, batch.sample_weight), input_dtypes(self._model), strict=True
             )
-        ]
-        return Shards(*arrays)
+        )
+        return Shards(x, y, weight)
 
     def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
         parts = []

@@ -38,7 +38,7 @@ class StepResult(NamedTuple):
 class Shards(NamedTuple):
     """A global batch, cut into a part a replica and brought to the replicas' devices."""
 
-    x: PerReplica
+    x: PerReplica | None
     y: PerReplica | None
     sample_weight: PerReplica | None
 

@@ -1,0 +1,52 @@
+"""What the tests of programs share: replicas' lanes, and a guard against waiting for ever."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from mirrored.ops.random import ShardPosition, shard_position
+
+
+@pytest.fixture
+def in_lane() -> Callable[[int], AbstractContextManager[None]]:
+    """Return ``in_lane(number)``: a context whose ops belong to that replica."""
+    run = object()
+    return lambda number: shard_position(ShardPosition(run, number))
+
+
+@pytest.fixture
+def ends() -> Callable[..., Any]:
+    """Return ``ends(function)``: call it, and fail where it waits for ever."""
+
+    def call(function: Callable[[], Any], seconds: float = 20) -> Any:
+        outcome: list[Any] = []
+
+        def work() -> None:
+            try:
+                outcome.append((function(), None))
+            except BaseException as error:
+                outcome.append((None, error))
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        assert not thread.is_alive(), "it waits for ever"
+        result, error = outcome.pop()
+        if error is not None:
+            raise error
+        return result
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def no_stray_thread() -> Iterator[None]:
+    """Fail where a test leaves a thread behind."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+    assert not set(threading.enumerate()) - before

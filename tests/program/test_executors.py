@@ -1,0 +1,369 @@
+"""Who runs a program: the rule that chooses, teams of threads, and where they meet."""
+
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import devices, ops
+from mirrored.ops.recording import recorded_by
+from mirrored.program import GraphRecorder, Team, choose_executor, executors
+from mirrored.program.executors import Meeting, Stopped
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Broken(Exception):
+    """What a thread raises here."""
+
+
+# ------------------------------------------------------------------------------ the rule
+
+
+def graph_of(products: list[tuple[int, int]]) -> Any:
+    """Return a graph of products of so many thousand operations, each in a lane."""
+    recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+    outputs = []
+    for thousands, lane in products:
+        a, b = (
+            recorder.input(ops.TensorSpec(shape, ops.float32), device, lane)
+            for shape in ((thousands, 10), (10, 50))
+        )
+        with recorded_by(recorder):
+            outputs.append(ops.tanh(a @ b))
+    return recorder.finish(outputs)
+
+
+BIG, SMALL = 21_000, 19_000  # A replica's thread pays from 20 million operations on.
+WIDE, NARROW = 8_100, 7_900  # BLAS's threads pay from 8 million operations of one product on.
+# Replicas, cores, the executor asked for, thousands of operations of each product: the answer.
+RULE: dict[str, tuple[int, int, str, list[int], tuple[int, int | None]]] = {
+    "enough work for each": (2, 2, "auto", [BIG, BIG], (2, 1)),
+    "enough in several products": (2, 2, "auto", [BIG // 3] * 6, (2, 1)),
+    "too little": (2, 2, "auto", [SMALL, SMALL], (1, None)),
+    "too little in small products": (2, 2, "auto", [NARROW] * 4, (1, 1)),
+    "one replica": (1, 2, "auto", [BIG], (1, None)),
+    "one replica on threads": (1, 2, "threads", [BIG], (1, None)),
+    "one core": (2, 1, "auto", [BIG, BIG], (1, None)),
+    "one core, told to": (2, 1, "threads", [BIG, BIG], (2, 1)),
+    "more replicas than cores": (3, 2, "auto", [BIG] * 3, (3, 1)),
+    "told to on little work": (3, 2, "threads", [1], (3, 1)),
+    "told not to": (2, 8, "serial", [BIG, BIG], (1, None)),
+    "told not to on little work": (2, 8, "serial", [NARROW], (1, 1)),
+    "a wide product": (1, 8, "auto", [1, WIDE], (1, None)),
+    "no product": (2, 2, "auto", [], (1, 1)),
+}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "cores", "wanted", "products", "expected"), RULE.values(), ids=RULE
+)
+def test_the_rule(
+    replicas: int,
+    cores: int,
+    wanted: str,
+    products: list[int],
+    expected: tuple[int, int | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(executors, "available_threads", lambda: cores)
+    graph = graph_of([(each, i % replicas) for i, each in enumerate(products)])
+    assert choose_executor(graph, replicas, wanted) == expected
+
+
+def test_a_transposed_product_takes_as_many_operations() -> None:
+    recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+    a, b = (
+        recorder.input(ops.TensorSpec(shape, ops.float32), device, 0) for shape in ((5, 7), (3, 5))
+    )
+    with recorded_by(recorder):
+        product = ops.OPS["MatMul"](a, b, transpose_a=True, transpose_b=True)
+    (node,) = recorder.finish([product]).nodes
+    assert executors.product_operations(node) == 2 * 7 * 5 * 3
+
+
+# ------------------------------------------------------------------------------ teams
+
+
+@pytest.fixture
+def team() -> Iterator[Team]:
+    team = Team(3)
+    yield team
+    team.close()
+
+
+def workers() -> list[str]:
+    return sorted(each.name for each in threading.enumerate() if "mirrored" in each.name)
+
+
+def test_a_team_works_at_the_same_time(team: Team, ends: Callable[..., Any]) -> None:
+    barrier = threading.Barrier(3, timeout=10)
+    seen: dict[int, str] = {}
+
+    def task(number: int) -> Callable[[], None]:
+        def work() -> None:
+            barrier.wait()
+            seen[number] = threading.current_thread().name
+
+        return work
+
+    assert workers() == []  # Threads start with the first work.
+    for _ in range(3):
+        team.run([task(number) for number in range(3)])
+        assert seen[0] == threading.current_thread().name
+        assert [seen[1], seen[2]] == workers() == ["mirrored-worker-1", "mirrored-worker-2"]
+    team.close()
+    assert workers() == []
+    team.run([task(number) for number in range(3)])
+    assert len(workers()) == 2
+    team.close()
+    team.close()
+    assert workers() == []
+
+
+@pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, MemoryError])
+@pytest.mark.parametrize("failing", [{0}, {1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}])
+def test_what_a_thread_raises(failing: set[int], error: type[BaseException], team: Team) -> None:
+    """The first thread's error is raised once all have ended; a stop is no error."""
+    done: list[int] = []
+
+    def task(number: int) -> Callable[[], None]:
+        def work() -> None:
+            done.append(number)
+            raise error(number) if number in failing else Stopped
+
+        return work
+
+    for _ in range(2):
+        with pytest.raises(error) as caught:
+            team.run([task(number) for number in range(3)])
+        assert caught.value.args == (min(failing),)
+        assert sorted(done) == [0, 1, 2]
+        done.clear()
+    team.run([lambda: done.append(1)] * 3)
+    assert len(done) == 3
+
+
+def test_an_error_keeps_nothing_alive(team: Team) -> None:
+    class Large:
+        pass
+
+    kept = weakref.ref(large := Large())
+
+    def work(large: Large = large) -> None:
+        raise Broken
+
+    del large
+    gc.disable()
+    try:
+        with pytest.raises(Broken):
+            team.run([lambda: None, work, lambda: None])
+        del work
+        team.run([lambda: None] * 3)
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_threads_end_when_their_team_is_collected() -> None:
+    team = Team(3)
+    team.run([lambda: None] * 3)
+    assert len(workers()) == 2
+    del team
+    gc.collect()
+    assert workers() == []
+
+
+def test_calls_of_one_team_from_several_threads_take_turns(team: Team) -> None:
+    running: list[int] = []
+
+    def task() -> None:
+        running.append(1)
+        assert len(running) <= 3
+        barrier.wait()
+
+    barrier = threading.Barrier(3, action=running.clear, timeout=10)
+    callers = [threading.Thread(target=lambda: team.run([task] * 3)) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(20)
+    assert not any(caller.is_alive() for caller in callers)
+    assert not barrier.broken
+
+
+# ------------------------------------------------------------------------------ strategies
+
+
+def trained(strategy: mr.MirroredStrategy) -> mr.Model:
+    x = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+    mr.random.set_seed(1)
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Dense(3, "tanh"), mr.layers.Dense(1)])
+        model.compile(mr.optim.SGD(0.1, momentum=0.9), "mse")
+    model.fit(x, x[:, :1], batch_size=6, verbose=0)
+    return model
+
+
+def test_a_strategys_threads(simulate: Callable[..., Any]) -> None:
+    """They start with a fit, serve the next one, and end with `close` or with the strategy."""
+    simulate(3)
+    strategy = mr.MirroredStrategy(executor="threads")
+    model = trained(strategy)
+    threads = {each.ident for each in threading.enumerate()}
+    assert workers() == ["mirrored-worker-1", "mirrored-worker-2"]
+    model.fit(np.ones((6, 4)), np.ones((6, 1)), verbose=0)
+    assert {each.ident for each in threading.enumerate()} == threads
+    strategy.close()
+    assert workers() == []
+    model.predict(np.ones((6, 4)), verbose=0)
+    assert len(workers()) == 2
+    del strategy, model
+    gc.collect()
+    assert workers() == []
+
+
+@pytest.mark.parametrize("executor", ["serial", "auto"])
+def test_a_strategy_without_threads(executor: str, simulate: Callable[..., Any]) -> None:
+    simulate(3)
+    trained(mr.MirroredStrategy(executor=executor))
+    assert workers() == []
+
+
+def test_an_executor_that_there_is_not(simulate: Callable[..., Any]) -> None:
+    simulate(2)
+    with pytest.raises(ValueError, match=r"`executor` is one of .*Received: executor='processes'"):
+        mr.MirroredStrategy(executor="processes")
+
+
+FORK = """
+import os, sys, threading
+import numpy as np
+import mirrored as mr
+
+mr.config.experimental.set_simulated_gpus(2)
+mr.config.list_logical_devices("GPU")
+mr.random.set_seed(1)
+strategy = mr.MirroredStrategy(executor="threads")
+with strategy.scope():
+    model = mr.Sequential([mr.layers.Dense(3, "tanh"), mr.layers.Dense(1)])
+    model.compile(mr.optim.SGD(0.1, momentum=0.9), "mse")
+x = np.linspace(-1, 1, 48, dtype=np.float32).reshape(12, 4)
+
+def train():
+    model.fit(x, x[:, :1], batch_size=4, epochs=2, shuffle=False, verbose=0)
+    return b"".join(weight.tobytes() for weight in model.get_weights())
+
+train()
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    assert threading.active_count() == 1
+    os.write(write, train())
+    strategy.close()
+    assert threading.active_count() == 1
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+os.close(write)
+with os.fdopen(read, "rb") as pipe:
+    assert pipe.read() == train()  # The parent's threads work as before.
+assert threading.active_count() == 2
+del strategy, model
+print("both trained")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_starts_threads_of_its_own() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "both trained\n"
+
+
+def test_the_interpreter_ends_with_threads_that_wait() -> None:
+    code = "from mirrored.program import Team; t = Team(3); t.run([print] * 3); print('end')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("end\n")
+
+
+# ------------------------------------------------------------------------------ meetings
+
+
+def test_threads_meet(team: Team, ends: Callable[..., Any]) -> None:
+    """Before each joint piece of work all have come, and none goes on before it is done."""
+    meeting, events = Meeting(3), []
+
+    def lead() -> None:
+        for i in range(50):
+            events.append(i)
+            meeting.lead(lambda: events.append("joint"))
+
+    def follow(number: int) -> Callable[[], None]:
+        def work() -> None:
+            for i in range(50):
+                events.append(i)
+                meeting.follow(number)
+            meeting.leave(number)
+
+        return work
+
+    ends(lambda: team.run([lead, follow(1), follow(2)]))
+    assert events == [each for i in range(50) for each in (i, i, i, "joint")]
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 10])
+def test_a_thread_that_leaves_stops_the_others(
+    last: int, team: Team, ends: Callable[..., Any]
+) -> None:
+    meeting, rounds = Meeting(3), [0, 0, 0]
+
+    def lead() -> None:
+        try:
+            while True:
+                rounds[0] += 1
+                meeting.lead()
+        except BaseException:
+            meeting.dismiss()
+            raise
+
+    def follow(number: int) -> Callable[[], None]:
+        def work() -> None:
+            try:
+                while True:
+                    if number == 2 and rounds[2] == last:
+                        raise Broken
+                    rounds[number] += 1
+                    meeting.follow(number)
+            finally:
+                meeting.leave(number)
+
+        return work
+
+    with pytest.raises(Broken):
+        ends(lambda: team.run([lead, follow(1), follow(2)]))
+    assert rounds == [last + 1, last + 1, last]
