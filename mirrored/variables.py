@@ -440,6 +440,10 @@ def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
 
 def own(tensor: Tensor) -> Tensor:
     """Return the tensor as a variable may keep it: without the logits that probabilities hold."""
-    if tensor._logits is not None and not isinstance(tensor, RecordedTensor):
+    if isinstance(tensor, RecordedTensor):
+        if active_recorder() is None:
+            tensor.numpy()  # Kept from a function that was recorded: it says so.
+        return tensor
+    if tensor._logits is not None:
         return Tensor(tensor._array, tensor._storage, tensor._device)
     return tensor

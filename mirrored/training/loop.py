@@ -164,16 +164,7 @@ def _run_epoch(
     done = 0
     for span in _executions(model, plan.spans(), plan.steps, callbacks, "train"):
         callbacks.on_train_batch_begin(done)
-
-        def add(loss: float, statistics: Statistics, examples: int) -> bool:
-            tracker.add(loss, statistics, examples)
-            return not guard.pending
-
-        def where(step: int, done: int = done) -> str:
-            return f"step {done + step + 1} of epoch {epoch + 1}"
-
-        with guard.step():
-            plan.runner.train(span, where, add)
+        _train(plan.runner, span, tracker, guard, f"of epoch {epoch + 1}", done)
         done += span.count
         callbacks.on_train_batch_end(done - 1, tracker.logs())
         if model.stop_training:
@@ -186,6 +177,28 @@ def _run_epoch(
         logs |= {f"val_{name}": value for name, value in validated.items()}
     callbacks.on_epoch_end(epoch, logs)
     return logs
+
+
+def _train(
+    runner: Runner, span: Span, tracker: "_Tracker", guard: InterruptGuard, epoch: str, before: int
+) -> None:
+    """Take the steps of one execution; `before` is how many of the epoch came before it."""
+    done = 0
+
+    def add(loss: float, statistics: Statistics, examples: int) -> bool:
+        nonlocal done
+        done += 1
+        tracker.add(loss, statistics, examples)
+        return not guard.pending
+
+    def where(step: int) -> str:
+        return f"step {before + begun + step + 1} {epoch}"
+
+    while done < span.count:  # More than once only where an interrupt did not end the program.
+        begun = done
+        rest = Span(span.batches, span.first + begun, span.count - begun)
+        with guard.step():
+            runner.train(rest, where, add)
 
 
 def _epochs_to_validate(options: FitOptions) -> Sequence[int]:

@@ -24,7 +24,8 @@ def drawn(op_case: Any, dtype: str, seed: int) -> list[Array]:
     _, row, case = op_case
     rng = np.random.default_rng(seed)
     inputs: list[Array] = row.inputs(case, dtype, rng)
-    for array, kind in zip(inputs, itertools.chain(row.kinds, itertools.repeat(row.kinds[-1]))):
+    for i, array in enumerate(inputs):
+        kind = row.kinds[min(i, len(row.kinds) - 1)]
         if seed and array.dtype.kind == "f" and kind == "any":
             special = rng.random(array.shape) < 0.3
             array[special] = rng.choice(SPECIAL, array.shape)[special]

@@ -105,7 +105,7 @@ def workers() -> list[str]:
     return sorted(each.name for each in threading.enumerate() if "mirrored" in each.name)
 
 
-def test_a_team_works_at_the_same_time(team: Team, ends: Callable[..., Any]) -> None:
+def test_a_team_works_at_the_same_time(team: Team) -> None:
     barrier = threading.Barrier(3, timeout=10)
     seen: dict[int, str] = {}
 

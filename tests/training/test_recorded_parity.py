@@ -212,8 +212,8 @@ def rows() -> Iterator[Any]:
     for name, settings in SETTINGS.items():
         for each in settings:
 
-            def make(kind: Any = getattr(mr.optim, name), each: Any = each) -> Any:
-                return kind(0.1, **each)
+            def make(name: str = name, each: Any = each) -> Any:
+                return getattr(mr.optim, name)(0.1, **each)
 
             yield pytest.param(Row(optimizer=make), id=f"{name} {' '.join(each)}")
     yield pytest.param(Row(optimizer=lambda: Signs(0.1)), id="optimizer of a user")
