@@ -128,19 +128,28 @@ def bias_add(value: Any, bias: Any, *, name: str | None = None) -> Tensor:
 # ---------------------------------------------------------------------------- activations
 
 
-# From so many columns on, NumPy takes the maximum with a row of zeros faster than with one zero.
-_LONG_ROW = 64
+# NumPy takes the maximum with a row of zeros in a third of the time of that with one zero, if the
+# row is not short; longer ones than 512 gain nothing more.
+_ROW, _SHORT = 512, 64
 
 
 def _zeros_for(x: TensorSpec) -> tuple[TensorSpec, ...]:
-    row = x.shape[-1:] if len(x.shape) > 1 and x.shape[-1] >= _LONG_ROW else ()
-    return (TensorSpec(row, x.dtype),)
+    row = math.gcd(math.prod(x.shape), _ROW)
+    if row < _SHORT:
+        row = x.shape[-1] if x.shape and x.shape[-1] >= _SHORT else 1
+    return (TensorSpec((row,), x.dtype),)
 
 
 def _relu(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
     zeros = workspace[0]
     xp.copyto(zeros, 0)
-    xp.maximum(x, zeros, out=out)
+    _positive_part(xp, out, x, zeros)
+
+
+def _positive_part(xp: Any, out: Any, x: Any, zeros: Any) -> None:
+    if x.size:
+        rows = (-1, zeros.size)
+        xp.maximum(x.reshape(rows), zeros, out=out.reshape(rows))
 
 
 def _lower_relu(x: Tensor) -> Tensor:
@@ -152,7 +161,7 @@ def _lower_relu(x: Tensor) -> Tensor:
 POSITIVE_PART = Op(
     name="Relu",
     infer=lambda x, zeros: x,
-    kernel=lambda xp, out, x, zeros: xp.maximum(x, zeros, out=out),
+    kernel=_positive_part,
     dtypes=NUMBERS,
     may_alias=(0,),
 )

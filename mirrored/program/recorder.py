@@ -12,6 +12,7 @@ import numpy as np
 from mirrored.devices import Device
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.ops.dispatch import transfer
 from mirrored.ops.listeners import only
 from mirrored.ops.random import current_position
 from mirrored.ops.recording import RecordedTensor, recorded_by
@@ -75,6 +76,8 @@ class GraphRecorder:
         alias = _as_part(op, values, attrs, spec)
         if alias is not None:
             return self._tensor(alias)
+        if op.elementwise:
+            values = tuple(self._scalar_for(each, values, spec) for each in values)
         lane = self._lane(op, values)
         key = None if op.random else (op, device, lane, repr(sorted(attrs.items())), *values)
         known = self._known.get(key)
@@ -171,6 +174,19 @@ class GraphRecorder:
             known.constant = tensor
             self._constants[key] = known
         return known
+
+    def _scalar_for(self, value: Value, values: tuple[Value, ...], spec: TensorSpec) -> Value:
+        """Return a constant that is one number everywhere as that number, where it may be."""
+        tensor = value.constant
+        if tensor is None or value.size < 2 or tensor._id <= self._first_id:
+            return value
+        if not any(each is not value and each.spec.shape == spec.shape for each in values):
+            return value  # It gives the result its shape.
+        numbers = np.asarray(tensor.numpy()).reshape(-1)
+        if (numbers != numbers[0]).any() or np.signbit(numbers).any() != np.signbit(numbers).all():
+            return value
+        with recorded_by(None):
+            return self.value_of(transfer(numbers[:1].reshape(()), tensor._device))
 
     def finish(self, outputs: Sequence[Tensor]) -> Graph:
         """Return the graph of a function that returns these tensors."""

@@ -55,8 +55,9 @@ class SerialReplay:
     def run(self, steps: int, feeds: Mapping[int, Feed], after: Callable[[int], bool]) -> None:
         """Run steps; the arguments are those of `Program.run`."""
         step, draws, each = self.step, self._draws, list(feeds.values())
+        random = bool(draws)
         for i in range(steps):
-            if draws:
+            if random:
                 draws.take()
             for feed in each:
                 feed(i)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mirrored.training.model import Model
 
 _BATCH_SIZE = 32  # Keras' default.
-Statistics = Sequence[tuple[float, float]]  # A total and a count for each metric.
 Callbacks = Sequence[Callback] | Callback | None
 
 
@@ -185,11 +184,10 @@ def _train(
     """Take the steps of one execution; `before` is how many of the epoch came before it."""
     done = 0
 
-    def add(loss: float, statistics: Statistics, examples: int) -> bool:
+    def take(rows: list[list[float]], examples: int) -> None:
         nonlocal done
-        done += 1
-        tracker.add(loss, statistics, examples)
-        return not guard.pending
+        done += len(rows)
+        tracker.add(rows, examples)
 
     def where(step: int) -> str:
         return f"step {before + begun + step + 1} {epoch}"
@@ -198,7 +196,7 @@ def _train(
         begun = done
         rest = Span(span.batches, span.first + begun, span.count - begun)
         with guard.step():
-            runner.train(rest, where, add)
+            runner.train(rest, where, take, lambda: not guard.pending)
 
 
 def _epochs_to_validate(options: FitOptions) -> Sequence[int]:
@@ -245,15 +243,10 @@ def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]
         _introduce(callbacks, model, options.verbose, 1, batches.count)
         runner = make_runner(model)
         outputs: list[np.ndarray[Any, Any]] = []
-
-        def add(output: np.ndarray[Any, Any]) -> bool:
-            outputs.append(output)
-            return True
-
         callbacks.on_predict_begin()
         for span in _executions(model, [batches], batches.count, callbacks, "predict"):
             callbacks.on_predict_batch_begin(len(outputs))
-            runner.predict(span, add)
+            runner.predict(span, outputs.append)
             made = np.concatenate(outputs[-span.count :])
             callbacks.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
         callbacks.on_predict_end()
@@ -298,16 +291,11 @@ def _evaluate_batches(
     model: "Model", runner: Runner, batches: Span, callbacks: CallbackList
 ) -> dict[str, float]:
     tracker = _Tracker(model)
-
-    def add(loss: float, statistics: Statistics, examples: int) -> bool:
-        tracker.add(loss, statistics, examples)
-        return True
-
     callbacks.on_test_begin()
     done = 0
     for span in _executions(model, [batches], batches.count, callbacks, "test"):
         callbacks.on_test_batch_begin(done)
-        runner.test(span, add)
+        runner.test(span, tracker.add)
         done += span.count
         callbacks.on_test_batch_end(done - 1, tracker.logs())
     logs = tracker.logs()
@@ -344,14 +332,19 @@ class _Tracker:
         for metric in self._metrics:
             metric.reset_state()
 
-    def add(self, loss: float, statistics: Statistics, examples: int) -> None:
-        """Add a global batch."""
-        self._loss += loss * examples
-        self._examples += examples
-        if not self._metrics:
-            return
-        for metric, (total, count) in zip(self._metrics, statistics, strict=True):
-            metric.accumulate(total, count)
+    def add(self, rows: list[list[float]], examples: int) -> None:
+        """Add global batches of one size.
+
+        Args:
+            rows: For each its loss, then each metric's total and count.
+            examples: The number of examples in each.
+        """
+        for row in rows:
+            self._loss += row[0] * examples
+        self._examples += examples * len(rows)
+        for number, metric in enumerate(self._metrics):
+            for row in rows:
+                metric.accumulate(row[1 + 2 * number], row[2 + 2 * number])
 
     def logs(self) -> dict[str, float]:
         """Return the means by name."""

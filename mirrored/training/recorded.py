@@ -24,14 +24,12 @@ from mirrored.program import (
     Recordings,
     choose_executor,
 )
-from mirrored.training.runner import Each, input_dtypes
+from mirrored.training.runner import Take, input_dtypes
 from mirrored.training.step import (
     Shards,
     Step,
-    StepResult,
     Totals,
     non_finite_error,
-    result_of,
 )
 
 if TYPE_CHECKING:
@@ -74,54 +72,63 @@ class RecordedRunner:
         self._identity = _identity(model)
         self._stepped = False
 
-    def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
+    def train(
+        self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
+    ) -> None:
         """Take a step of training for each batch; see `Runner`."""
         with self._undone_unless_stepped():
             for part in _of_one_size(span):
                 step = self._recorded("train", part)
                 program = self._program(step)
                 try:
-                    if not self._run(step, part, self._reporting(step, part, each)):
+                    if not self._run_and_report(step, part, take, going_on):
                         return
                 except GuardFailed as failed:
-                    result = _result(step, program)
-                    losses = [float(loss) for loss in program.outputs[1 + step.has_penalty :]]
+                    loss = _total(program.outputs[: 1 + step.has_penalty])
+                    losses = [float(each) for each in program.outputs[1 + step.has_penalty :]]
                     place = where(part.first - span.first + failed.step)
-                    raise non_finite_error(self._model, result.loss, losses, place) from None
+                    raise non_finite_error(self._model, loss, losses, place) from None
 
-    def test(self, span: Span, each: Each) -> None:
+    def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""
         for part in _of_one_size(span):
-            step = self._recorded("test", part)
-            if not self._run(step, part, self._reporting(step, part, each)):
-                return
+            self._run_and_report(self._recorded("test", part), part, take, lambda: True)
 
-    def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
+    def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `Runner`."""
         for part in _of_one_size(span):
             step = self._recorded("predict", part)
-            outputs = self._program(step).outputs
-            if not self._run(step, part, partial(_joined, outputs, each)):
-                return
+            self._run(step, part, partial(_joined, self._program(step).outputs, take))
 
-    def _reporting(self, step: _Recording, part: Span, each: Each) -> Callable[[int], bool]:
-        """Return what tells of each step of a part that is done."""
-        size, program = part.batches.size(part.first), self._program(step)
-        statistics = program.outputs[0]
-        if step.has_penalty or statistics.size > 1:
+    def _run_and_report(
+        self, step: _Recording, part: Span, take: Take, going_on: Callable[[], bool]
+    ) -> bool:
+        """Run a part's steps, and tell of those that were done; return whether to go on.
 
-            def report(_: int) -> bool:
-                self._stepped = True
-                return each(*_result(step, program), size)
+        Their statistics are noted while they run and looked at afterwards: the less Python there
+        is between two steps, the better for short ones.
+        """
+        statistics, *penalty = self._program(step).outputs[: 1 + step.has_penalty]
+        width = statistics.size
+        notes = np.empty((part.count, width + len(penalty)), statistics.dtype)
+        done = 0
 
-            return report
+        def note(i: int) -> bool:
+            nonlocal done
+            notes[i, :width] = statistics
+            if penalty:
+                notes[i, width] = penalty[0]
+            done = i + 1
+            return going_on()
 
-        def report_loss(_: int) -> bool:
-            # The usual case: nothing but a loss, and nothing in the way of the next step.
-            self._stepped = True
-            return each(statistics.item(), (), size)
-
-        return report_loss
+        try:
+            return self._run(step, part, note)
+        finally:
+            self._stepped = self._stepped or done > 0
+            rows = notes[:done].tolist()
+            if penalty:
+                rows = [[row[0] + row[-1], *row[1:-1]] for row in rows]
+            take(rows, part.batches.size(part.first))
 
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
@@ -240,13 +247,14 @@ def _guarded(totals: Totals) -> tuple[Tensor, ...]:
     return (totals.statistics,) if totals.penalty is None else (totals.statistics, totals.penalty)
 
 
-def _result(step: _Recording, program: Program) -> StepResult:
-    outputs = program.outputs
-    return result_of(outputs[0].tolist(), outputs[1].item() if step.has_penalty else 0.0)
+def _total(parts: Sequence[Any]) -> float:
+    """Return the loss of a batch from its statistics and, where there is one, the penalty."""
+    return sum(float(part.reshape(-1)[0]) for part in parts)
 
 
-def _joined(outputs: list[Any], each: Callable[[np.ndarray[Any, Any]], bool], _: int) -> bool:
-    return each(np.concatenate(outputs))
+def _joined(outputs: list[Any], take: Callable[[np.ndarray[Any, Any]], None], _: int) -> bool:
+    take(np.concatenate(outputs))
+    return True
 
 
 def _of_one_size(span: Span) -> Iterator[Span]:

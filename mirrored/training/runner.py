@@ -16,44 +16,51 @@ from mirrored.distribute import PerReplica, shard_bounds
 from mirrored.training.step import (
     Shards,
     Step,
-    StepResult,
     Totals,
     non_finite_error,
-    result_of,
 )
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
 
-# Given a step's loss and statistics, and its number of examples; says whether to go on.
-Each = Callable[[float, Sequence[tuple[float, float]], int], bool]
+# Given a row for each step - its loss, then each metric's total and count - and their number of
+# examples.
+Take = Callable[[list[list[float]], int], None]
 
 
 class Runner(Protocol):
     """Runs steps of one model."""
 
-    def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
+    def train(
+        self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
+    ) -> None:
         """Take a step of training for each batch.
 
         Args:
             span: The global batches.
             where: From the number of a step in the span to what errors call it.
-            each: Called after each step.
+            take: Called with what came of the steps that were done.
+            going_on: Asked after each step whether to go on.
 
         Raises:
             NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
             ResourceExhaustedError: A device has not enough memory; that step changed nothing.
         """
 
-    def test(self, span: Span, each: Each) -> None:
-        """Evaluate each batch; the arguments are those of `train`."""
+    def test(self, span: Span, take: Take) -> None:
+        """Evaluate each batch.
 
-    def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
+        Args:
+            span: The global batches.
+            take: Called with what came of the steps.
+        """
+
+    def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch, in its order.
 
         Args:
             span: The global batches; only their inputs are used.
-            each: Called with the outputs of each batch; says whether to go on.
+            take: Called with the outputs of each batch.
         """
 
 
@@ -69,34 +76,34 @@ class EagerRunner:
         self._strategy = model.distribute_strategy
         self._step = Step(model)
 
-    def train(self, span: Span, where: Callable[[int], str], each: Each) -> None:
+    def train(
+        self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
+    ) -> None:
         """Take a step of training for each batch; see `Runner`."""
         for i in range(span.count):
             batch = span.batches[span.first + i]
             check = partial(self._check_finite, where=where(i))
             totals = self._step.train(self._distribute(batch), batch.size, check)
-            if not each(*_result(totals), batch.size):
+            take([_row(totals)], batch.size)
+            if not going_on():
                 return
 
-    def test(self, span: Span, each: Each) -> None:
+    def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""
         for i in range(span.count):
             batch = span.batches[span.first + i]
             totals = self._step.test(self._distribute(batch), batch.size)
-            if not each(*_result(totals), batch.size):
-                return
+            take([_row(totals)], batch.size)
 
-    def predict(self, span: Span, each: Callable[[np.ndarray[Any, Any]], bool]) -> None:
+    def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `Runner`."""
         for i in range(span.count):
             parts = self._step.predict(self._distribute(span.batches[span.first + i]))
             # A replica without examples has nothing to add.
-            arrays = [part.numpy() for part in parts if part is not None and len(part)]
-            if not each(np.concatenate(arrays)):
-                return
+            take(np.concatenate([part.numpy() for part in parts if part is not None and len(part)]))
 
     def _check_finite(self, totals: Totals, where: str) -> None:
-        loss = _result(totals).loss
+        loss = _row(totals)[0]
         losses = [float(each) for each in totals.losses]
         if not all(math.isfinite(each) for each in (loss, *losses)):
             raise non_finite_error(self._model, loss, losses, where)
@@ -139,6 +146,8 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarra
         return array.astype(dtype, copy=False)
 
 
-def _result(totals: Totals) -> StepResult:
-    penalty = 0.0 if totals.penalty is None else float(totals.penalty)
-    return result_of(totals.statistics.numpy().tolist(), penalty)
+def _row(totals: Totals) -> list[float]:
+    row: list[float] = totals.statistics.numpy().tolist()
+    if totals.penalty is not None:
+        row[0] += float(totals.penalty)
+    return row

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from mirrored.training.model import Model
 
 
-class StepResult(NamedTuple):
-    """What a step says of the global batch.
-
-    Attributes:
-        loss: What is minimised: the mean or the sum over its examples, and the penalties.
-        statistics: A total and a count for each metric.
-    """
-
-    loss: float
-    statistics: list[tuple[float, float]]
-
-
 class Shards(NamedTuple):
     """A global batch, cut into a part a replica and brought to the replicas' devices."""
 
@@ -253,17 +241,6 @@ class Step:
                 "they are. Use them in the model's `call`, or set trainable=False on their layer.",
                 unused,
             )
-
-
-def result_of(statistics: Sequence[float], penalty: float) -> StepResult:
-    """Return a step's result from its statistics, on the host.
-
-    Args:
-        statistics: The loss, then each metric's total and count.
-        penalty: The weights' penalty.
-    """
-    pairs = list(zip(statistics[1::2], statistics[2::2], strict=True)) if statistics[1:] else []
-    return StepResult(statistics[0] + penalty, pairs)
 
 
 def non_finite_error(
