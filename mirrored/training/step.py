@@ -16,6 +16,7 @@ from mirrored.autodiff import GradientTape
 from mirrored.distribute import PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
+from mirrored.optim.base import packing_order
 from mirrored.training.losses import Reduction
 from mirrored.variables import Variable
 
@@ -216,13 +217,16 @@ class Step:
     ) -> tuple[list[Any], Tensor]:
         """Sum over the replicas; every replica gets the gradients.
 
-        The last gradients come first, as they are known first. The loss is among the statistics.
+        They are joined in the order in which the optimizer updates them, so that it finds them
+        joined. The loss is among the statistics.
         """
-        used = [gradient for gradient in reversed(gradients) if gradient is not None]
-        summed = self._strategy.batch_all_reduce("sum", used)
+        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        order = [used[i] for i in packing_order([self._variables[i] for i in used])]
+        summed = self._strategy.batch_all_reduce("sum", [gradients[i] for i in order])
         total = self._strategy.batch_all_reduce("sum", [statistics])[0]
-        remaining = iter(reversed(summed))
-        reduced = [None if each is None else next(remaining) for each in gradients]
+        reduced: list[Any] = [None] * len(gradients)
+        for i, gradient in zip(order, summed, strict=True):
+            reduced[i] = gradient
         return reduced, _first(total)
 
     def _check_used(self, used: list[int]) -> None:

@@ -5,7 +5,7 @@ cut into pieces, and a variable that is written.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -76,8 +76,16 @@ Make = Callable[[int], Replicas]
 
 
 @pytest.fixture
-def make(in_lane: Callable[[int], Any]) -> Make:
-    return lambda threads: Replicas(in_lane, threads)
+def make(in_lane: Callable[[int], Any]) -> Iterator[Make]:
+    made: list[Replicas] = []
+
+    def make(threads: int) -> Replicas:
+        made.append(Replicas(in_lane, threads))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.team.close()
 
 
 def test_threads_change_no_bits(make: Make) -> None:
