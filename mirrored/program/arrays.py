@@ -11,12 +11,6 @@ from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.program.graph import Node, Value
 from mirrored.program.memory import ALIGNMENT, CONSTANTS, Block, Plan
-from mirrored.program.schedule import Region
-
-# Elements that a region computes at a time: a few vectors of 64k floats fit a core's own cache.
-# Shorter vectors are not cut: the calls would cost more than the cache saves.
-_PIECE = 1 << 16
-_UNCUT = 1 << 17
 
 
 class Memory:
@@ -46,17 +40,14 @@ class Arrays:
     Args:
         plan: Which value is where.
         memory: The arenas.
-        threads: How many threads share regions.
 
     Raises:
         ResourceExhaustedError: A device has no room.
     """
 
-    def __init__(self, plan: Plan, memory: Memory, threads: int) -> None:
+    def __init__(self, plan: Plan, memory: Memory) -> None:
         """Allocate the arenas."""
         self.plan = plan
-        self._memory = memory
-        self._threads = threads
         # Other programs may write where this one's values were, but not over its constants.
         self._own = own = Memory()
         self._arenas = {
@@ -66,7 +57,6 @@ class Arrays:
             for (device, lane), nbytes in plan.arenas.items()
         }
         self._bases: dict[Value, Any] = {}
-        self._registers: dict[tuple[int, int], dict[Value, Any]] = {}
 
     def of(self, value: Value) -> Any:
         """Return the array of a value."""
@@ -84,18 +74,11 @@ class Arrays:
             for spec, block in self.plan.scratch.get(node, ())
         )
 
-    def pieces(self, region: Region, thread: int) -> list[tuple[int, int]]:
-        """Return where the pieces of a thread's shard of a region begin and end."""
-        share = -(-region.size // self._threads)
-        share = -(-share // ALIGNMENT) * ALIGNMENT
-        start, stop = min(thread * share, region.size), min((thread + 1) * share, region.size)
-        step = _PIECE if stop - start > _UNCUT else max(stop - start, 1)
-        return [(begin, min(begin + step, stop)) for begin in range(start, stop, step)]
-
-    def piece(self, value: Value, region: Region, thread: int, begin: int, end: int) -> Any:
+    def piece(self, value: Value, thread: int, begin: int, end: int) -> Any:
         """Return a piece of a vector of a region, or a scalar."""
-        if value.base in self.plan.locals:
-            return self._local(value.base, region, thread)[: end - begin]
+        block = self.plan.registers.get((thread, value.base))
+        if block is not None:
+            return self._bytes(block).view(value.spec.dtype)[: end - begin]
         array = self.of(value)
         return array[begin:end] if array.shape else array
 
@@ -124,49 +107,3 @@ class Arrays:
         else:
             memory = self._arenas[root.device, root.lane]
         return memory[place : place + block.nbytes]
-
-    def _local(self, value: Value, region: Region, thread: int) -> Any:
-        key = id(region), thread
-        if key not in self._registers:
-            self._registers[key] = self._make_registers(region, thread)
-        return self._registers[key][value]
-
-    def _make_registers(self, region: Region, thread: int) -> dict[Value, Any]:
-        """Return for each value that only a region's pieces have, memory of one piece."""
-        lengths = [end - begin for begin, end in self.pieces(region, thread)]
-        numbers = _register_numbers(region, self.plan.locals)
-        registers = {}
-        for value, number in numbers.items():
-            nbytes = max(lengths, default=0) * 8  # Of the widest dtype, so that all can share it.
-            name = ("register", thread, number)
-            memory = self._aligned(self._memory, value.device, name, nbytes)
-            registers[value] = memory[: len(memory) // 8 * value.spec.dtype.itemsize].view(
-                value.spec.dtype
-            )
-        return registers
-
-
-def _register_numbers(region: Region, local: set[Value]) -> dict[Value, int]:
-    """Give the values within a region as few registers as they need, one after the other."""
-    last: dict[Value, int] = {}
-    for i, node in enumerate(region.nodes):
-        for value in node.inputs:
-            last[value.base] = i
-    numbers: dict[Value, int] = {}
-    free: list[int] = []
-    for i, node in enumerate(region.nodes):
-        inputs = [value.base for value in node.inputs]
-        ending = {value for value in inputs if value in numbers and last[value] == i}
-        # Before the result has its place: it may take over only what the op may overwrite.
-        early = {
-            value
-            for value in ending
-            if inputs.index(value) in node.op.may_alias
-            and inputs.count(value) == 1
-            and value.spec == node.output.spec
-        }
-        free += [numbers[value] for value in early]
-        if node.output in local:
-            numbers[node.output] = free.pop() if free else len(set(numbers.values()) | set(free))
-        free += [numbers[value] for value in ending - early]
-    return numbers

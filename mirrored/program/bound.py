@@ -14,6 +14,7 @@ from mirrored.program.arrays import Arrays
 from mirrored.program.binding import Call, bind
 from mirrored.program.graph import JOINT, Node, Value
 from mirrored.program.memory import joins_rows
+from mirrored.program.regions import pieces
 from mirrored.program.schedule import Guard, Joint, Lanes, Region, Schedule
 
 # A write that is left for the end. It is not in the table: eager variables are written by `commit`.
@@ -143,20 +144,20 @@ class Binder:
 
     def _shard(self, region: Region, thread: int) -> list[list[Call]]:
         """Return the calls of each piece of one thread's shard."""
-        pieces = []
-        for begin, end in self.arrays.pieces(region, thread):
+        shard = []
+        for begin, end in pieces(region.size, self.threads, thread):
             calls = []
             for node in region.nodes:
                 out, *inputs = (
-                    self.arrays.piece(value, region, thread, begin, end)
+                    self.arrays.piece(value, thread, begin, end)
                     for value in (node.output, *node.inputs)
                 )
                 backend = node.device.backend
                 kernel: Any = backend.kernels.get(node.op.name, node.op.kernel)
                 made = bind(backend.xp, kernel, out, tuple(inputs), **node.attrs)
                 calls += [call._replace(node=node) for call in made]
-            pieces.append(calls)
-        return pieces
+            shard.append(calls)
+        return shard
 
 
 def _random(

@@ -12,6 +12,7 @@ from mirrored.devices import Device
 from mirrored.ops.registry import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.regions import pieces, register_numbers
 from mirrored.program.schedule import Guard, Lanes, Region, Schedule
 
 ALIGNMENT = 64  # Bytes: the length of a cache line, and of the widest vector registers.
@@ -65,6 +66,7 @@ class Plan:
         arenas: How many bytes each device and lane needs for blocks of its own.
         scratch: For each node with a workspace, the blocks of that.
         locals: The values that exist only within pieces of one region.
+        registers: For each thread and each of those, the memory of a piece.
         commits: The writes that are left to do at the end: a variable and its value.
     """
 
@@ -72,6 +74,7 @@ class Plan:
     arenas: dict[tuple[Device, int], int] = field(default_factory=dict)
     scratch: dict[Node, list[tuple[TensorSpec, Block]]] = field(default_factory=dict)
     locals: set[Value] = field(default_factory=set)
+    registers: dict[tuple[int, Value], Block] = field(default_factory=dict)
     commits: list[tuple[Any, Value]] = field(default_factory=list)
 
     def is_in_place(self, part: Value, whole: Value, row: int) -> bool:
@@ -83,14 +86,21 @@ class Plan:
         return block.place == row * (whole.nbytes // rows if rows else 0)
 
 
-def make_plan(graph: Graph, schedule: Schedule) -> Plan:
-    """Return where each value of a scheduled graph lives."""
-    return _Planner(graph, schedule).plan
+def make_plan(graph: Graph, schedule: Schedule, threads: int = 1) -> Plan:
+    """Return where each value of a scheduled graph lives.
+
+    Args:
+        graph: The graph.
+        schedule: Its schedule.
+        threads: How many threads share its regions.
+    """
+    return _Planner(graph, schedule, threads).plan
 
 
 class _Planner:
-    def __init__(self, graph: Graph, schedule: Schedule) -> None:
+    def __init__(self, graph: Graph, schedule: Schedule, threads: int) -> None:
         self.plan = Plan()
+        self._threads = threads
         self._graph = graph
         self._nodes = list(schedule.nodes())
         self._position = {node: i for i, node in enumerate(self._nodes)}
@@ -110,6 +120,8 @@ class _Planner:
         self._make_blocks(homed)
         self._place_parts()
         self._overwrite_inputs()
+        for region in dict.fromkeys(self._region.values()):
+            self._make_registers(region)
         self._lay_out()
 
     # ------------------------------------------------------------------ who reads what, and when
@@ -221,7 +233,9 @@ class _Planner:
             while node is not None and node in self._region:
                 earlier = self._overwritten_by(node)
                 maker = None if earlier is None else earlier.node
-                if earlier is None or maker is None or not self._may_write(maker, home, offset):
+                if earlier is None or maker is None or earlier in homed:
+                    break  # That one is another variable's new value.
+                if not self._may_write(maker, home, offset):
                     break
                 homed[earlier] = (home, offset)
                 node = maker
@@ -352,6 +366,25 @@ class _Planner:
             elif each.parent is block:
                 each.parent = into
 
+    def _make_registers(self, region: Region) -> None:
+        """Give what only a region's pieces have memory of a piece, for each thread."""
+        numbers = register_numbers(region, self.plan.locals)
+        start, end = self._position[region.nodes[0]], self._position[region.nodes[-1]]
+        widths: dict[tuple[Device, int], int] = {}
+        for value, number in numbers.items():
+            key = value.device, number
+            widths[key] = max(widths.get(key, 0), value.spec.dtype.itemsize)
+        homes = {node.lane: node.device for node in self._nodes}
+        for thread in range(self._threads):
+            longest = max((e - b for b, e in pieces(region.size, self._threads, thread)), default=0)
+            blocks = {
+                # A thread's are on its replica's device, so that each has its own to give.
+                key: Block(homes.get(thread, key[0]), JOINT, longest * width, start, end)
+                for key, width in widths.items()
+            }
+            for value, number in numbers.items():
+                self.plan.registers[thread, value] = blocks[value.device, number]
+
     # ------------------------------------------------------------------ the arenas
 
     def _lay_out(self) -> None:
@@ -377,6 +410,7 @@ class _Planner:
         for pairs in self.plan.scratch.values():
             for _, block in pairs:
                 yield block
+        yield from self.plan.registers.values()
 
 
 def joins_rows(op: Op, attrs: Any) -> bool:

@@ -43,7 +43,7 @@ class Program:
         self.threads = threads
         self._blas = blas
         schedule = make_schedule(graph)
-        arrays = Arrays(make_plan(graph, schedule), memory or Memory(), threads)
+        arrays = Arrays(make_plan(graph, schedule, threads), memory or Memory())
         binder = Binder(arrays, threads, graph.validates)
         self.phases = binder.bind(schedule)
         self._draws = binder.draws

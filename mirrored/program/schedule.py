@@ -11,28 +11,28 @@ from dataclasses import dataclass, field
 from mirrored.program.graph import JOINT, Graph, Node, Value
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Lanes:
     """Nodes that replicas run side by side: a list for each."""
 
     nodes: dict[int, list[Node]]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Joint:
     """Nodes that one thread runs while the others wait."""
 
     nodes: list[Node]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Guard:
     """Where the program stops, with nothing written, unless these values are finite."""
 
     values: list[Value]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Region:
     """Elementwise nodes on vectors of one length, run piece by piece.
 
@@ -48,7 +48,7 @@ class Region:
 Phase = Lanes | Joint | Guard | Region
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Schedule:
     """The phases of a program, in order."""
 
