@@ -102,7 +102,8 @@ class Team:
     def close(self) -> None:
         """End the threads; the next work starts new ones."""
         with self._lock:
-            _end(self._workers, self._process)
+            for worker in _end(self._workers, self._process):
+                worker.join()
 
     def _start(self) -> None:
         if self._process != os.getpid():  # After a fork only the thread that forked is left.
@@ -113,12 +114,19 @@ class Team:
             self._workers.append(_Worker(len(self._workers) + 1))
 
 
-def _end(workers: "list[_Worker]", process: int) -> None:
-    """End the threads of this process; a forked child's list is of threads that it has not."""
+def _end(workers: "list[_Worker]", process: int) -> "list[_Worker]":
+    """Tell the threads of this process to end, and return them.
+
+    It does not wait for them: the garbage collector may call it anywhere, also where waiting for a
+    thread would be for ever. A forked child's list is of threads that it has not.
+    """
+    ended = []
     while workers:
         worker = workers.pop()
         if process == os.getpid():
             worker.end()
+            ended.append(worker)
+    return ended
 
 
 def _wait_for(workers: "Sequence[_Worker]") -> BaseException | None:
@@ -172,6 +180,8 @@ class _Worker:
     def end(self) -> None:
         self._slot.append(None)
         self._given.release()
+
+    def join(self) -> None:
         if self._thread is not threading.current_thread():
             self._thread.join()
 
