@@ -7,7 +7,7 @@ computed for every replica first and written afterwards, so that a step happens 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from mirrored import devices, ops
 from mirrored._logging import logger
@@ -19,23 +19,13 @@ from mirrored.distribute import (
     get_strategy,
     has_strategy,
 )
-from mirrored.flat import FlatVariable, pack
+from mirrored.flat import pack
 from mirrored.ops import Tensor
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import only
-from mirrored.ops.recording import active_recorder, recorded_by
-from mirrored.variables import DeviceVariable, Variable, VariableAggregation
-
-_LINE = 16  # Elements: the floats of a cache line.
-
-Target = DeviceVariable | FlatVariable
-
-
-class _Unit(NamedTuple):
-    """What one call of the rule updates: a gradient, and one replica's variable and slots."""
-
-    gradient: Tensor
-    copies: Sequence[Target]
+from mirrored.ops.recording import active_recorder
+from mirrored.optim.packing import Target, Unit, alike, packed
+from mirrored.variables import Variable, VariableAggregation
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +203,7 @@ class Optimizer:
             return
         for replica in range(self._strategy.num_replicas_in_sync):
             with self._strategy.replica_scope(replica):
-                for column in _alike([_copy(each, replica) for each in variables]):
+                for column in alike([_copy(each, replica) for each in variables]):
                     pack(column)
 
     def _slot(self, variable: Variable, name: str) -> Variable:
@@ -336,16 +326,14 @@ class Optimizer:
 
     def _units(
         self, replica: int, variables: Sequence[Variable], gradients: Sequence[Any]
-    ) -> "list[_Unit]":
+    ) -> list[Unit]:
         """Return what is updated together: each variable, or in a program all of one dtype."""
         clipped = self._clip([_part(gradient, replica) for gradient in gradients])
         units = [
-            _Unit(
-                gradient, [_copy(each, replica) for each in (variable, *self._slots_of(variable))]
-            )
+            Unit(gradient, [_copy(each, replica) for each in (variable, *self._slots_of(variable))])
             for gradient, variable in zip(clipped, variables, strict=True)
         ]
-        return _packed(units) if self.elementwise and active_recorder() is not None else units
+        return packed(units) if self.elementwise and active_recorder() is not None else units
 
     def _slots_of(self, variable: Variable) -> tuple[Variable, ...]:
         return self._slots[id(variable)][1]
@@ -386,45 +374,6 @@ class Optimizer:
         if self.global_clipnorm is not None:
             return ops.clip_by_global_norm(gradients, self.global_clipnorm)[0]
         return gradients
-
-
-def packing_order(variables: Sequence[Variable]) -> list[int]:
-    """Return the places of variables in the order in which they are packed.
-
-    The last ones come first, as their gradients do; but those that fill whole cache lines come
-    before the others, so that the matrices among them begin where a line does.
-
-    Args:
-        variables: The variables.
-    """
-    last_first = range(len(variables) - 1, -1, -1)
-    return sorted(last_first, key=lambda i: variables[i].size % _LINE != 0)
-
-
-def _packed(units: Sequence[_Unit]) -> list[_Unit]:
-    """Return units with one for all variables of a device and dtype, as vectors.
-
-    The last variables come first: their gradients are known first.
-    """
-    unit_of = {id(unit.copies[0]): unit for unit in units}
-    packed = []
-    for variables in _alike([unit.copies[0] for unit in units]):
-        members = [unit_of[id(variable)] for variable in variables]
-        flat = [ops.reshape(unit.gradient, (unit.gradient.size,)) for unit in members]
-        with recorded_by(None):
-            copies = [
-                pack(column) for column in zip(*(each.copies for each in members), strict=True)
-            ]
-        packed.append(_Unit(ops.concat(flat, axis=0), copies))
-    return packed
-
-
-def _alike(variables: Sequence[Any]) -> list[list[DeviceVariable]]:
-    """Return variables by device and dtype, in the order in which they are packed."""
-    groups: dict[Any, list[DeviceVariable]] = {}
-    for i in packing_order(variables):
-        groups.setdefault((variables[i].device, variables[i].dtype), []).append(variables[i])
-    return list(groups.values())
 
 
 def _copy(variable: Variable, replica: int) -> Any:

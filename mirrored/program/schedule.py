@@ -72,7 +72,7 @@ def make_schedule(graph: Graph) -> Schedule:
     late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
-        waits = node.updates or (bool(graph.guards) and node not in guarded)
+        waits = node not in guarded and (node.updates or bool(graph.guards))
         if (waits and node.lane == JOINT) or any(value.node in late for value in node.inputs):
             late.add(node)
     _add_levels(schedule, [node for node in needed if node not in late])

@@ -25,10 +25,10 @@ from mirrored.layers.shapes import without_batch
 from mirrored.ops import SeedGenerator
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.interrupt import InterruptGuard
-from mirrored.training.metrics import Metric
 from mirrored.training.progress import ProgressBar
 from mirrored.training.recorded import RecordedRunner
 from mirrored.training.runner import EagerRunner, Runner
+from mirrored.training.tracker import Tracker
 
 if TYPE_CHECKING:
     from mirrored.training.model import Model
@@ -158,7 +158,7 @@ class _Plan:
 def _run_epoch(
     model: "Model", plan: _Plan, epoch: int, callbacks: CallbackList, guard: InterruptGuard
 ) -> dict[str, float]:
-    tracker = _Tracker(model)
+    tracker = Tracker(model)
     callbacks.on_epoch_begin(epoch)
     done = 0
     for span in _executions(model, plan.spans(), plan.steps, callbacks, "train"):
@@ -179,7 +179,7 @@ def _run_epoch(
 
 
 def _train(
-    runner: Runner, span: Span, tracker: "_Tracker", guard: InterruptGuard, epoch: str, before: int
+    runner: Runner, span: Span, tracker: Tracker, guard: InterruptGuard, epoch: str, before: int
 ) -> None:
     """Take the steps of one execution; `before` is how many of the epoch came before it."""
     done = 0
@@ -290,7 +290,7 @@ def _run_batches(model: "Model", arrays: Arrays, options: RunOptions) -> Span:
 def _evaluate_batches(
     model: "Model", runner: Runner, batches: Span, callbacks: CallbackList
 ) -> dict[str, float]:
-    tracker = _Tracker(model)
+    tracker = Tracker(model)
     callbacks.on_test_begin()
     done = 0
     for span in _executions(model, [batches], batches.count, callbacks, "test"):
@@ -320,36 +320,6 @@ def _introduce(
     """Tell the callbacks what is about to run."""
     callbacks.set_params({"verbose": verbose, "epochs": epochs, "steps": steps})
     callbacks.set_model(model)
-
-
-class _Tracker:
-    """The means over an epoch so far: of the loss by example, of the metrics by their counts."""
-
-    def __init__(self, model: "Model") -> None:
-        self._metrics: list[Metric] = model.metrics
-        self._loss = 0.0
-        self._examples = 0
-        for metric in self._metrics:
-            metric.reset_state()
-
-    def add(self, rows: list[list[float]], examples: int) -> None:
-        """Add global batches of one size.
-
-        Args:
-            rows: For each its loss, then each metric's total and count.
-            examples: The number of examples in each.
-        """
-        for row in rows:
-            self._loss += row[0] * examples
-        self._examples += examples * len(rows)
-        for number, metric in enumerate(self._metrics):
-            for row in rows:
-                metric.accumulate(row[1 + 2 * number], row[2 + 2 * number])
-
-    def logs(self) -> dict[str, float]:
-        """Return the means by name."""
-        logs = {"loss": self._loss / self._examples if self._examples else 0.0}
-        return logs | {metric.name: metric.result() for metric in self._metrics}
 
 
 # ---------------------------------------------------------------------------- checks

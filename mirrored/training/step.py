@@ -16,7 +16,7 @@ from mirrored.autodiff import GradientTape
 from mirrored.distribute import PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
-from mirrored.optim.base import packing_order
+from mirrored.optim.packing import packing_order
 from mirrored.training.losses import Reduction
 from mirrored.variables import Variable
 

@@ -1,0 +1,45 @@
+"""The loss and the metrics of an epoch, over all of its steps.
+
+Totals and counts are added up, so that batches of different sizes count as they should.
+"""
+
+from typing import TYPE_CHECKING
+
+from mirrored.training.metrics import Metric
+
+if TYPE_CHECKING:
+    from mirrored.training.model import Model
+
+
+class Tracker:
+    """The means over an epoch so far: of the loss by example, of the metrics by their counts.
+
+    Args:
+        model: The model, whose metrics begin anew.
+    """
+
+    def __init__(self, model: "Model") -> None:
+        self._metrics: list[Metric] = model.metrics
+        self._loss = 0.0
+        self._examples = 0
+        for metric in self._metrics:
+            metric.reset_state()
+
+    def add(self, rows: list[list[float]], examples: int) -> None:
+        """Add global batches of one size.
+
+        Args:
+            rows: For each its loss, then each metric's total and count.
+            examples: The number of examples in each.
+        """
+        for row in rows:
+            self._loss += row[0] * examples
+        self._examples += examples * len(rows)
+        for number, metric in enumerate(self._metrics):
+            for row in rows:
+                metric.accumulate(row[1 + 2 * number], row[2 + 2 * number])
+
+    def logs(self) -> dict[str, float]:
+        """Return the means by name."""
+        logs = {"loss": self._loss / self._examples if self._examples else 0.0}
+        return logs | {metric.name: metric.result() for metric in self._metrics}
