@@ -169,7 +169,10 @@ class PlanChecker:
         key, start, _ = place
         for value in node.inputs:
             if self.range_of(value) == (key, start, start + value.nbytes):
-                self.parts.setdefault(value.base, []).append(self.id_of(node.output))
+                self.parts.setdefault(value.base, [])
+                for base, wholes in self.parts.items():
+                    if base is value.base or self.id_of(value.base) in wholes:
+                        wholes.append(self.id_of(node.output))
             start += value.nbytes
 
     def read(self, value: Any, half: int | None = None) -> None:

@@ -115,7 +115,7 @@ def interpret(
 
 KINDS = ["lane unary", "lane binary", "unary", "binary", "read", "write", "swap", "guard"]
 INSTRUCTIONS = st.lists(
-    st.tuples(st.sampled_from(KINDS), *[st.integers(0, 259)] * 3), min_size=3, max_size=25
+    st.tuples(st.sampled_from(KINDS), *[st.integers(0, 259)] * 3), min_size=3, max_size=40
 )
 
 

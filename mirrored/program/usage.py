@@ -1,0 +1,123 @@
+"""When the values of a scheduled graph are written and read for the last time.
+
+The plan of the memory rests on it: what nobody will read may be written over.
+"""
+
+from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.schedule import Guard, Lanes, Region, Schedule
+
+FOREVER = 1 << 60
+
+
+class Usage:
+    """Positions of nodes, and who reads which value.
+
+    Args:
+        graph: The graph.
+        schedule: Its schedule.
+
+    Attributes:
+        graph: The graph.
+        nodes: In the order of the schedule; a node's place there is its position.
+        position: The position of each node.
+        region: The region of each node that is in one.
+        reads: For each base value the nodes that read it, each with the part that it reads.
+        kept: The base values that are needed after the last node.
+        first_write: The position from which on nothing can stop the program any more.
+    """
+
+    def __init__(self, graph: Graph, schedule: Schedule) -> None:
+        """Look at every node once."""
+        self.graph = graph
+        self.nodes: list[Node] = list(schedule.nodes())
+        self.position = {node: i for i, node in enumerate(self.nodes)}
+        self.region: dict[Node, Region] = {
+            node: phase
+            for phase in schedule.phases
+            if isinstance(phase, Region)
+            for node in phase.nodes
+        }
+        self._phase_end, self.first_write = self._phases(schedule)
+        self.reads: dict[Value, list[tuple[Node, Value]]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                self.reads.setdefault(value.base, []).append((node, value))
+        self.kept = {value.base for value in (*graph.outputs, *graph.guards)}
+
+    def _phases(self, schedule: Schedule) -> tuple[dict[Node, int], int]:
+        """Return where the phase of each node ends, and from where on variables may be written."""
+        ends: dict[Node, int] = {}
+        position = first = 0
+        for phase in schedule.phases:
+            if isinstance(phase, Guard):
+                first = position
+                continue
+            lists = phase.nodes.values() if isinstance(phase, Lanes) else [phase.nodes]
+            nodes = [node for each in lists for node in each]
+            position += len(nodes)
+            ends |= dict.fromkeys(nodes, position - 1)
+        if self.graph.validates:
+            checks = (i for i, node in enumerate(self.nodes) if node.op.validate is not None)
+            first = max(first, *(i + 1 for i in checks), 0)
+        return ends, first
+
+    def last_read(self, base: Value, defined: int) -> int:
+        """Return the position of the last node that needs a base value.
+
+        Args:
+            base: The value.
+            defined: The position of the node that writes it.
+        """
+        if base in self.kept:
+            return FOREVER
+        last = defined
+        for node, _ in self.reads.get(base, ()):
+            # Another lane runs side by side with what comes later in its phase.
+            other = node.lane != base.lane and node.lane != JOINT
+            # A region's nodes take turns, piece by piece.
+            until_end = other or node in self.region
+            last = max(last, self._phase_end[node] if until_end else self.position[node])
+        return last
+
+    def first_written(self, node: Node) -> int:
+        """Return when a node's result is first written: a region's nodes take turns."""
+        region = self.region.get(node)
+        return self.position[node if region is None else region.nodes[0]]
+
+    def is_local(self, node: Node) -> bool:
+        """Return whether a node's result is needed within pieces of its region alone."""
+        region = self.region.get(node)
+        if region is None or node.output in self.kept:
+            return False
+        return all(
+            self.region.get(reader) is region and value.whole
+            for reader, value in self.reads.get(node.output, ())
+        )
+
+    def dies_at(self, node: Node, base: Value, end: int) -> bool:
+        """Return whether a node is the last to need memory with a value that it reads.
+
+        Args:
+            node: The node.
+            base: The value.
+            end: The position up to which the memory is needed.
+        """
+        if node not in self.region:
+            return end == self.position[node]
+        inside = [r for r, _ in self.reads[base] if self.region.get(r) is self.region[node]]
+        return inside == [node] and end == self._phase_end[node]
+
+
+def may_overwrite(node: Node, value: Value) -> bool:
+    """Whether a node's result may be written over one of its inputs, as far as the op goes.
+
+    Args:
+        node: The node.
+        value: The input.
+    """
+    sharing = [each for each in node.inputs if each.base is value.base]
+    return (
+        len(sharing) == 1
+        and node.inputs.index(value) in node.op.may_alias
+        and value.spec == node.output.spec
+    )
