@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 
 @cache
 def _libraries() -> list[Any]:
     """Return the BLAS libraries that are loaded; NumPy's is by the time that a program runs."""
+    from threadpoolctl import ThreadpoolController  # Slow to import, and not always needed.
+
     controllers = ThreadpoolController().select(user_api="blas").lib_controllers
     return list(controllers)
 
