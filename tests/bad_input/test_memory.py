@@ -61,7 +61,7 @@ EAGER = {
 RECORDED = {
     "arena": "the program's memory",
     "_slot": "slots",
-    "_packed": "slots brought together",
+    "packed": "slots brought together",
     "pack": "weights brought together",
 }
 

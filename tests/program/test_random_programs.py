@@ -75,8 +75,18 @@ def interpret(
     in_lane: Callable[[int], Any],
     lanes: int,
     variables: Sequence[mr.Variable],
+    *,
+    gradients: bool,
 ) -> Callable[..., Values]:
-    """Return a function of tensors that carries out instructions."""
+    """Return a function of tensors that carries out instructions, and may differentiate itself."""
+
+    def differentiated(*inputs: ops.Tensor) -> Values:
+        with mr.GradientTape() as tape:
+            tape.watch(list(inputs))
+            results = function(*inputs)
+            target = ops.add_n([ops.reduce_sum(each) for each in results])
+        found = tape.gradient(target, [*inputs, *variables], unconnected_gradients="zero")
+        return [*results, *found]
 
     def function(*inputs: ops.Tensor) -> Values:
         values = list(inputs)
@@ -110,7 +120,7 @@ def interpret(
             if recorder is not None:
                 recorder.require_finite((ops.reduce_sum(values[0]),))
 
-    return function
+    return differentiated if gradients else function
 
 
 KINDS = ["lane unary", "lane binary", "unary", "binary", "read", "write", "swap", "guard"]
@@ -125,17 +135,23 @@ def make_variables() -> list[mr.Variable]:
 
 
 @settings(
-    max_examples=300,
+    max_examples=500,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(instructions=INSTRUCTIONS, lanes=st.integers(1, 3), on_threads=st.booleans())
+@given(
+    instructions=INSTRUCTIONS,
+    lanes=st.integers(1, 3),
+    on_threads=st.booleans(),
+    gradients=st.booleans(),
+)
 def test_random_programs(
     instructions: list[tuple[str, int, int, int]],
     lanes: int,
     on_threads: bool,
+    gradients: bool,
     in_lane: Callable[[int], Any],
     record: Any,
     bits: Any,
@@ -144,9 +160,12 @@ def test_random_programs(
     rng = np.random.default_rng(0)
     runs = [[rng.normal(size=each).astype(np.float32) for each in SHAPES] for _ in range(3)]
     eager, recorded = make_variables(), make_variables()
-    function = interpret(instructions, in_lane, lanes, eager)
+    function, same = (
+        interpret(instructions, in_lane, lanes, each, gradients=gradients)
+        for each in (eager, recorded)
+    )
     program = record(
-        interpret(instructions, in_lane, lanes, recorded),
+        same,
         runs[0],
         lanes=[i % lanes for i in range(len(SHAPES))],
         threads=lanes if on_threads else 1,
