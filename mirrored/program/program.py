@@ -43,7 +43,9 @@ class Program:
         self.threads = threads
         self._blas = blas
         schedule = make_schedule(graph)
-        arrays = Arrays(make_plan(graph, schedule, threads), memory or Memory())
+        # Memory counts for as long as somebody holds it: views of it are not enough.
+        self._memory = memory or Memory()
+        self._arrays = arrays = Arrays(make_plan(graph, schedule, threads), self._memory)
         binder = Binder(arrays, threads, graph.validates)
         self.phases = binder.bind(schedule)
         self._draws = binder.draws

@@ -190,7 +190,11 @@ class GraphRecorder:
 
     def finish(self, outputs: Sequence[Tensor]) -> Graph:
         """Return the graph of a function that returns these tensors."""
-        self.graph.outputs = [self.value_of(each) for each in outputs]
+        for value in [self.value_of(each) for each in outputs]:
+            if self._written and value.base.home is not None:
+                # What a variable was, which may have another value by the time that it is read.
+                value = self._node(COPY, (value,), {}, Value(value.spec, value.device))
+            self.graph.outputs.append(value)
         for variable, value in self._written.values():
             if value.node is None and value.base.constant is None:
                 # The value of an input or of another variable, which may get one itself.

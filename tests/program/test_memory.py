@@ -31,7 +31,7 @@ NEEDS: dict[str, tuple[int, Callable[[ops.Tensor], list[ops.Tensor]]]] = {
     "a chain that overwrites itself": (2, lambda x: [-ops.exp(ops.tanh(x))]),
     "products, which cannot": (3, lambda x: [x @ x @ x @ x @ x @ x]),
     "two results": (3, lambda x: [ops.tanh(x), ops.exp(x)]),
-    "a value that is needed later": (3, lambda x: [(y := ops.tanh(x)) * ops.exp(y)]),
+    "a value that is needed later": (2, lambda x: [(y := ops.tanh(x)) * ops.exp(y)]),
     "views of one": (2, lambda x: [ops.reshape(ops.tanh(x), (-1 % 4096 + 1,))[:SIZE]]),
     "joined rows, computed in place": (3, lambda x: [ops.concat([ops.tanh(x), -x], axis=0)]),
 }

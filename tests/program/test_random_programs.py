@@ -93,8 +93,7 @@ def interpret(
         for kind, which, i, j in instructions:
             with in_lane(i % lanes) if kind.startswith("lane") else mr.device(None):
                 carry_out(kind.removeprefix("lane "), which, i, j, values)
-        # A copy: what a variable was before it is written has no memory of its own.
-        return [each + 0.0 for each in (values[-1], *values[len(inputs) :: 3])]
+        return [values[-1], *values[len(inputs) :: 3]]
 
     def carry_out(kind: str, which: int, i: int, j: int, values: Values) -> None:
         x = values[-1 - i % len(values)]

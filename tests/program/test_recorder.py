@@ -173,22 +173,21 @@ def test_a_variable_gets_an_input_or_a_constant(record: Any) -> None:
         w.assign([0.0, 0.0])
 
 
-@pytest.mark.parametrize("written", [True, False])
-def test_what_a_variable_was_is_a_result_that_lasts(written: bool, record: Any) -> None:
-    """It has no memory of its own, and what it is read from changes."""
-    v = mr.Variable(np.float32(1.0))
+def test_what_a_variable_was_is_a_result(record: Any) -> None:
+    """It has no memory of its own, and what it is read from is written."""
+    v = mr.Variable(np.array([1.0, 2.0], np.float32))
 
     def function(x: ops.Tensor) -> list[ops.Tensor]:
         old = v.read_value()
-        if written:
-            v.assign_add(1.0)
-        return [old, x + 0.0]
+        v.assign_add([1.0, 1.0])
+        return [old, old[1:], ops.reshape(v, (2, 1)), x + 0.0]
 
     recorded = record(function, [X])
-    recorded.program.run(1, {}, lambda step: True)
-    if not written:
-        v.assign(5.0)
-    assert float(recorded.program.outputs[0]) == 1
+    for step in range(3):
+        old, part, new, _ = recorded(X)
+        np.testing.assert_array_equal(old, [1 + step, 2 + step])
+        np.testing.assert_array_equal(part, [2 + step])
+        np.testing.assert_array_equal(new, [[2 + step], [3 + step]])
 
 
 def test_a_graph_knows_when_its_variables_have_moved(record: Any) -> None:

@@ -56,10 +56,10 @@ def test_it_stops_after_a_call_where_it_is_told_to(stops: int | None) -> None:
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_a_loop_makes_the_calls_for_each_piece(count: int) -> None:
     x = np.arange(21.0)
-    out, scratch = np.zeros(21), np.zeros(21 // count)
-    pieces = []
+    out, length = np.zeros(21), -(-21 // count)
+    scratch, pieces = np.zeros(length), []
     for i in range(count):
-        part = slice(i * 21 // count, (i + 1) * 21 // count)
+        part = slice(i * length, min((i + 1) * length, 21))
         size = part.stop - part.start
         pieces.append(
             [
