@@ -266,7 +266,8 @@ def markdown(report: Report, picture: str | None) -> str:
     if report.all_reduces:
         sections += [
             "## All-reduce of mirrored",
-            "Bytes of one replica's gradients over the best time, beside one copy of them.",
+            "Bytes of one replica's gradients over the best time, beside one copy of them: of the "
+            "eager call, which allocates its results. A recorded step's is part of the update.",
             all_reduces(report),
         ]
     if report.scaling:

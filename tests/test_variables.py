@@ -13,6 +13,7 @@ from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
 from mirrored.variables import (
     DeviceVariable,
+    Home,
     Variable,
     VariableAggregation,
     VariableSynchronization,
@@ -263,3 +264,64 @@ def test_assigning_a_tensor_that_a_tape_follows() -> None:
     by_x, by_v = tape.gradient(y, [x, v])
     assert by_x is None
     assert float(by_v[0]) == 3.0
+
+
+# ------------------------------------------------------------------------------ memory that stays
+
+
+def test_a_pinned_variable_is_as_it_was() -> None:
+    v = DeviceVariable(ops.constant([1.0, 2.0]), name="q")
+    home, offset = v.pinned()
+    assert v.pinned() == (home, offset) == (home, 0)
+    assert (v.name, v.shape, v.dtype) == ("q:0", (2,), ops.float32)
+    np.testing.assert_array_equal(v.numpy(), [1, 2])
+    v.assign([3.0, 4.0])
+    v.assign_add([1.0, 1.0])
+    assert v.pinned() == (home, 0)
+    np.testing.assert_array_equal(home.storage.array, [4, 5])
+
+
+def test_a_variable_moves_in_among_others() -> None:
+    v = DeviceVariable(ops.constant([[1.0, 2.0]]))
+    home = Home(v.pinned()[0].device, ops.float32, 5)
+    home.storage.array[:] = 9
+    v.move(home, 2)
+    np.testing.assert_array_equal(home.storage.array, [9, 9, 1, 2, 9])
+    assert v.pinned() == (home, 2)
+    v.assign([[3.0, 4.0]])
+    np.testing.assert_array_equal(home.storage.array, [9, 9, 3, 4, 9])
+    assert v.shape == (1, 2)
+
+
+def test_a_read_after_pinning_is_a_snapshot(record: Any) -> None:
+    """Neither an assign nor a step of a program changes it, nor what was computed from it."""
+    v = Variable([1.0, 2.0])
+    before = v.read_value()
+    v.pinned()
+    pinned, view = v.read_value(), ops.reshape(v, (2, 1))
+    v.assign_add([1.0, 1.0])
+    between = v.read_value()
+
+    def step(x: ops.Tensor) -> list[ops.Tensor]:
+        v.assign(v * 10.0)
+        return [x * 1.0]
+
+    recorded = record(step, [np.zeros(1, np.float32)])
+    recorded(np.zeros(1, np.float32))
+    np.testing.assert_array_equal(v.numpy(), [20, 30])
+    for each in (before, pinned, view):
+        np.testing.assert_array_equal(each.numpy().ravel(), [1, 2])
+    np.testing.assert_array_equal(between.numpy(), [2, 3])
+    with GradientTape() as tape:
+        y = v * v
+        v.assign([0.0, 0.0])
+    np.testing.assert_array_equal(tape.gradient(y, v).numpy(), [40, 60])
+
+
+def test_a_pinned_variables_failed_write_changes_nothing(simulate: Any) -> None:
+    simulate(1)
+    v = Variable([1.0, 2.0])
+    v.pinned()
+    with pytest.raises(ValueError, match="Shape mismatch"):
+        v.assign([1.0])
+    np.testing.assert_array_equal(v.numpy(), [1, 2])

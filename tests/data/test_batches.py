@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data import Batches, adapt
+from mirrored.data import Batches, Span, adapt
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,25 @@ def test_order_refused(order: Any, message: str) -> None:
 def test_batch_size_refused() -> None:
     with pytest.raises(ValueError, match=r"expected a positive integer. Received: batch_size=0"):
         Batches(adapt([0.0], [0]), 0)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(("first", "count", "most"), [(0, 4, 4), (0, 4, 3), (1, 3, 1), (2, 2, 9)])
+def test_a_span_splits_into_spans_in_order(
+    first: int, count: int, most: int, shuffled: bool
+) -> None:
+    order = np.random.default_rng(0).permutation(7) if shuffled else None
+    batches = Batches(adapt(np.arange(7.0), np.arange(7)), 2, order)
+    parts = list(Span(batches, first, count).split(most))
+    assert [i for part in parts for i in range(part.first, part.first + part.count)] == list(
+        range(first, first + count)
+    )
+    assert all(1 <= part.count <= most for part in parts)
+    assert all(part.batches is batches for part in parts)
+
+
+def test_sizes_of_batches() -> None:
+    batches = Batches(adapt(np.arange(7.0), np.arange(7)), 3)
+    assert [batches.size(i) for i in range(len(batches))] == [3, 3, 1]
+    with pytest.raises(IndexError, match=r"There are 3 batches. Received: index 3"):
+        batches[3]

@@ -141,3 +141,38 @@ def test_exception_in_a_callback_reaches_the_caller() -> None:
     with pytest.raises(KeyError, match="mine"):
         CallbackList([Broken(), Recorder(calls)]).on_train_batch_end(0)
     assert calls == []
+
+
+class Counts(Callback):
+    """Has a hook for training batches, under their other name."""
+
+    def on_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None: ...
+
+
+class Predicts(Callback):
+    def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None: ...
+
+
+def assigned() -> Callback:
+    callback = Callback()
+    callback.on_test_batch_end = print  # type: ignore[method-assign]
+    return callback
+
+
+# A callback; how many of seven steps may run between its hooks in training, tests and prediction.
+BETWEEN: dict[str, tuple[Any, tuple[int, int, int]]] = {
+    "no hooks": (Callback(), (7, 7, 7)),
+    "the history": (History(), (7, 7, 7)),
+    "a training hook": (Counts(), (1, 7, 7)),
+    "a prediction hook": (Predicts(), (7, 7, 1)),
+    "a hook of one object": (assigned(), (7, 1, 7)),
+    "several": (CallbackList([History(), [Counts(), Predicts()]]), (1, 7, 1)),
+    "none": (CallbackList(None), (7, 7, 7)),
+}
+
+
+@pytest.mark.parametrize(("callback", "steps"), BETWEEN.values(), ids=BETWEEN)
+def test_steps_between_hooks(callback: Callback, steps: tuple[int, int, int]) -> None:
+    kinds = ("train", "test", "predict")
+    assert tuple(callback.steps_between(kind, 7) for kind in kinds) == steps
+    assert min(callback.steps_between(kind, 0) for kind in kinds) in (0, 1)

@@ -24,6 +24,7 @@ class Row(NamedTuple):
         activation: That of all layers but the last.
         optimizer: Makes the optimizer.
         slots: How many values that has for each parameter.
+        registers: How many vectors exist only while a piece of the parameters is updated.
         batch: The examples of a replica.
     """
 
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     activation: str
     optimizer: Callable[[], Any]
     slots: int
+    registers: int
     batch: int
 
     @property
@@ -50,20 +52,23 @@ class Row(NamedTuple):
         # kernel's are computed from.
         kept = self.batch * sum(self.widths)
         passing = 2 * self.batch * max(self.widths)  # A gradient by a result, and the one after.
-        return FLOAT * (resident + gradients + inputs + kept + passing) + SMALL
+        # Long vectors are updated in pieces of 64k elements, those up to twice that in one.
+        piece = self.parameters if self.parameters <= 1 << 17 else 1 << 16
+        updating = self.registers * piece
+        return FLOAT * (resident + gradients + inputs + kept + passing + updating) + SMALL
 
 
 ROWS: dict[str, Row] = {
-    "wide, plain": Row(64, (256, 256, 10), "relu", lambda: mr.optim.SGD(0.1), 0, 32),
+    "wide, plain": Row(64, (256, 256, 10), "relu", lambda: mr.optim.SGD(0.1), 0, 1, 32),
     "wide, momentum": Row(
-        64, (256, 256, 10), "relu", lambda: mr.optim.SGD(0.1, momentum=0.9), 1, 32
+        64, (256, 256, 10), "relu", lambda: mr.optim.SGD(0.1, momentum=0.9), 1, 1, 32
     ),
-    "wide, Adam": Row(64, (256, 256, 10), "tanh", lambda: mr.optim.Adam(0.01), 2, 32),
-    "deep": Row(32, (64,) * 8 + (4,), "tanh", lambda: mr.optim.SGD(0.1, momentum=0.9), 1, 64),
-    "many examples": Row(16, (48, 48, 2), "relu", lambda: mr.optim.SGD(0.1), 0, 1024),
-    "large": Row(300, (600, 600, 10), "sigmoid", lambda: mr.optim.SGD(0.1), 0, 16),
+    "wide, Adam": Row(64, (256, 256, 10), "tanh", lambda: mr.optim.Adam(0.01), 2, 2, 32),
+    "deep": Row(32, (64,) * 8 + (4,), "tanh", lambda: mr.optim.SGD(0.1, momentum=0.9), 1, 1, 64),
+    "many examples": Row(16, (48, 48, 2), "relu", lambda: mr.optim.SGD(0.1), 0, 1, 1024),
+    "large": Row(300, (600, 600, 10), "sigmoid", lambda: mr.optim.SGD(0.1), 0, 1, 16),
     "large, Adam": Row(
-        300, (600, 600, 10), "relu", lambda: mr.optim.Adam(0.01, amsgrad=True), 3, 16
+        300, (600, 600, 10), "relu", lambda: mr.optim.Adam(0.01, amsgrad=True), 3, 2, 16
     ),
 }
 

@@ -1,0 +1,321 @@
+"""Users' own recorded functions where they run: replicas, errors, memory and threads."""
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.distribute import PerReplica, get_replica_context
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+
+
+def tensor(*shape: int, seed: int = 0) -> mr.Tensor:
+    return mr.constant(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+
+
+def numbers(result: Any) -> Any:
+    """Return a structure of tensors as one of lists."""
+    if isinstance(result, PerReplica):
+        return [numbers(each) for each in result.values]
+    if isinstance(result, dict):
+        return {key: numbers(value) for key, value in result.items()}
+    return np.asarray(result).tolist()
+
+
+# ------------------------------------------------------------------------------ strategies
+
+
+@pytest.fixture(params=[(1, "auto"), (2, "serial"), (3, "serial"), (2, "threads"), (3, "threads")])
+def strategy(request: pytest.FixtureRequest, simulate: Any) -> Iterator[mr.MirroredStrategy]:
+    count, executor = request.param
+    simulate(count)
+    strategy = mr.MirroredStrategy(executor=executor)
+    yield strategy
+    strategy.close()
+
+
+def spread(strategy: mr.MirroredStrategy, x: Any, *, here: bool = True) -> PerReplica:
+    """Return a part a replica, on its device or all where tensors are made."""
+    count = strategy.num_replicas_in_sync
+    parts = [mr.constant(part) for part in np.array_split(np.asarray(x, np.float32), count)]
+    if here:
+        parts = [p.copy_to(device) for p, device in zip(parts, strategy.devices, strict=True)]
+    return PerReplica(parts, [i * 12 // count for i in range(count)])
+
+
+def meeting(x: Any, v: Any) -> Any:
+    """Meet and write, as replicas do."""
+    context = get_replica_context()
+    total = context.all_reduce("sum", mr.reduce_sum(x * v))
+    mean = context.merge_call(lambda s, value: s.reduce("mean", value, axis=None), (total,))
+    old = v.read_value()
+    v.assign_add(mr.reduce_sum(x))
+    return {"total": total, "mean": mean, "old": old, "x": x}
+
+
+@pytest.mark.parametrize("around", [True, False], ids=["around run", "run of a function"])
+@pytest.mark.parametrize("here", [True, False], ids=["in place", "elsewhere"])
+def test_replicas(strategy: mr.MirroredStrategy, around: bool, here: bool) -> None:
+    seen = []
+    for recorded in (False, True):
+        with strategy.scope():
+            v = mr.Variable(1.0, aggregation=mr.VariableAggregation.SUM)
+        make = mr.function if recorded else lambda each: each
+        if around:
+            call = make(lambda x, v=v: strategy.run(meeting, args=(x,), kwargs={"v": v}))
+        else:
+            step = make(meeting)
+            call = lambda x, v=v, step=step: strategy.run(step, (x,), {"v": v})  # noqa: E731
+        for seed in range(3):
+            result = call(spread(strategy, tensor(12, seed=seed).numpy(), here=here))
+            seen.append([numbers(result), [float(each) for each in getattr(v, "copies", [v])]])
+    assert seen[:3] == seen[3:]
+
+
+def test_replicas_of_which_some_have_nothing_to_do(strategy: mr.MirroredStrategy) -> None:
+    def step(x: Any) -> Any:
+        return x * 2.0 if get_replica_context().replica_id_in_sync_group else x
+
+    x = spread(strategy, np.arange(12))
+    for _ in range(2):
+        assert numbers(mr.function(lambda x: strategy.run(step, (x,)))(x)) == numbers(
+            strategy.run(step, (x,))
+        )
+
+
+def drawing(x: Any) -> Any:
+    drawn = mr.random.uniform((2,))
+    total = get_replica_context().all_reduce("sum", drawn + x[0])
+    return {"total": total, "after": mr.random.uniform((2,))}
+
+
+DRAWS: dict[str, Callable[[Any, Any], Any]] = {
+    "around a meeting": lambda run, x: run(drawing, (x,)),
+    "before": lambda run, x: [mr.random.uniform((2,)), run(drawing, (x,))],
+    "after": lambda run, x: [run(drawing, (x,)), mr.random.uniform((2,))],
+    "by replicas alone": lambda run, x: run(lambda: mr.random.normal((3,))),
+}
+
+
+@pytest.mark.parametrize("function", DRAWS.values(), ids=DRAWS)
+def test_replicas_draw_what_they_draw_eagerly(
+    function: Callable[[Any, Any], Any], strategy: mr.MirroredStrategy
+) -> None:
+    x, seen = spread(strategy, np.arange(12)), []
+    for make in (lambda each: each, mr.function):
+        call = make(lambda x: function(strategy.run, x))
+        mr.random.set_seed(3)
+        seen.append([repr(call(x)) for _ in range(2)])
+    assert seen[0] == seen[1]
+
+
+OPTIMIZERS: dict[str, Callable[[], mr.optim.Optimizer]] = {
+    "sgd": lambda: mr.optim.SGD(0.1),
+    "momentum": lambda: mr.optim.SGD(0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda: mr.optim.Adam(0.1, global_clipnorm=0.5),
+}
+
+
+@pytest.mark.usefixtures("one_blas_thread")
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_steps_of_training(
+    make: Callable[[], Any], strategy: mr.MirroredStrategy, bits: Callable[..., Any]
+) -> None:
+    seen = []
+    for recorded in (False, True):
+        mr.random.set_seed(5)
+        with strategy.scope():
+            model = mr.Sequential([mr.layers.Dense(5, "tanh"), mr.layers.Dropout(0.3)])
+            optimizer = make()
+        model.build((None, 3))
+
+        def step(x: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
+            with mr.GradientTape() as tape:
+                loss = mr.reduce_sum(mr.square(model(x, training=True)))
+            weights = model.trainable_variables
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return loss
+
+        step = mr.function(step) if recorded else step
+        x = spread(strategy, tensor(12, 3).numpy())
+        losses = [numbers(strategy.run(step, (x,))) for _ in range(2)]
+        optimizer.learning_rate = 0.01
+        losses += [numbers(strategy.run(step, (x,))) for _ in range(2)]
+        state = [*model.weights, *optimizer.variables]
+        seen.append((losses, bits([c.numpy() for v in state for c in getattr(v, "copies", [v])])))
+    assert seen[0] == seen[1]
+
+
+# ------------------------------------------------------------------------------ errors
+
+
+KEPT: list[Any] = []
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "numpy": lambda x: x.numpy(),
+    "float": lambda x: float(x),
+    "if": lambda x: x if x > 0.0 else -x,
+    "print": lambda x: f"{x:.3f}",
+    "NumPy": lambda x: np.tanh(x),
+    "numpy_function": lambda x: mr.numpy_function(np.tanh, [x], mr.float32),
+    "the initial value of a variable": lambda x: mr.Variable(x),
+    "a variable's value": lambda x: KEPT[0].numpy(),
+}
+
+
+@pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
+def test_what_needs_values(use: Callable[[Any], Any]) -> None:
+    """It is an error while recording, which changes nothing, and the next call works."""
+    KEPT[:] = [v := mr.Variable(1.0)]
+
+    @mr.function
+    def step(x: Any, refused: bool) -> Any:
+        v.assign_add(x)
+        return use(x) if refused else x
+
+    with pytest.raises(OperatorNotAllowedInGraphError, match=r"Received: .*recorded"):
+        step(mr.constant(1.0), True)
+    assert float(v) == 1
+    assert [float(step(mr.constant(1.0), False)), float(v)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x + 1.0,
+        lambda x: x.numpy(),
+        lambda x: float(x),
+        lambda x: mr.Variable(0.0).assign(x),
+        lambda x: mr.function(lambda: x + 1.0)(),
+        lambda x: mr.function(lambda y: y + 1.0)(x),
+    ],
+)
+def test_a_tensor_that_is_kept_has_no_value(use: Callable[[Any], Any]) -> None:
+    kept: list[Any] = []
+    mr.function(lambda x: kept.append(x * 2.0))(mr.constant(1.0))
+    with pytest.raises(OperatorNotAllowedInGraphError, match="has no value outside of it"):
+        use(kept[0])
+
+
+@pytest.mark.parametrize("good_first", [True, False])
+def test_labels_are_checked_in_every_call(good_first: bool) -> None:
+    v, logits = mr.Variable(1.0), mr.constant(np.zeros((2, 3), np.float32))
+
+    @mr.function
+    def loss(labels: Any) -> Any:
+        v.assign_add(1.0)
+        return mr.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits * v)
+
+    if good_first:
+        loss(mr.constant([0, 1]))
+    before = float(v)
+    for labels in ([0, 3], [-1, 2]):
+        with pytest.raises(InvalidArgumentError, match="outside the valid range of"):
+            loss(mr.constant(labels))
+    assert float(v) == before
+    loss(mr.constant([0, 2]))
+    assert float(v) == before + 1
+
+
+def test_an_error_in_python_leaves_nothing_behind() -> None:
+    v, optimizer, fails = mr.Variable(1.0), mr.optim.Adam(0.1), [True]
+
+    @mr.function
+    def step(x: Any) -> None:
+        optimizer.apply_gradients([(x, v)])
+        if fails.pop():
+            raise ArithmeticError("mine")
+
+    with pytest.raises(ArithmeticError, match="mine"):
+        step(mr.constant(1.0))
+    assert [float(v), int(optimizer.iterations), len(optimizer.variables)] == [1, 0, 2]
+    fails[:] = [False]
+    step(mr.constant(1.0))
+    assert int(optimizer.iterations) == 1
+    assert float(v) == pytest.approx(0.9)
+
+
+# ------------------------------------------------------------------------------ memory
+
+
+def in_use() -> int:
+    gc.collect()
+    return int(mr.config.experimental.get_memory_info("GPU:0")["current"])
+
+
+def test_out_of_memory_changes_nothing(simulate: Callable[..., Any]) -> None:
+    """Neither where there is no room for the program, nor where there is none for results."""
+    simulate(1, 1)
+    v = mr.Variable(np.zeros(10, np.float32))
+    step = mr.function(lambda n: [v.assign_add(v * 0.0 + 1.0), mr.random.uniform((n,)) + 1.0][1])
+    small = step(10)
+    before = in_use()
+    with pytest.raises(mr.errors.ResourceExhaustedError):
+        step(1_000_000)
+    assert (in_use(), v.numpy()[0]) == (before, 1)
+    kept = [small]
+    with pytest.raises(mr.errors.ResourceExhaustedError):
+        kept.extend(step(40_000) for _ in range(100))
+    assert v.numpy()[0] == len(kept)
+    kept.clear()
+    step(40_000)
+
+
+def test_memory_goes_with_the_function(simulate: Callable[..., Any]) -> None:
+    simulate(1)
+    v = mr.Variable(np.zeros(1000, np.float32))
+    before = in_use()
+    step = mr.function(lambda x: mr.tanh(v.assign_add(x)) * 2.0)
+    result = step(np.ones(1000, np.float32))
+    assert in_use() > before
+    del step, result
+    assert in_use() == before
+
+
+def test_many_kinds_are_told_of_and_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    step = mr.function(lambda x, n: x * n)
+    for n in range(70):
+        step(mr.constant(1.0), n)
+    (warning,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert "has been recorded for 16 different kinds of calls" in warning
+    assert len(step._recordings) == 64
+
+
+# ------------------------------------------------------------------------------ threads
+
+
+def test_threads_lose_no_write(ends: Callable[..., Any]) -> None:
+    """Threads may call one function, several that write one variable, and write to it eagerly."""
+    v, x, sizes = mr.Variable(0.0), mr.constant(1.0), range(1, 5)
+    one = mr.function(lambda x: v.assign(v * 1.0 + mr.reduce_sum(x)))
+    two = mr.function(lambda x: v.assign_add(x * 2.0))
+    calls: Sequence[Callable[[], Any]] = (
+        lambda: one(x),
+        lambda: one(x),
+        lambda: two(x),
+        lambda: v.assign_add(x),
+        lambda: [one(mr.ones((n,))) for n in sizes],
+    )
+
+    def work(call: Callable[[], Any]) -> None:
+        for _ in range(200):
+            call()
+
+    def run() -> None:
+        threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        ends(run)
+    finally:
+        sys.setswitchinterval(interval)
+    assert float(v) == 200 * (1 + 1 + 2 + 1 + sum(sizes))

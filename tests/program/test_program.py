@@ -1,0 +1,93 @@
+"""Programs: fed, run step after step, and what a run leaves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import devices, ops
+from mirrored.errors import ResourceExhaustedError
+from mirrored.ops.recording import recorded_by
+from mirrored.program import GraphRecorder, Program
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_each_step_is_fed_and_reported(record: Any) -> None:
+    program = record(lambda x: [x * 2.0], [X]).program
+    seen: list[Any] = []
+
+    def feed(step: int) -> None:
+        program.inputs[0][...] = X + step
+
+    def after(step: int) -> bool:
+        seen.append((step, program.outputs[0].copy()))
+        return step < 2
+
+    assert program.run(5, {0: feed}, after) is False
+    assert [step for step, _ in seen] == [0, 1, 2]
+    for step, output in seen:
+        np.testing.assert_array_equal(output, 2 * (X + step))
+    assert program.run(0, {0: feed}, after) is True
+    assert len(seen) == 3
+
+
+def test_infinities_are_results_and_no_warnings(record: Any) -> None:
+    recorded = record(lambda x: [1.0 / x, ops.log(-x), ops.exp(x * 1e9)], [X])
+    with np.errstate(all="raise"):
+        inverse, logarithm, large = recorded(X)
+        assert np.geterr()["divide"] == "raise"
+    assert np.isinf(inverse[0, 0])
+    assert np.isnan(logarithm[1]).all()
+    assert np.isinf(large[1]).all()
+
+
+def test_a_program_without_inputs_or_ops(record: Any) -> None:
+    (constant,) = record(lambda: [ops.constant([1.0, 2.0])], [])()
+    np.testing.assert_array_equal(constant, [1, 2])
+    same, row = record(lambda x: [x, x[1]], [X])(X)
+    np.testing.assert_array_equal(same, X)
+    np.testing.assert_array_equal(row, X[1])
+
+
+def test_no_room_for_a_program(simulate: Callable[..., Any]) -> None:
+    """Recording takes none, the program takes all at once or nothing."""
+    (gpu,) = simulate(1, memory_limit=1)
+    device = devices.get_device(gpu.name)
+    used = device.pool.current
+    recorder = GraphRecorder()
+    x = recorder.input(ops.TensorSpec((500, 500), ops.float32), device, 0)
+    with recorded_by(recorder):
+        graph = recorder.finish([x @ x])
+    with pytest.raises(ResourceExhaustedError, match="device:GPU:0: "):
+        Program(graph)
+    assert device.pool.current == used
+    recorder = GraphRecorder()
+    x = recorder.input(ops.TensorSpec((300, 300), ops.float32), device, 0)
+    with recorded_by(recorder):
+        graph = recorder.finish([ops.tanh(x)])
+    program = Program(graph)
+    assert device.pool.current - used >= 2 * 300 * 300 * 4
+    with pytest.raises(ResourceExhaustedError):
+        Program(graph), Program(graph)
+    del program
+    assert device.pool.current == used
+
+
+def test_functions_return_values_of_their_own() -> None:
+    """What a function returned once stays as it was when it is called again."""
+    v = mr.Variable([1.0, 2.0])
+
+    @mr.function
+    def step(x: mr.Tensor) -> list[mr.Tensor]:
+        old = v.read_value()
+        v.assign_add(x)
+        return [old, v * 1.0, x]
+
+    first = [each.numpy().tolist() for each in step(mr.constant([1.0, 1.0]))]
+    kept = step(mr.constant([2.0, 2.0]))
+    step(mr.constant([9.0, 9.0]))
+    assert first == [[1, 2], [2, 3], [1, 1]]
+    assert [each.numpy().tolist() for each in kept] == [[2, 3], [4, 5], [2, 2]]
