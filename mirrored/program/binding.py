@@ -5,6 +5,7 @@ Replaying those costs nothing of what the kernel does in Python, and gives the s
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -149,12 +150,12 @@ def _scalar_like(value: Any, array: Any) -> Any:
     if (type(value) is int and array.dtype.kind in "if") or (
         type(value) is float and array.dtype.kind == "f"
     ):
-        return _scalar(value, array.dtype)
+        return _scalar(value, math.copysign(1.0, value), array.dtype)  # -0.0 equals 0.0.
     return value
 
 
 @functools.lru_cache(maxsize=256)
-def _scalar(value: float, dtype: Any) -> Any:
+def _scalar(value: float, sign: float, dtype: Any) -> Any:
     array = np.array(value, dtype)
     array.flags.writeable = False
     return array
