@@ -5,7 +5,6 @@ its memory to stay in one place, a read is a copy.
 """
 
 import enum
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +17,12 @@ from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.observing import copy_within
-from mirrored.ops.recording import RecordedTensor, active_recorder, recorded_by
+from mirrored.ops.recording import (
+    RecordedTensor,
+    active_recorder,
+    recorded_by,
+    variable_writes,
+)
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Operators, Tensor, new_id, value_text
@@ -60,11 +64,6 @@ _WRITES = {
     "assign_add": "AssignAddVariableOp",
     "assign_sub": "AssignSubVariableOp",
 }
-
-
-# Threads of the user's own that write to one variable wait for each other: every copy gets every
-# write, and an `assign_add` adds to what the one before it left.
-_writing = threading.RLock()
 
 
 class Creator(Protocol):
@@ -228,7 +227,7 @@ class Variable(Operators, metaclass=_VariableType):
         raise NotImplementedError
 
     def _write(self, method: str, value: Any) -> "Variable":
-        with _writing:
+        with variable_writes:
             for copy, each in self.prepare(method, value):
                 copy.commit(each, method)
         return self

@@ -290,11 +290,14 @@ class Optimizer:
                     f"{variable.dtype.name}."
                 )
         known = self.slots()
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.on_failure(lambda: self.restore_slots(known))
         values: list[tuple[Target, Tensor]] = []
         try:
             self.build(variables)
             with only():
-                if active_recorder() is not None and self._strategy.shares_host_memory:
+                if recorder is not None and self._strategy.shares_host_memory:
                     values = self._updates_of_all(variables, gradients)
                 else:
                     for replica in range(self._strategy.num_replicas_in_sync):

@@ -171,11 +171,13 @@ class Strategy:
         )
         kwargs = kwargs or {}
         recorder = active_recorder()
+        recorded = Function.behind(fn)
         if recorder is not None:
             recorder.run_by(self)
-        elif isinstance(fn, Function):
+        elif recorded is not None:
             # Recorded as a whole, so that its replicas can meet and run side by side.
-            return fn.under(self, self.run)(*args, **kwargs)
+            function, bound = recorded
+            return function.under(self, self.run)(*bound, *args, **kwargs)
         count = self.num_replicas_in_sync
         self._check_values((args, kwargs))
         with self.scope():

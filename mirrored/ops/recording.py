@@ -3,7 +3,8 @@
 A recorder stands above the ops and is named here from there, so that the ops know nothing of it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
@@ -43,12 +44,19 @@ class Recorder(Protocol):
         Only for devices whose memory the host reads: the sum takes them where they are.
         """
 
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Note what takes back something that was made for the function, should it fail."""
+
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""
 
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
         """Note that the first elements of these must be finite, or nothing is written."""
 
+
+# Threads of the user's own that write to one variable wait for each other: every copy gets every
+# write, and what adds to a value adds to what the write before it left.
+variable_writes = threading.RLock()
 
 _active: ContextVar[Recorder | None] = ContextVar("mirrored_recorder", default=None)
 

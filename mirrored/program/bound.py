@@ -27,22 +27,30 @@ class Draws:
     def __init__(self) -> None:
         """Begin with none."""
         self._sources: list[NextDraw] = []
+        self._numbers: list[int] = []
         self._drawn: list[Any] = []
 
     def __bool__(self) -> bool:
         return bool(self._sources)
 
-    def add(self, source: NextDraw) -> Callable[[], Any]:
-        """Add a draw, and return what gives key and number of this step's."""
+    def add(self, source: NextDraw, number: int) -> Callable[[], Any]:
+        """Add a draw, and return what gives key and number of this step's.
+
+        Args:
+            source: Where it comes from.
+            number: Draws are taken in the order of their numbers.
+        """
         place, drawn = len(self._sources), self._drawn
         self._sources.append(source)
+        self._numbers.append(number)
         drawn.append(None)
         return lambda: drawn[place]
 
     def take(self) -> None:
         """Take the next step's draws, in the order in which the function makes them."""
         run = object()
-        self._drawn[:] = [source(run) for source in self._sources]
+        for place in sorted(range(len(self._sources)), key=self._numbers.__getitem__):
+            self._drawn[place] = self._sources[place](run)
 
 
 @dataclass(slots=True)
@@ -111,7 +119,7 @@ class Binder:
             out, inputs = out.reshape(1), tuple(each.reshape(1) for each in inputs)
         kernel: Any = backend.kernels.get(node.op.name, node.op.kernel)
         if node.op.random:
-            draw = self.draws.add(attrs.pop("draw"))
+            draw = self.draws.add(attrs.pop("draw"), node.output.number)
             return [Call(_random(kernel, backend.xp, out, draw, attrs))]
         calls = bind(backend.xp, kernel, out, inputs, **attrs)
         if self.validates and node.op.validate is not None:

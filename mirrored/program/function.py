@@ -12,10 +12,14 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.devices import Device, place
-from mirrored.ops.dispatch import to_array
+from mirrored.ops.dispatch import constant, to_array
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.random import current_position
-from mirrored.ops.recording import RecordedTensor, active_recorder, recorded_by
+from mirrored.ops.recording import (
+    RecordedTensor,
+    active_recorder,
+    variable_writes,
+)
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.executors import choose_executor
@@ -94,6 +98,7 @@ class Function:
         """Run the function: replayed where it was recorded for such arguments."""
         inside = active_recorder() is not None or current_position().run is not None
         if inside or active_listeners():
+            args, kwargs = _nest.map_structure(_as_tensor, (args, kwargs))
             return self.python_function(*args, **kwargs)
         with self._lock:
             arguments = _Arguments((args, kwargs))
@@ -121,6 +126,20 @@ class Function:
             known = self._under[id(runner)] = (runner, wrapped)
         return known[1]
 
+    @staticmethod
+    def behind(called: Any) -> "tuple[Function, tuple[Any, ...]] | None":
+        """Return the function that is called, and what it is bound to, where it is one.
+
+        Args:
+            called: Anything that can be called.
+        """
+        if isinstance(called, Function):
+            return called, ()
+        bound = isinstance(called, functools.partial) and not called.keywords
+        if bound and isinstance(called.func, Function):
+            return called.func, called.args
+        return None
+
     def _record(self, arguments: "_Arguments") -> _Recorded:
         graph, result = self._graph(arguments)
         if not graph.is_current():  # Its variables were brought together on the way.
@@ -128,14 +147,15 @@ class Function:
         lanes = {node.lane for node in graph.nodes} - {JOINT}
         strategy = graph.strategy
         executor = "auto" if strategy is None else strategy.executor
-        threads, blas = choose_executor(graph, max(len(lanes), 1), executor)
+        # Replicas are known by their numbers: one without a node counts too.
+        threads, blas = choose_executor(graph, max(lanes, default=0) + 1, executor)
         return _Recorded(graph, Program(graph, threads, blas), result, arguments.leaves)
 
     def _graph(self, arguments: "_Arguments") -> tuple[Graph, Any]:
         recorder = GraphRecorder()
         fed = [recorder.input(*each) for each in arguments.inputs]
         args, kwargs = arguments.with_tensors(fed)
-        with recorded_by(recorder):
+        with recorder.recording():
             result = self.python_function(*args, **kwargs)
         outputs = [each for each in _parts_of(result) if isinstance(each, RecordedTensor)]
         return recorder.finish(outputs), result
@@ -176,7 +196,8 @@ class _Arguments:
             array = np.asarray(to_array(leaf))
             return self._feed(array, _Input(TensorSpec(array.shape, array.dtype), device, lane))
         if isinstance(leaf, _STATIC):
-            return type(leaf), leaf
+            # As text: 0.0 equals -0.0, and NaN not even itself.
+            return type(leaf), leaf.hex() if isinstance(leaf, float) else leaf
         return "object", id(leaf)
 
     def _feed(self, array: Any, given: _Input) -> _Input:
@@ -202,6 +223,10 @@ class _Arguments:
         return _nest.pack_like(self._structure, leaves)
 
 
+def _as_tensor(leaf: Any) -> Any:
+    return constant(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
+
+
 def _parts_of(result: Any) -> list[Any]:
     parts: list[Any] = []
     for leaf in _nest.flatten(result):
@@ -217,7 +242,8 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
     for value, target, array in zip(graph.inputs, program.inputs, arrays, strict=True):
         value.device.backend.copy_between(array, target)
     team = None if graph.strategy is None else graph.strategy.team(program.threads)
-    program.run(1, {}, lambda _: True, team)
+    with variable_writes:
+        program.run(1, {}, lambda _: True, team)
     tensors = []
     for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):
         value.device.backend.copy_between(array, storage.array)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirrored.devices import Device
+from mirrored.devices import Device, place
 from mirrored.ops.registry import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
@@ -154,4 +154,6 @@ class Graph:
     @property
     def device(self) -> Device:
         """A device that it runs on."""
-        return (self.inputs or [node.output for node in self.nodes] or self.outputs)[0].device
+        values = [*self.inputs, *(node.output for node in self.nodes), *self.outputs]
+        values += [value for _, value in self.writes]
+        return values[0].device if values else place("NoOp", ("GPU", "CPU"))

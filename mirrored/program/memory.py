@@ -183,6 +183,8 @@ class _Planner:
         block = self.plan.blocks.get(value.base)
         if block is None or block is own or block.home is not None or value.base.node is None:
             return None
+        if node in self._usage.region and block.parent is not None:
+            return None  # Another node of the region may read what it is a part of.
         # Of two places where parts are joined only one can be kept.
         both_placed = block.parent is not None and own.parent is not None
         same_place = block.device is own.device and own.lane in (block.lane, JOINT)

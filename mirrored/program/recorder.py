@@ -4,7 +4,8 @@ Recording goes through the same definitions of ops as eager calls, so both check
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class GraphRecorder:
         self._written: dict[int, tuple[Any, Value]] = {}
         self._known: dict[Any, Value] = {}
         self._updating = False
+        self._undo: list[Callable[[], None]] = []
         self._first_id = new_id()
 
     # ------------------------------------------------------------------ what the ops call
@@ -127,6 +129,21 @@ class GraphRecorder:
         """Note that the first elements of these must be finite, or nothing is written."""
         self.graph.guards += [self.value_of(value) for value in values]
         self._updating = True
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Note what takes back something that was made for the function, should it fail."""
+        self._undo.append(undo)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Within this context note what is computed; what raises takes back what was made."""
+        try:
+            with recorded_by(self):
+                yield
+        except BaseException:
+            for undo in reversed(self._undo):
+                undo()
+            raise
 
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""

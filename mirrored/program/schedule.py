@@ -83,8 +83,12 @@ def make_schedule(graph: Graph) -> Schedule:
 
 
 def _needed(graph: Graph) -> list[Node]:
-    """Return the nodes that outputs, writes and guards depend on, in the order of recording."""
-    wanted = _ancestors([*graph.outputs, *graph.guards, *(value for _, value in graph.writes)])
+    """Return the nodes that outputs, writes and guards depend on, in the order of recording.
+
+    Random ones are needed in any case: a draw that nobody reads moves its stream on.
+    """
+    results = [*graph.outputs, *graph.guards, *(value for _, value in graph.writes)]
+    wanted = _ancestors([*results, *(node.output for node in graph.nodes if node.op.random)])
     return [node for node in graph.nodes if node in wanted]
 
 
@@ -132,8 +136,18 @@ def _add_joint(schedule: Schedule, nodes: list[Node]) -> None:
         if not waiting:
             return
         size = waiting[0].output.size
-        region = _take_ready(waiting, functools.partial(_in_pieces, size=size))
+        region = _take_ready(waiting, functools.partial(_joins, size, set()))
         schedule.phases.append(Region(region, size))
+
+
+def _joins(size: int, made: set[Value], node: Node) -> bool:
+    """Whether a node joins a region, whose results so far are `made`, and if so note its own."""
+    # A number out of a vector is known only when all of the vector is.
+    scalars = (value.base for value in node.inputs if not value.spec.shape)
+    if not _in_pieces(node, size) or any(base in made for base in scalars):
+        return False
+    made.add(node.output)
+    return True
 
 
 def _take_ready(waiting: list[Node], wanted: Callable[[Node], bool]) -> list[Node]:

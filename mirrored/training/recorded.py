@@ -14,7 +14,6 @@ import numpy as np
 from mirrored.data import Batches, Span
 from mirrored.distribute import PerReplica, shard_bounds
 from mirrored.ops import Tensor, TensorSpec
-from mirrored.ops.recording import recorded_by
 from mirrored.program import (
     Graph,
     GraphRecorder,
@@ -205,7 +204,7 @@ class RecordedRunner:
         starts = [start for start, _ in bounds]
         x, y, weight = (PerReplica(each, starts) if each else None for each in columns)
         shards = Shards(x, y, weight)
-        with recorded_by(recorder):
+        with recorder.recording():
             if kind == "predict":
                 outputs = [each for each in self._step.predict(shards) if each is not None]
                 return _Recording(kind, recorder.finish(outputs), bounds)

@@ -336,9 +336,8 @@ def test_a_forked_child_starts_threads_of_its_own() -> None:
 
 
 def test_the_interpreter_ends_with_threads_that_wait() -> None:
-    done = run_python(
-        "from mirrored.program import Team; t = Team(3); t.run([print] * 3); print('end')"
-    )
+    code = "from mirrored.program import Team; t = Team(3); t.run([print] * 3); print('end')"
+    done = run_python(code)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("end\n")
 

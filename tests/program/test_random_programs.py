@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.recording import active_recorder
+from mirrored.program import regions
 
-pytestmark = pytest.mark.usefixtures("one_blas_thread")
+pytestmark = pytest.mark.usefixtures("one_blas_thread", "short_pieces")
+
+
+@pytest.fixture
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut vectors of more than 40 elements into pieces, as otherwise those of 128k are."""
+    monkeypatch.setattr(regions, "_PIECE", 32)
+    monkeypatch.setattr(regions, "_UNCUT", 40)
+
 
 SHAPES = ((2, 3), (2, 3), (6,), (3, 2), (130,), ())
 Values = list[ops.Tensor]
@@ -50,6 +59,8 @@ UNARY: list[Callable[[ops.Tensor], ops.Tensor]] = [
     lambda x: ops.reshape(x, (2, 3)) if x.size == 6 else x,
     lambda x: ops.reshape(x, (1, *x.shape)),
     lambda x: x[0] if x.ndim else x,
+    lambda x: x[-1] if x.ndim else x,
+    lambda x: x * x[-1] if x.ndim == 1 else x,
     lambda x: x[1:] if x.ndim else x,
     lambda x: x[::-1] if x.ndim else x,
     lambda x: x[..., :1] if x.ndim else x,
