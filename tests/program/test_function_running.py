@@ -236,7 +236,9 @@ def test_an_error_in_python_leaves_nothing_behind() -> None:
     fails[:] = [False]
     step(mr.constant(1.0))
     assert int(optimizer.iterations) == 1
-    assert float(v) == pytest.approx(0.9)
+    eager = mr.Variable(1.0)
+    mr.optim.Adam(0.1).apply_gradients([(mr.constant(1.0), eager)])
+    assert float(v) == float(eager)
 
 
 # ------------------------------------------------------------------------------ memory

@@ -1,0 +1,190 @@
+"""Random functions, recorded and run again and again, compute the bits of eager calls.
+
+They share subexpressions, look at values in other shapes, join and cut them, overwrite what dies,
+and read, write and exchange variables, on one to three replicas.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.ops.recording import active_recorder
+from mirrored.program import regions
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread", "short_pieces")
+
+
+@pytest.fixture
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut vectors of more than 40 elements into pieces, as otherwise those of 128k are."""
+    monkeypatch.setattr(regions, "_PIECE", 32)
+    monkeypatch.setattr(regions, "_UNCUT", 40)
+
+
+SHAPES = ((2, 3), (2, 3), (6,), (3, 2), (130,), ())
+Values = list[ops.Tensor]
+
+
+def like(values: Values, shape: tuple[int, ...] | None, index: int) -> ops.Tensor | None:
+    """Return one of the values of a shape, or of any."""
+    pool = [each for each in values if shape is None or each.shape == shape]
+    return pool[index % len(pool)] if pool else None
+
+
+UNARY: list[Callable[[ops.Tensor], ops.Tensor]] = [
+    ops.tanh,
+    ops.relu,
+    ops.sigmoid,
+    ops.square,
+    lambda x: -x,
+    lambda x: ops.exp(-ops.square(x)),
+    lambda x: ops.sqrt(abs(x)),
+    lambda x: x * 0.5 + 1.0,
+    lambda x: 1.0 / (1.0 + abs(x)),
+    lambda x: ops.cast(ops.cast(x, "float64") * 0.1, "float32"),
+    lambda x: ops.cast(x > 0.0, "float32"),
+    lambda x: ops.reduce_sum(x) * 0.1,
+    lambda x: ops.reduce_mean(x, axis=0) if x.ndim else x,
+    lambda x: ops.reduce_max(x, axis=-1) if x.ndim else x,
+    lambda x: ops.softmax(x) if x.ndim else x,
+    lambda x: ops.transpose(x) if x.ndim == 2 else x,
+    lambda x: ops.reshape(x, (x.size,)),
+    lambda x: ops.reshape(x, (3, 2)) if x.size == 6 else x,
+    lambda x: ops.reshape(x, (2, 3)) if x.size == 6 else x,
+    lambda x: ops.reshape(x, (1, *x.shape)),
+    lambda x: x[0] if x.ndim else x,
+    lambda x: x[-1] if x.ndim else x,
+    lambda x: x * x[-1] if x.ndim == 1 else x,
+    lambda x: x[1:] if x.ndim else x,
+    lambda x: x[::-1] if x.ndim else x,
+    lambda x: x[..., :1] if x.ndim else x,
+    lambda x: ops.identity(ops.stop_gradient(x)),
+    ops.zeros_like,
+]
+BINARY: list[Callable[[ops.Tensor, ops.Tensor], ops.Tensor]] = [
+    lambda x, y: x + y,
+    lambda x, y: y - x,
+    lambda x, y: x * y,
+    ops.maximum,
+    lambda x, y: x / (1.0 + y * y),
+    lambda x, y: ops.add_n([x, y, x]),
+    lambda x, y: ops.concat([x, y], axis=0) if x.ndim > 0 and x.size < 200 else x + y,
+    lambda x, y: ops.concat([x, y, x], axis=-1) if x.ndim > 0 and x.size < 200 else x - y,
+    lambda x, y: ops.OPS["Pack"](x, y) if x.size < 200 else x * y,
+    lambda x, y: x @ ops.transpose(y) if x.ndim == 2 else x + y,
+]
+
+
+def interpret(
+    instructions: Sequence[tuple[str, int, int, int]],
+    in_lane: Callable[[int], Any],
+    lanes: int,
+    variables: Sequence[mr.Variable],
+    *,
+    gradients: bool,
+) -> Callable[..., Values]:
+    """Return a function of tensors that carries out instructions, and may differentiate itself."""
+
+    def differentiated(*inputs: ops.Tensor) -> Values:
+        with mr.GradientTape() as tape:
+            tape.watch(list(inputs))
+            results = function(*inputs)
+            target = ops.add_n([ops.reduce_sum(each) for each in results])
+        found = tape.gradient(target, [*inputs, *variables], unconnected_gradients="zero")
+        return [*results, *found]
+
+    def function(*inputs: ops.Tensor) -> Values:
+        values = list(inputs)
+        for kind, which, i, j in instructions:
+            with in_lane(i % lanes) if kind.startswith("lane") else mr.device(None):
+                carry_out(kind.removeprefix("lane "), which, i, j, values)
+        return [values[-1], *values[len(inputs) :: 3]]
+
+    def carry_out(kind: str, which: int, i: int, j: int, values: Values) -> None:
+        x = values[-1 - i % len(values)]
+        variable = variables[j % len(variables)]
+        if kind == "unary":
+            values.append(UNARY[which % len(UNARY)](x))
+        elif kind == "binary":
+            y = like(values, x.shape, j)
+            values.append(BINARY[which % len(BINARY)](x, x if y is None else y))
+        elif kind == "read":
+            values.append(variable.read_value())
+        elif kind == "write":
+            value = like(values, variable.shape, i)
+            if value is not None:
+                write = (variable.assign, variable.assign_add, variable.assign_sub)[which % 3]
+                write(value * 0.5 if which % 2 else value)
+        elif kind == "swap":
+            first, second = variables[0].read_value(), variables[1].read_value()
+            variables[0].assign(second)
+            variables[1].assign(first)
+        elif kind == "guard":
+            recorder = active_recorder()
+            if recorder is not None:
+                recorder.require_finite((ops.reduce_sum(values[0]),))
+
+    return differentiated if gradients else function
+
+
+KINDS = ["lane unary", "lane binary", "unary", "binary", "read", "write", "swap", "guard"]
+INSTRUCTIONS = st.lists(
+    st.tuples(st.sampled_from(KINDS), *[st.integers(0, 259)] * 3), min_size=3, max_size=40
+)
+
+
+def make_variables() -> list[mr.Variable]:
+    rng = np.random.default_rng(1)
+    return [mr.Variable(rng.normal(size=shape).astype(np.float32)) for shape in SHAPES]
+
+
+@settings(
+    max_examples=5000,
+    deadline=None,
+    derandomize=False,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    instructions=INSTRUCTIONS,
+    lanes=st.integers(1, 3),
+    on_threads=st.booleans(),
+    gradients=st.booleans(),
+)
+def test_random_programs(
+    instructions: list[tuple[str, int, int, int]],
+    lanes: int,
+    on_threads: bool,
+    gradients: bool,
+    in_lane: Callable[[int], Any],
+    record: Any,
+    bits: Any,
+    check_plan: Callable[[Any], None],
+) -> None:
+    rng = np.random.default_rng(0)
+    runs = [[rng.normal(size=each).astype(np.float32) for each in SHAPES] for _ in range(3)]
+    eager, recorded = make_variables(), make_variables()
+    function, same = (
+        interpret(instructions, in_lane, lanes, each, gradients=gradients)
+        for each in (eager, recorded)
+    )
+    program = record(
+        same,
+        runs[0],
+        lanes=[i % lanes for i in range(len(SHAPES))],
+        threads=lanes if on_threads else 1,
+    )
+    check_plan(program.graph)
+    try:
+        for arrays in runs:
+            expected = [each.numpy() for each in function(*map(ops.constant, arrays))]
+            assert bits(program(*arrays)) == bits(expected)
+            assert bits([v.numpy() for v in recorded]) == bits([v.numpy() for v in eager])
+    finally:
+        program.team.close()
