@@ -133,3 +133,22 @@ def test_writes(in_place: bool, write: Any, record: Any, check_plan: Any) -> Non
         (expected,) = function(eager, ops.constant(x))
         np.testing.assert_array_equal(recorded(x)[0], expected.numpy())
         np.testing.assert_array_equal(recorded_one.numpy(), eager.numpy())
+
+
+def test_what_another_replica_reads_is_not_overwritten_beside_it(
+    record: Any, in_lane: Callable[[int], Any], check_plan: Any
+) -> None:
+    """Both read it in one phase, in which they run side by side."""
+
+    def function(x: ops.Tensor, y: ops.Tensor) -> list[ops.Tensor]:
+        with in_lane(0):
+            first = ops.tanh(x)
+        with in_lane(2):
+            second = ops.tanh(y)
+            total = first + second  # The last to read it by the order on one thread.
+        with in_lane(1):
+            other = ops.exp(second)
+            return [ops.tanh(total), first, other]
+
+    recorded = record(function, [X, X], lanes=[0, 2])
+    check_plan(recorded.graph)
