@@ -103,7 +103,13 @@ class Usage:
             end: The position up to which the memory is needed.
         """
         if node not in self.region:
-            return end == self.position[node]
+            # Another lane's reader runs beside the node, wherever it stands in their phase.
+            phase = self._phase_end[node]
+            beside = (
+                reader.lane != node.lane and self._phase_end[reader] == phase
+                for reader, _ in self.reads[base]
+            )
+            return end == self.position[node] and not any(beside)
         inside = [r for r, _ in self.reads[base] if self.region.get(r) is self.region[node]]
         return inside == [node] and end == self._phase_end[node]
 
