@@ -6,6 +6,8 @@ What is wrong with the rest, and in which words, is for each caller to say.
 import operator
 from typing import Any
 
+import numpy as np
+
 
 def as_integer(value: Any) -> int | None:
     """Return `value` as a Python integer, or None where it is no integer of Python's or NumPy's.
@@ -18,6 +20,6 @@ def as_integer(value: Any) -> int | None:
         (3, None, None)
     """
     try:
-        return None if isinstance(value, bool) else operator.index(value)
+        return None if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
         return None

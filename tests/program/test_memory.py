@@ -42,7 +42,8 @@ def test_how_much_memory_is_needed(
     matrices: int, function: Callable[[ops.Tensor], list[ops.Tensor]], record: Any, check_plan: Any
 ) -> None:
     recorded = record(function, [X])
-    assert arena(recorded) == matrices * BYTES
+    # Between two of them is a gap of a cache line.
+    assert matrices * BYTES <= arena(recorded) < matrices * (BYTES + ALIGNMENT)
     check_plan(recorded.graph)
 
 
