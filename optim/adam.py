@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from mirrored import ops
 from mirrored.ops import Tensor
-from mirrored.optim.base import Optimizer, check_number
+from mirrored.optim.base import Optimizer
+from mirrored.optim.checks import check_number
 
 
 class Adam(Optimizer):

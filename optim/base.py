@@ -4,7 +4,6 @@ An optimizer is an update rule plus its slots. The rule is a pure function; here
 computed for every replica first and written afterwards, so that a step happens wholly or not.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,6 +23,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import only
 from mirrored.ops.recording import active_recorder
+from mirrored.optim.checks import check_number, check_variables
 from mirrored.optim.packing import Target, Unit, alike, packed
 from mirrored.variables import Variable, VariableAggregation
 
@@ -242,7 +242,7 @@ class Optimizer:
                 f"Optimizer ({self.name}) was not created in the distribution strategy scope of "
                 f"({context.strategy}). {_SAME_SCOPE}"
             )
-        _check_variables([variable for _, variable in pairs])
+        check_variables([variable for _, variable in pairs])
         kept = self._with_gradients(pairs)
         variables = [variable for _, variable in kept]
         gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
@@ -384,46 +384,6 @@ def _copy(variable: Variable, replica: int) -> Any:
     return variable.copies[replica] if isinstance(variable, MirroredVariable) else variable
 
 
-def _check_variables(variables: Sequence[Any]) -> None:
-    seen: set[int] = set()
-    for variable in variables:
-        if not isinstance(variable, Variable):
-            raise TypeError(
-                f"Optimizers update variables made by mr.Variable. Received: {variable!r}"
-            )
-        if id(variable) in seen:
-            raise ValueError(
-                "A step updates each variable once. Received: more than one gradient for "
-                f"{variable.name}. Add them up first."
-            )
-        seen.add(id(variable))
-
-
 def _part(gradient: Any, replica: int) -> Tensor:
     part: Tensor = gradient.values[replica] if isinstance(gradient, PerReplica) else gradient
     return part
-
-
-def check_number(
-    name: str, value: Any, *, below: float = math.inf, above_zero: bool = False
-) -> float:
-    """Return a hyperparameter as a float.
-
-    Args:
-        name: What the error calls it.
-        value: A number in [0, below).
-        below: What it is less than.
-        above_zero: Whether 0 is refused.
-
-    Raises:
-        ValueError: It is no such number.
-    """
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, bool | str) or not (0 <= number < below) or (above_zero and number == 0):
-        low = "above 0" if above_zero else "of 0 or more"
-        high = "" if below == math.inf else f" and below {below:g}"
-        raise ValueError(f"`{name}` is a finite number {low}{high}. Received: {name}={value!r}")
-    return number

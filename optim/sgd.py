@@ -6,7 +6,8 @@ The plainest rule there is: a step against the gradient.
 from typing import ClassVar
 
 from mirrored.ops import Tensor
-from mirrored.optim.base import Optimizer, check_number
+from mirrored.optim.base import Optimizer
+from mirrored.optim.checks import check_number
 
 
 class SGD(Optimizer):

@@ -31,6 +31,25 @@ class Arrays:
     sample_weight: np.ndarray | None
     size: int
 
+    def contiguous(self) -> "Arrays":
+        """Return the examples one after the other in memory, as copies where they are not.
+
+        Taking rows out of anything else makes NumPy copy all of it, each time.
+
+        Example:
+            >>> import numpy as np
+            >>> from mirrored.data import adapt
+            >>> adapt(np.zeros((2, 3), order="F"), [0, 1]).contiguous().x.flags.c_contiguous
+            True
+        """
+        y, weight = self.y, self.sample_weight
+        return Arrays(
+            np.ascontiguousarray(self.x),
+            None if y is None else np.ascontiguousarray(y),
+            None if weight is None else np.ascontiguousarray(weight),
+            self.size,
+        )
+
     def rows(self, start: int, stop: int) -> "Arrays":
         """Return the examples from `start` to before `stop`, as views.
 

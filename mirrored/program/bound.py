@@ -3,6 +3,7 @@
 What a kernel does in Python is done here, once.
 """
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,7 @@ from mirrored.ops.random import NextDraw
 from mirrored.ops.registry import Op
 from mirrored.program.arrays import Arrays
 from mirrored.program.binding import Call, bind
-from mirrored.program.graph import JOINT, Node, Value
-from mirrored.program.memory import joins_rows
+from mirrored.program.graph import JOINT, Node, Value, joins_rows
 from mirrored.program.regions import pieces
 from mirrored.program.schedule import Guard, Joint, Lanes, Region, Schedule
 
@@ -26,8 +26,8 @@ class Draws:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._sources: list[NextDraw] = []
-        self._numbers: list[int] = []
+        # Each with its number, by which they are ordered, and the place of what it draws.
+        self._sources: list[tuple[int, int, NextDraw]] = []
         self._drawn: list[Any] = []
 
     def __bool__(self) -> bool:
@@ -41,16 +41,15 @@ class Draws:
             number: Draws are taken in the order of their numbers.
         """
         place, drawn = len(self._sources), self._drawn
-        self._sources.append(source)
-        self._numbers.append(number)
+        bisect.insort(self._sources, (number, place, source))
         drawn.append(None)
         return lambda: drawn[place]
 
     def take(self) -> None:
         """Take the next step's draws, in the order in which the function makes them."""
         run = object()
-        for place in sorted(range(len(self._sources)), key=self._numbers.__getitem__):
-            self._drawn[place] = self._sources[place](run)
+        for _, place, source in self._sources:
+            self._drawn[place] = source(run)
 
 
 @dataclass(slots=True)
@@ -117,7 +116,7 @@ class Binder:
         if node.op.elementwise and not any(each.ndim for each in (out, *inputs)):
             # NumPy takes less time for one element in a row than for a number without an axis.
             out, inputs = out.reshape(1), tuple(each.reshape(1) for each in inputs)
-        kernel: Any = backend.kernels.get(node.op.name, node.op.kernel)
+        kernel = _kernel(node)
         if node.op.random:
             draw = self.draws.add(attrs.pop("draw"), node.output.number)
             return [Call(_random(kernel, backend.xp, out, draw, attrs))]
@@ -160,12 +159,15 @@ class Binder:
                     self.arrays.piece(value, thread, begin, end)
                     for value in (node.output, *node.inputs)
                 )
-                backend = node.device.backend
-                kernel: Any = backend.kernels.get(node.op.name, node.op.kernel)
-                made = bind(backend.xp, kernel, out, tuple(inputs), **node.attrs)
+                made = bind(node.device.backend.xp, _kernel(node), out, tuple(inputs), **node.attrs)
                 calls += [call._replace(node=node) for call in made]
             shard.append(calls)
         return shard
+
+
+def _kernel(node: Node) -> Any:
+    """Return the kernel of a node: its backend's own, where that has one."""
+    return node.device.backend.kernels.get(node.op.name, node.op.kernel)
 
 
 def _random(

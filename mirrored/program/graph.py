@@ -157,3 +157,13 @@ class Graph:
         values = [*self.inputs, *(node.output for node in self.nodes), *self.outputs]
         values += [value for _, value in self.writes]
         return values[0].device if values else place("NoOp", ("GPU", "CPU"))
+
+
+def joins_rows(op: Op, attrs: Mapping[str, Any]) -> bool:
+    """Return whether an op joins its inputs along the first axis, one after the other in memory.
+
+    Args:
+        op: The op.
+        attrs: Its attributes.
+    """
+    return op.name == "ConcatV2" and attrs["axis"] == 0

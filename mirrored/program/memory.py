@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.devices import Device
-from mirrored.ops.registry import Op
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.homes import find_homes
 from mirrored.program.regions import pieces, register_numbers
 from mirrored.program.schedule import Region, Schedule
@@ -249,11 +248,6 @@ class _Planner:
             for _, block in pairs:
                 yield block
         yield from self.plan.registers.values()
-
-
-def joins_rows(op: Op, attrs: Any) -> bool:
-    """Whether an op joins its inputs along the first axis, one after the other in memory."""
-    return op.name == "ConcatV2" and attrs["axis"] == 0
 
 
 def _pack(blocks: list[Block]) -> int:

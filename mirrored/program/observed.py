@@ -21,8 +21,7 @@ from mirrored.ops.observing import (
 from mirrored.program.binding import Call
 from mirrored.program.bound import BoundPhase
 from mirrored.program.executors import Meeting
-from mirrored.program.graph import JOINT, Graph, Node, Value
-from mirrored.program.memory import joins_rows
+from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.recorder import COPY
 
 

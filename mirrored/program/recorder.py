@@ -20,7 +20,7 @@ from mirrored.ops.recording import RecordedTensor, recorded_by
 from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 
 
 def _copy(xp: Any, out: Any, x: Any) -> None:
@@ -51,6 +51,7 @@ class GraphRecorder:
         self._constants: dict[Any, Value] = {}
         self._homes: dict[int, Value] = {}
         self._written: dict[int, tuple[Any, Value]] = {}
+        self._bound: dict[tuple[int, int, int], tuple[Any, Any, int]] = {}
         self._known: dict[Any, Value] = {}
         self._updating = False
         self._undo: list[Callable[[], None]] = []
@@ -68,10 +69,8 @@ class GraphRecorder:
     ) -> Tensor:
         """Return what stands for the result of an op, whose arguments are checked."""
         if op.lower is not None:
-            with (
-                only(),
-                device_scope(device),
-            ):  # The tapes are told of the op, not of what it is made of.
+            # The tapes are told of the op, not of what it is made of.
+            with only(), device_scope(device):
                 lowered: Tensor = op.lower(*inputs, **attrs)
             return lowered
         values = tuple(self.value_of(each) for each in inputs)
@@ -114,7 +113,8 @@ class GraphRecorder:
             base = Value(home.spec, home.device)
             base.home = home
             self._homes[id(home)] = base
-        self.graph.reads += [(each, home, place) for each, place in _places(variable, offset)]
+        for each, place in _places(variable, offset):
+            self._bind_to(each, home, place)
         return self._tensor(base.part(TensorSpec(variable.shape, variable.dtype), offset))
 
     def write(self, variable: Any, value: Tensor) -> None:
@@ -122,7 +122,7 @@ class GraphRecorder:
         self._updating = True
         with recorded_by(None):
             home, offset = variable.pinned()
-        self.graph.reads.append((variable, home, offset))
+        self._bind_to(variable, home, offset)
         self._written[id(variable)] = (variable, self.value_of(value))
 
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
@@ -217,10 +217,15 @@ class GraphRecorder:
                 # The value of an input or of another variable, which may get one itself.
                 value = self._node(COPY, (value,), {}, Value(value.spec, value.device))
             self.graph.writes.append((variable, value))
+        self.graph.reads = list(self._bound.values())
         for value in self._constants.values():
             if value.constant is not None and value.constant._id > self._first_id:
                 value.data, value.constant = np.asarray(value.constant.numpy()), None
         return self.graph
+
+    def _bind_to(self, variable: Any, home: Any, place: int) -> None:
+        """Note where the function expects a variable: once, since every run looks whether it is."""
+        self._bound[id(variable), id(home), place] = (variable, home, place)
 
     def _tensor(self, value: Value) -> RecordedTensor:
         return RecordedTensor(self, value, value.device, value.spec)
@@ -259,7 +264,7 @@ def _as_part(
     if op.name == "StridedSlice":
         offset = _contiguous(attrs["index"], inputs[0].spec.shape)
         return None if offset is None else inputs[0].part(spec, offset)
-    if op.name == "ConcatV2" and attrs["axis"] == 0:
+    if joins_rows(op, attrs):
         end = inputs[0].offset
         for value in inputs:
             if value.base is not inputs[0].base or value.offset != end:

@@ -134,6 +134,8 @@ class _Plan:
         self.arrays, self.validation = prepare(model, arrays, validation)
         # The order of the examples comes from the global seed, on any number of replicas.
         self._seeds = SeedGenerator() if options.shuffle else None
+        if options.shuffle:
+            self.arrays = self.arrays.contiguous()
         self._left: Span | None = None
         self.runner = make_runner(model)
 

@@ -301,8 +301,6 @@ def _copier(array: np.ndarray[Any, Any], target: Any) -> Callable[[int, int], No
 
 def _gatherer(array: np.ndarray[Any, Any], target: Any) -> tuple[Callable[..., Any], Any]:
     """Return a function that takes rows as `array.take` does, and what it writes them to."""
-    if not array.flags.c_contiguous:  # NumPy would make such a copy for every batch.
-        array = np.ascontiguousarray(array)
     if array.dtype == target.dtype:
         return array.take, target
     staging: Any = np.empty(target.shape, array.dtype)

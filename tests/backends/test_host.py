@@ -182,3 +182,12 @@ def test_a_copy_never_changes_the_dtype() -> None:
 def test_the_host_replaces_no_kernels() -> None:
     assert HostBackend().xp is np
     assert dict(HostBackend().kernels) == {}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool"])
+def test_large_arrays_begin_where_a_cache_line_does(dtype: str) -> None:
+    backend = HostBackend()
+    pool = backend.make_pool(None, parent=None, growth=True)
+    storages = [backend.allocate(pool, (each, 1 << 16), np.dtype(dtype)) for each in (1, 2, 3, 5)]
+    assert all(each.array.ctypes.data % 64 == 0 for each in storages)
+    assert pool.current == sum(each.array.nbytes for each in storages)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mirrored.ops.random import ShardPosition, shard_position
-from mirrored.program.graph import Graph
-from mirrored.program.memory import joins_rows, make_plan
+from mirrored.program.graph import Graph, joins_rows
+from mirrored.program.memory import make_plan
 from mirrored.program.schedule import Guard, Lanes, Region, make_schedule
 
 
