@@ -14,6 +14,7 @@ from mirrored import nn as nn
 from mirrored import optim as optim
 from mirrored import profiler as profiler
 from mirrored import random as random
+from mirrored import train as train
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy

@@ -14,7 +14,7 @@ def flatten(structure: Any) -> list[Any]:
 
 def _leaves(structure: Any) -> Iterator[Any]:
     if isinstance(structure, dict):
-        for key in _sorted_keys(structure):
+        for key in sorted_keys(structure):
             yield from _leaves(structure[key])
     elif isinstance(structure, list | tuple):
         for item in structure:
@@ -23,7 +23,8 @@ def _leaves(structure: Any) -> Iterator[Any]:
         yield structure
 
 
-def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    """Return the keys of a dict in the order in which its leaves are met."""
     try:
         return sorted(mapping)
     except TypeError:
@@ -53,7 +54,7 @@ def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, e
         # In sorted order, so that `flatten` of the result meets the leaves in the same order.
         mapped = {
             key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]", each)
-            for key in _sorted_keys(first)
+            for key in sorted_keys(first)
         }
         return {key: mapped[key] for key in first}
     if isinstance(first, list | tuple):
@@ -94,7 +95,7 @@ def _difference(structures: tuple[Any, ...], index: int, path: str, each: str) -
 
 def _describe(item: Any) -> str:
     if isinstance(item, dict):
-        return f"a dict with the keys {_sorted_keys(item)}"
+        return f"a dict with the keys {sorted_keys(item)}"
     if _is_sequence(item):
         return f"a {type(item).__name__} of {len(item)}"
     return f"a {type(item).__name__}"

@@ -22,3 +22,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 class WeightsFileError(ValueError):
     """A weights file cannot be used: truncated, corrupt, of another model or of another format."""
+
+
+class OutOfRangeError(StopIteration):
+    """An iterator over a dataset has no more elements; a `for` loop ends with it."""

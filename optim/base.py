@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from mirrored import devices, ops
 from mirrored._logging import logger
 from mirrored.distribute import (
-    MirroredVariable,
-    PerReplica,
+    DistributedValues,
+    DistributedVariable,
     Strategy,
     get_replica_context,
     get_strategy,
@@ -381,9 +381,9 @@ class Optimizer:
 
 def _copy(variable: Variable, replica: int) -> Any:
     """Return the copy of a variable that one replica has."""
-    return variable.copies[replica] if isinstance(variable, MirroredVariable) else variable
+    return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
 
 
 def _part(gradient: Any, replica: int) -> Tensor:
-    part: Tensor = gradient.values[replica] if isinstance(gradient, PerReplica) else gradient
+    part: Tensor = gradient.values[replica] if isinstance(gradient, DistributedValues) else gradient
     return part

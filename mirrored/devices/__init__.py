@@ -26,6 +26,7 @@ from mirrored.devices.configuration import (
 from mirrored.devices.configuration import configuration
 from mirrored.devices.log import get_log_device_placement as get_log_device_placement
 from mirrored.devices.log import log_placement as log_placement
+from mirrored.devices.log import placed_as as placed_as
 from mirrored.devices.log import set_log_device_placement as set_log_device_placement
 from mirrored.devices.memory import get_memory_info as get_memory_info
 from mirrored.devices.memory import reset_memory_stats as reset_memory_stats

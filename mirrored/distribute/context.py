@@ -16,9 +16,11 @@ from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.registry import Op, OpCall
 from mirrored.ops.tensor import Tensor
+from mirrored.variables import set_variable_creators
 
 if TYPE_CHECKING:
-    from mirrored.distribute.strategy import DefaultStrategy, Strategy
+    from mirrored.distribute.single import DefaultStrategy
+    from mirrored.distribute.strategy import Strategy
 
 MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -84,17 +86,19 @@ class ReplicaContext:
             )
         return self._merge(merge_fn, tuple(args), kwargs or {})
 
-    def all_reduce(self, reduce_op: "ReduceOp | str", value: Any) -> Any:
+    def all_reduce(self, reduce_op: "ReduceOp | str", value: Any, options: Any = None) -> Any:
         """Return the sum or the mean of all replicas' values, the same on each of them.
 
         Args:
             reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
             value: A tensor, or a structure of them; every replica gives the same shapes. A
                 gradient flows through it: that of a sum is the sum of the gradients.
+            options: The strategy's `CommunicationOptions` are in force; accepted for compatibility.
 
         Raises:
             ValueError: An unknown `reduce_op`, or structures that differ between replicas.
         """
+        del options
         op = ReduceOp.of(reduce_op)
         local = [adopt(each, None) for each in _nest.flatten(value)]
         with only():  # The tapes are told below of one op instead of the copies and sums.
@@ -104,17 +108,54 @@ class ReplicaContext:
                 listener.on_op(ALL_REDUCE, (tensor,), {"reduce_op": op, "context": self}, result)
         return _nest.pack_like(value, reduced)
 
+    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+        """Return all replicas' values, one after the other along an axis, the same on each of them.
+
+        Args:
+            value: A tensor, or a structure of them. The replicas' sizes may differ along `axis`
+                alone. A gradient flows through it: the sum over the replicas of its own part's.
+            axis: The axis, counted from the end where it is negative.
+            options: As for `all_reduce`.
+
+        Raises:
+            ValueError: `axis` is not there, or structures differ between replicas.
+            InvalidArgumentError: The shapes differ along another axis.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.config.experimental.set_simulated_gpus(2)
+            >>> def step():
+            ...     context = mr.distribute.get_replica_context()
+            ...     return context.all_gather(mr.constant([context.replica_id_in_sync_group]), 0)
+            >>> mr.MirroredStrategy().run(step).values[1].numpy()
+            array([0, 1], dtype=int32)
+        """
+        del options
+        local = [adopt(each, None) for each in _nest.flatten(value)]
+        with only():
+            gathered, starts = self.merge_call(_batch_all_gather, (axis, local))
+        for tensor, result, start in zip(local, gathered, starts, strict=True):
+            attrs = {"axis": axis, "context": self, "start": start}
+            for listener in active_listeners():
+                listener.on_op(ALL_GATHER, (tensor,), attrs, result)
+        return _nest.pack_like(value, gathered)
+
 
 def _batch_all_reduce(strategy: "Strategy", op: Any, values: list[Any]) -> list[Any]:
     # Equal arguments of all replicas arrive as one; the operation is the same on each.
     return strategy.batch_all_reduce(op, values)
 
 
+def _batch_all_gather(strategy: "Strategy", axis: Any, values: list[Any]) -> tuple[Any, Any]:
+    gathered = [strategy.batch_all_gather(value, axis) for value in values]
+    return [tensors for tensors, _ in gathered], [starts for _, starts in gathered]
+
+
 def _grad_all_reduce(call: OpCall, g: Tensor) -> list[Tensor | None]:
     return [call.attrs["context"].all_reduce(call.attrs["reduce_op"], g)]
 
 
-# What tapes see of an all-reduce. It is not in the table: the collectives compute it.
+# What tapes see of a collective. It is not in the table of ops: the strategy computes it.
 ALL_REDUCE = Op(
     name="CollectiveReduceV2",
     infer=lambda x, reduce_op, context: x,
@@ -123,10 +164,29 @@ ALL_REDUCE = Op(
 )
 
 
+def _grad_all_gather(call: OpCall, g: Tensor) -> list[Tensor | None]:
+    """Return this replica's part of what flows into the gathered tensor on any replica."""
+    axis, start = call.attrs["axis"], call.attrs["start"]
+    total = call.attrs["context"].all_reduce(ReduceOp.SUM, g)
+    (x,) = call.inputs
+    index: list[Any] = [slice(None)] * x.ndim
+    index[axis] = slice(start, start + x.shape[axis])
+    return [total[tuple(index)]]
+
+
+ALL_GATHER = Op(
+    name="CollectiveGatherV2",
+    infer=lambda x, axis, context, start: x,
+    view=lambda x, axis, context, start: x,
+    gradient=_grad_all_gather,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Frame:
     strategy: "Strategy"
     replica: ReplicaContext | None
+    lasting: bool = False
 
 
 _frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None)
@@ -146,6 +206,40 @@ def enter(strategy: "Strategy", replica: ReplicaContext | None) -> Iterator[None
         yield
     finally:
         _frame.reset(token)
+
+
+def experimental_set_strategy(strategy: "Strategy | None") -> None:
+    """Put a strategy in force from now on, as its scope would, without a `with` block.
+
+    Args:
+        strategy: The strategy; None ends what an earlier call put in force.
+
+    Raises:
+        RuntimeError: The call is made inside a strategy's scope or a replica.
+        TypeError: It is no strategy.
+
+    Example:
+        >>> import mirrored as mr
+        >>> strategy = mr.MirroredStrategy(["CPU:0"])
+        >>> mr.distribute.experimental_set_strategy(strategy)
+        >>> mr.distribute.get_strategy() is strategy
+        True
+        >>> mr.distribute.experimental_set_strategy(None)
+    """
+    frame = _frame.get()
+    if frame is not None and not frame.lasting:
+        raise RuntimeError(
+            "Must not be called inside a `mr.distribute.Strategy` scope. Received: a call inside "
+            f"that of {frame.strategy}. Leave it first."
+        )
+    if strategy is None or strategy is _default[0]:
+        _frame.set(None)
+        set_variable_creators()
+        return
+    if not callable(getattr(strategy, "create_variable", None)):
+        raise TypeError(f"A strategy, or None, can be put in force. Received: {strategy!r}")
+    _frame.set(_Frame(strategy, None, lasting=True))
+    set_variable_creators(strategy.create_variable)
 
 
 def get_strategy() -> "Strategy":
@@ -197,3 +291,13 @@ def in_cross_replica_context() -> bool:
         True
     """
     return get_replica_context() is None
+
+
+def check_cross_replica(otherwise: str) -> None:
+    """Raise RuntimeError in a replica; outside all scopes code is in neither of the two contexts.
+
+    Args:
+        otherwise: The message.
+    """
+    if has_strategy() and not in_cross_replica_context():
+        raise RuntimeError(otherwise)

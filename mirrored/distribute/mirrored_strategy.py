@@ -11,8 +11,12 @@ from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
+from mirrored.distribute.distributed_variables import (
+    DistributedVariable,
+    MirroredVariable,
+    SyncOnReadVariable,
+)
 from mirrored.distribute.strategy import Strategy
-from mirrored.distribute.values import MirroredVariable
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import only
 from mirrored.program.executors import EXECUTORS
@@ -81,16 +85,26 @@ class MirroredStrategy(Strategy):
 
     def owns(self, variable: Variable) -> bool:
         """Return whether a variable was made in this strategy's scope."""
-        return isinstance(variable, MirroredVariable) and variable.strategy is self
+        return isinstance(variable, DistributedVariable) and variable.strategy is self
 
-    def _create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+    def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+        """Return a variable that is made in this strategy's scope; see `Strategy`."""
         if get_replica_context() is not None:
             raise RuntimeError(
                 "A variable is made once for all replicas, in the strategy's scope. Received: the "
                 f"variable {kwargs['name']!r} inside a replica. Make it before strategy.run, or "
                 "build the model first."
             )
-        _check_synchronization(kwargs["synchronization"], kwargs["name"])
+        mode = kwargs["synchronization"]
+        if mode is VariableSynchronization.NONE:
+            raise ValueError(
+                "`NONE` variable synchronization mode is not supported with mr.distribute "
+                "strategy. Please change the `synchronization` for variable: "
+                f"{kwargs['name']}"
+            )
+        on_read = mode is VariableSynchronization.ON_READ
+        if not on_read:
+            kwargs["synchronization"] = VariableSynchronization.ON_WRITE
         copies: list[Any] = []
         with only():
             for i, device in enumerate(self._devices):
@@ -100,20 +114,7 @@ class MirroredStrategy(Strategy):
                         kwargs["initial_value"] = ops.identity(copies[0].read_value())
                     name = f"{kwargs['name']}/replica_{i}" if i else kwargs["name"]
                     copies.append(next_creator(**{**kwargs, "name": name}))
-        return MirroredVariable(self, copies)
-
-
-def _check_synchronization(mode: VariableSynchronization, name: str) -> None:
-    if mode is VariableSynchronization.NONE:
-        raise ValueError(
-            "`NONE` variable synchronization mode is not supported with mr.distribute strategy. "
-            f"Please change the `synchronization` for variable: {name}"
-        )
-    if mode is VariableSynchronization.ON_READ:
-        raise ValueError(
-            "`ON_READ` variables are not provided yet. Please change the `synchronization` for "
-            f"variable: {name}"
-        )
+        return (SyncOnReadVariable if on_read else MirroredVariable)(self, copies)
 
 
 def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:

@@ -5,6 +5,7 @@ A strategy's scope makes variables with a copy on every replica, and `run` calls
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,19 +13,25 @@ from typing import Any
 from mirrored import _nest, devices, ops
 from mirrored.devices import Device
 from mirrored.distribute.context import (
-    ReplicaContext,
+    check_cross_replica,
     enter,
     get_strategy,
     has_strategy,
-    in_cross_replica_context,
-    set_default_strategy,
 )
-from mirrored.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
+from mirrored.distribute.cross_device_ops import CrossDeviceOps
+from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.extended import StrategyExtended
+from mirrored.distribute.input import (
+    DistributedDataset,
+    InputContext,
+    ValueContext,
+    distributed_dataset,
+    distributed_from_function,
+)
 from mirrored.distribute.reduce_op import ReduceOp
-from mirrored.distribute.replicas import merge_alone, run_replicas
-from mirrored.distribute.values import MirroredVariable, PerReplica, regroup, select
+from mirrored.distribute.replicas import run_replicas
+from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, regroup, select
 from mirrored.ops.dispatch import adopt
-from mirrored.ops.listeners import only
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.tensor import Tensor
@@ -78,6 +85,11 @@ class Strategy:
         raise NotImplementedError
 
     @property
+    def extended(self) -> StrategyExtended:
+        """Further methods, for training loops and optimizers of one's own."""
+        return StrategyExtended(self)
+
+    @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over."""
         return 1
@@ -116,14 +128,14 @@ class Strategy:
                 "Mixing different mr.distribute.Strategy objects: "
                 f"{current} is not {self}. Leave the scope of the one first."
             )
-        _require_cross_replica(
+        check_cross_replica(
             "A strategy's scope is entered in the cross-replica context, and so are `fit`, "
             "`evaluate` and `predict`. Received: a call inside a replica, from the function that "
             "strategy.run calls. Make the call outside it."
         )
         # Entered again, it must not mirror twice.
         entered = current is self
-        creator = variable_creator_scope(self._create_variable)
+        creator = variable_creator_scope(self.create_variable)
         with enter(self, None), contextlib.nullcontext() if entered else creator:
             yield self
 
@@ -131,7 +143,13 @@ class Strategy:
         """Return whether a variable was made in this strategy's scope."""
         raise NotImplementedError
 
-    def _create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+    def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
+        """Return a variable that is made in this strategy's scope.
+
+        Args:
+            next_creator: What makes a variable otherwise.
+            **kwargs: The arguments of `Variable`.
+        """
         return next_creator(**kwargs)
 
     def run(
@@ -139,6 +157,7 @@ class Strategy:
         fn: Callable[..., Any],
         args: tuple[Any, ...] | list[Any] = (),
         kwargs: dict[str, Any] | None = None,
+        options: Any = None,
     ) -> Any:
         """Call `fn` once a replica, on that replica's device, and return what it returns.
 
@@ -146,6 +165,7 @@ class Strategy:
             fn: The function.
             args: Its positional arguments; per-replica values are taken apart.
             kwargs: Its keyword arguments, likewise.
+            options: Accepted for compatibility; there is nothing to choose.
 
         Returns:
             A structure of per-replica values; of plain ones where there is one replica.
@@ -161,11 +181,12 @@ class Strategy:
             >>> float(strategy.run(lambda x: x + 1.0, args=(mr.constant(1.0),)))
             2.0
         """
+        del options
         if not isinstance(args, list | tuple):
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}")
         if not callable(fn):
             raise TypeError(f"`fn` must be callable. Received: {fn!r}")
-        _require_cross_replica(
+        check_cross_replica(
             "strategy.run is called in the cross-replica context. Received: a call inside a "
             "replica, from the function that another run calls. Call the function itself."
         )
@@ -192,7 +213,7 @@ class Strategy:
     def _check_values(self, structure: Any) -> None:
         count = self.num_replicas_in_sync
         for leaf in _nest.flatten(structure):
-            if isinstance(leaf, PerReplica) and len(leaf.values) != count:
+            if isinstance(leaf, DistributedValues) and len(leaf.values) != count:
                 raise ValueError(
                     f"A per-replica value has one part a replica, here {count}. Received: "
                     f"{len(leaf.values)} parts."
@@ -228,7 +249,7 @@ class Strategy:
             3.0
         """
         op = ReduceOp.of(reduce_op)
-        _require_cross_replica(
+        check_cross_replica(
             "mr.distribute.Strategy.reduce requires cross-replica context, use "
             "get_replica_context().all_reduce() instead."
         )
@@ -240,11 +261,7 @@ class Strategy:
         parts = [adopt(part, None) for part in self._parts(op, leaf)]
         if axis is None:
             return self._reduce_parts(op, parts)
-        for part in parts:
-            if not isinstance(axis, int) or not -part.ndim <= axis < part.ndim:
-                raise ValueError(
-                    f"`axis` = {axis!r} out of range for `value` with rank {part.ndim}"
-                )
+        _check_axis(axis, parts)
         sums = []
         for part in parts:
             with devices.device(part._device):
@@ -257,9 +274,9 @@ class Strategy:
 
     def _parts(self, op: ReduceOp, leaf: Any) -> list[Any]:
         count = self.num_replicas_in_sync
-        if isinstance(leaf, MirroredVariable) and leaf.strategy is self:
+        if isinstance(leaf, DistributedVariable) and leaf.strategy is self:
             return [copy.read_value() for copy in leaf.copies]
-        if isinstance(leaf, PerReplica):
+        if isinstance(leaf, DistributedValues):
             return list(leaf.values)
         if count > 1 and op is ReduceOp.SUM:
             raise ValueError(
@@ -269,8 +286,10 @@ class Strategy:
         return [leaf]
 
     def _reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
-        destination = parts[0]._device if len(parts) == 1 else devices.get_device("CPU:0")
-        return self._cross_device_ops.reduce(op, parts, destination)
+        return self._cross_device_ops.reduce(op, parts, self._destination(parts))
+
+    def _destination(self, parts: Sequence[Tensor]) -> Device:
+        return parts[0]._device if len(parts) == 1 else devices.get_device("CPU:0")
 
     def batch_all_reduce(self, reduce_op: ReduceOp | str, values: Sequence[Any]) -> list[Any]:
         """Reduce many per-replica values; each replica gets every result on its device.
@@ -285,7 +304,56 @@ class Strategy:
             for value in values
         ]
         reduced = self._cross_device_ops.batch_all_reduce(reduce_op, batch)
-        return [PerReplica(parts) for parts in reduced]
+        return [Mirrored(parts) for parts in reduced]
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """Return the replicas' values, one after the other along an axis, as one tensor.
+
+        Args:
+            value: Per-replica values, or a structure of them. The parts' sizes may differ along
+                `axis` alone.
+            axis: The axis, counted from the end where it is negative.
+
+        Raises:
+            ValueError: `axis` is not there.
+            InvalidArgumentError: The shapes differ along another axis.
+            RuntimeError: The call is made in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> strategy.gather(mr.constant([1, 2]), axis=0).numpy()
+            array([1, 2], dtype=int32)
+        """
+        check_cross_replica(
+            "mr.distribute.Strategy.gather method requires cross-replica context, use "
+            "get_replica_context().all_gather() instead"
+        )
+        self._check_values(value)
+        with enter(self, None):
+            return _nest.map_structure(lambda leaf: self._gather_leaf(leaf, axis), value)
+
+    def _gather_leaf(self, leaf: Any, axis: Any) -> Tensor:
+        parts = [adopt(part, None) for part in self._parts(ReduceOp.MEAN, leaf)]
+        _check_axis(axis, parts)
+        return self._cross_device_ops.gather(parts, self._destination(parts), axis)
+
+    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
+        """Return the replicas' values joined, on each of them, and where each one's part begins.
+
+        Args:
+            value: Per-replica tensors.
+            axis: The axis to join them along.
+
+        Raises:
+            ValueError: `axis` is not there, or is not the same on all replicas.
+        """
+        parts = [adopt(select(i, value), None) for i in range(self.num_replicas_in_sync)]
+        _check_axis(axis, parts)
+        gathered = self._cross_device_ops.gather(parts, self._destination(parts), axis)
+        starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=0))
+        copies = [gathered.copy_to(device) for device in self.devices]
+        return Mirrored(copies), PerReplica(starts[:-1])
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.
@@ -302,52 +370,89 @@ class Strategy:
                 _nest.map_structure(functools.partial(_local_part, self, replica), value)
                 for replica in range(self.num_replicas_in_sync)
             )
-        if isinstance(value, PerReplica):
+        if isinstance(value, DistributedValues):
             return value.values
-        return value.copies if isinstance(value, MirroredVariable) else (value,)
+        return value.copies if isinstance(value, DistributedVariable) else (value,)
+
+    def experimental_distribute_dataset(
+        self, dataset: Any, options: Any = None
+    ) -> DistributedDataset:
+        """Return a dataset whose global batches are cut into a part for each replica.
+
+        Parts differ by at most one example, the larger ones first; where there are fewer examples
+        than replicas, the last parts are empty.
+
+        Args:
+            dataset: A `mr.data.Dataset` of global batches, or another iterable of them.
+            options: Accepted for compatibility; batches are brought to the devices as they are
+                asked for.
+
+        Raises:
+            TypeError: It cannot be iterated over.
+            ValueError: Its elements have no batch axis.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> batches = strategy.experimental_distribute_dataset([[[1.0], [2.0]], [[3.0]]])
+            >>> [float(strategy.run(mr.reduce_sum, args=(x,))) for x in batches]
+            [3.0, 3.0]
+        """
+        del options
+        return distributed_dataset(self, dataset)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> DistributedDataset:
+        """Return a dataset of which each replica gets a batch of its own in every step.
+
+        Where the dataset ends in the middle of a step, the replicas left get empty batches.
+
+        Args:
+            dataset_fn: From an `InputContext` to a dataset of batches for one replica.
+            options: Accepted for compatibility.
+
+        Raises:
+            TypeError: It is no function, or what it returns cannot be iterated over.
+            ValueError: The dataset's elements have no batch axis.
+        """
+        del options
+        return distributed_from_function(self, dataset_fn)
+
+    def experimental_distribute_values_from_function(
+        self, value_fn: Callable[[ValueContext], Any]
+    ) -> Any:
+        """Return a value for each replica, made by a function.
+
+        Args:
+            value_fn: From a `ValueContext` to the replica's value, or a structure of values.
+
+        Raises:
+            ValueError: The structures differ between replicas.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.config.experimental.set_simulated_gpus(2)
+            >>> strategy = mr.MirroredStrategy()
+            >>> strategy.experimental_distribute_values_from_function(
+            ...     lambda context: context.replica_id_in_sync_group
+            ... )
+            PerReplica:{
+              0: 0,
+              1: 1
+            }
+        """
+        count = self.num_replicas_in_sync
+        values = [value_fn(ValueContext(replica, count)) for replica in range(count)]
+        return regroup(values) if count > 1 else values[0]
 
 
-class DefaultStrategy(Strategy):
-    """What is in force outside all scopes: one replica, placed as any other code is."""
-
-    def __init__(self) -> None:
-        """Make the strategy and the context of its only replica."""
-        super().__init__(ReductionToOneDevice())
-        self.only_replica = ReplicaContext(self, 0, merge_alone(self))
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The device that the placement rules choose now."""
-        return (devices.place("Identity", ("GPU", "CPU")),)
-
-    def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
-        """Return a scope that changes nothing."""
-        return contextlib.nullcontext()
-
-    def batch_all_reduce(self, reduce_op: ReduceOp | str, values: Sequence[Any]) -> list[Any]:
-        """Return the values: they are all that there is to reduce."""
-        ReduceOp.of(reduce_op)
-        with only():
-            return [ops.identity(value) for value in values]
-
-    def _reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
-        return parts[0]
-
-    def owns(self, variable: Variable) -> bool:
-        """Return whether a variable was made outside all scopes."""
-        return not isinstance(variable, MirroredVariable)
-
-
-def _require_cross_replica(otherwise: str) -> None:
-    """Raise RuntimeError in a replica; outside all scopes code is in neither of the two."""
-    if has_strategy() and not in_cross_replica_context():
-        raise RuntimeError(otherwise)
+def _check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
+    for part in parts:
+        if not isinstance(axis, int) or not -part.ndim <= axis < part.ndim:
+            raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {part.ndim}")
 
 
 def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:
     parts = strategy.experimental_local_results(leaf)
     return parts[replica] if len(parts) > 1 else parts[0]
-
-
-DEFAULT_STRATEGY = DefaultStrategy()
-set_default_strategy(DEFAULT_STRATEGY)

@@ -1,11 +1,11 @@
-"""Random numbers that are a function of a key and a counter, by the generator Philox 4x64.
+"""Streams of random numbers, and the functions that draw from them.
 
 No state hides anywhere: the same seed, draw and position give the same number on any replica
-count (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+count.
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,98 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.ops.philox import (
+    RANDOM_NORMAL,
+    RANDOM_UNIFORM,
+    RANDOM_UNIFORM_INT,
+    WORD,
+    Key,
+    philox,
+)
 from mirrored.ops.recording import active_recorder
-from mirrored.ops.registry import Op, register
-from mirrored.ops.spec import (
-    FLOATS,
-    INTEGERS,
-    DType,
-    Shape,
-    TensorSpec,
-    as_dtype,
-    as_shape,
-    float32,
-    floatx,
-)
+from mirrored.ops.registry import Op
+from mirrored.ops.spec import FLOATS, INTEGERS, DType, as_dtype, as_shape, float32, floatx
 from mirrored.ops.tensor import Tensor
-
-_WORD = 1 << 64
-_CHUNK = 1024  # Elements a round: keeps the temporaries of a kernel at a few KiB.
-Key = tuple[int, int]
-
-
-def _philox(key: Key, draw: int, first: int, per_block: int) -> np.random.Generator:
-    """Return a generator whose next number is number `first` of draw number `draw`."""
-    block, skip = divmod(first, per_block)
-    # As arrays: among plain integers one above 63 bits would turn all of them into floats.
-    counter = np.array([block, 0, draw % _WORD, 0], np.uint64)
-    bits = np.random.Philox(key=np.array(key, np.uint64), counter=counter)
-    generator = np.random.Generator(bits)
-    if skip:
-        generator.random(skip, dtype=np.float32 if per_block == 8 else np.float64)
-    return generator
-
-
-# ---------------------------------------------------------------------------- ops
-
-
-def _infer(*, shape: Shape, dtype: DType, **_: Any) -> TensorSpec:
-    return TensorSpec(shape, dtype)
-
-
-def _uniform(
-    xp: Any, out: Any, *, shape: Shape, dtype: DType, key: Key, draw: int, first: int
-) -> None:
-    # A block of Philox is four words of 64 bits: four doubles or eight singles.
-    generator = _philox(key, draw, first, 8 if dtype == float32 else 4)
-    generator.random(out=out.reshape(-1), dtype=dtype.type)
-
-
-def _uniform_int(
-    xp: Any,
-    out: Any,
-    *,
-    shape: Shape,
-    dtype: DType,
-    key: Key,
-    draw: int,
-    first: int,
-    minval: int,
-    maxval: int,
-) -> None:
-    generator, flat = _philox(key, draw, first, 4), out.reshape(-1)
-    for start in range(0, flat.size, _CHUNK):
-        part = flat[start : start + _CHUNK]
-        part[...] = minval + np.floor(generator.random(part.size) * (maxval - minval))
-
-
-def _normal(
-    xp: Any, out: Any, *, shape: Shape, dtype: DType, key: Key, draw: int, first: int
-) -> None:
-    # Box and Muller's transform (1958) of pairs: every normal has its place in the stream, which
-    # rejection methods such as the ziggurat do not give. 1 - u is never 0.
-    flat = out.reshape(-1)
-    generator = _philox(key, draw, first - first % 2, 4)
-    lead = first % 2
-    for start in range(-lead, flat.size, _CHUNK):
-        count = min(_CHUNK, flat.size - start)
-        pairs = generator.random(2 * -(-count // 2)).reshape(-1, 2)
-        radius = np.sqrt(-2.0 * np.log1p(-pairs[:, 0]))
-        angle = 2.0 * np.pi * pairs[:, 1]
-        pairs[:, 0] = radius * np.cos(angle)
-        pairs[:, 1] = radius * np.sin(angle)
-        begin = max(start, 0)
-        flat[begin : start + count] = pairs.reshape(-1)[begin - start : count]
-
-
-# Kernels of the host; a backend with its own memory overrides them with the same mapping from
-# key, draw and position to numbers.
-RANDOM_UNIFORM = register(Op(name="RandomUniform", infer=_infer, kernel=_uniform, random=True))
-RANDOM_UNIFORM_INT = register(
-    Op(name="RandomUniformInt", infer=_infer, kernel=_uniform_int, random=True)
-)
-RANDOM_NORMAL = register(Op(name="RandomStandardNormal", infer=_infer, kernel=_normal, random=True))
-
 
 # ---------------------------------------------------------------------------- streams
 
@@ -159,7 +79,7 @@ class _GlobalStream:
             return (self.seed, 0), self.draws - 1
         drawn = self.draws_by_seed.get(seed, 0)
         self.draws_by_seed[seed] = drawn + 1
-        return (self.seed, 1 + seed % (_WORD - 1)), drawn
+        return (self.seed, 1 + seed % (WORD - 1)), drawn
 
 
 _stream = [_GlobalStream(secrets.randbits(63))]
@@ -187,10 +107,39 @@ def set_seed(seed: int) -> None:
     _stream[0] = _GlobalStream(_as_seed(seed))
 
 
+class GlobalState(NamedTuple):
+    """How far the global streams have gone.
+
+    Attributes:
+        seed: The global seed.
+        draws: How many draws were made without a seed of their own.
+        draws_by_seed: Pairs of such a seed and the number of its draws.
+    """
+
+    seed: int
+    draws: int
+    draws_by_seed: Sequence[tuple[int, int]]
+
+
+def global_state() -> GlobalState:
+    """Return how far the global streams have gone; numbers alone, which a file can hold."""
+    stream = _stream[0]
+    return GlobalState(stream.seed, stream.draws, tuple(stream.draws_by_seed.items()))
+
+
+def restore_global_state(state: GlobalState) -> None:
+    """Let the global streams go on as they did from a state.
+
+    Args:
+        state: What `global_state` returned.
+    """
+    _stream[0] = _GlobalStream(state.seed, state.draws, dict(state.draws_by_seed))
+
+
 def _as_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise TypeError(f"A seed is an integer. Received: {seed!r}")
-    return int(seed) % _WORD
+    return int(seed) % WORD
 
 
 class SeedGenerator:
@@ -213,11 +162,26 @@ class SeedGenerator:
         """Start the stream of `seed`."""
         if seed is None:
             key, draw = _stream[0].next(None)
-            seed = int(_philox(key, draw, 0, 4).integers(0, _WORD, dtype=np.uint64))
-        self._key: Key = (_as_seed(seed), _WORD - 1)
+            seed = int(philox(key, draw, 0, 4).integers(0, WORD, dtype=np.uint64))
+        self._key: Key = (_as_seed(seed), WORD - 1)
         self._run: object | None = None
         self._base = 0
         self._drawn: dict[int, int] = {}
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """The stream's key, and how many draws were made of it."""
+        return self._key[0], self._base + max(self._drawn.values(), default=0)
+
+    def restore(self, state: Sequence[int]) -> None:
+        """Go on as the stream did from a state.
+
+        Args:
+            state: What `state` was.
+        """
+        key, self._base = state
+        self._key = (key, WORD - 1)
+        self._drawn, self._run = {}, None
 
     def _next(self, position: ShardPosition) -> tuple[Key, int]:
         """Return key and number of the next draw: the same on every replica of one run."""
@@ -265,7 +229,7 @@ class SeedGenerator:
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """Return the numbers below `n` in random order, on the host."""
-        return _philox(*self._next(current_position()), 0, 4).permutation(n)
+        return philox(*self._next(current_position()), 0, 4).permutation(n)
 
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
         sizes = as_shape(shape)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
-from mirrored.devices import Device
+from mirrored.devices import Device, placed_as
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.registry import Op
 from mirrored.ops.spec import TensorSpec
@@ -18,6 +18,12 @@ from mirrored.ops.tensor import Tensor, new_id
 
 class Recorder(Protocol):
     """Something that notes what would be computed, and computes nothing."""
+
+    def node_name(self, op_name: str) -> str | None:
+        """Return what the placement log calls the next node of an op; None: it says nothing."""
+
+    def pull(self, stream: Any) -> Any:
+        """Return what stands for the next element of an iterator over a dataset."""
 
     def record(
         self,
@@ -71,7 +77,8 @@ def recorded_by(recorder: Recorder | None) -> Iterator[None]:
     """Within this context let `recorder` note what is computed; None: compute it."""
     token = _active.set(recorder)
     try:
-        yield
+        with placed_as(None if recorder is None else recorder.node_name):
+            yield
     finally:
         _active.reset(token)
 

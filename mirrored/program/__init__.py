@@ -3,14 +3,15 @@
 A recorder makes a graph, which is scheduled, given memory, and bound to arrays as a program.
 """
 
+from mirrored.program.arguments import register_per_replica as register_per_replica
 from mirrored.program.arrays import Memory as Memory
 from mirrored.program.executors import Team as Team
 from mirrored.program.executors import choose_executor as choose_executor
 from mirrored.program.function import Function as Function
 from mirrored.program.function import function as function
-from mirrored.program.function import register_per_replica as register_per_replica
 from mirrored.program.graph import Graph as Graph
 from mirrored.program.program import Program as Program
 from mirrored.program.recorder import GraphRecorder as GraphRecorder
 from mirrored.program.recordings import Recordings as Recordings
 from mirrored.program.replay import GuardFailed as GuardFailed
+from mirrored.program.streams import Stream as Stream

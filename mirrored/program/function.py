@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
-from mirrored.devices import Device, place
-from mirrored.ops.dispatch import constant, to_array
+from mirrored.ops.dispatch import constant
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.random import current_position
 from mirrored.ops.recording import (
@@ -20,42 +19,16 @@ from mirrored.ops.recording import (
     active_recorder,
     variable_writes,
 )
-from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
+from mirrored.program.arguments import Arguments, Results
 from mirrored.program.executors import choose_executor
 from mirrored.program.graph import JOINT, Graph
 from mirrored.program.program import Program
+from mirrored.program.pulls import Plan, Pulls
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
 
-# Types whose values hold one value a replica, with a function that makes another one like it.
-_per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
-
-_STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
-
-
-def register_per_replica(kind: type, rebuild: Callable[[Any, list[Any]], Any]) -> None:
-    """Let functions take and return values that have `values`, one a replica.
-
-    Args:
-        kind: Their type.
-        rebuild: From such a value and other parts to one like it with those.
-    """
-    _per_replica[kind] = rebuild
-
-
-class _Input(NamedTuple):
-    """One tensor that is fed to a program.
-
-    Attributes:
-        spec: Its shape and dtype.
-        device: Where it is fed to.
-        lane: The replica that it is for, or JOINT.
-    """
-
-    spec: TensorSpec
-    device: Device
-    lane: int
+_MOST_PLANS = 16
 
 
 class _Recorded(NamedTuple):
@@ -64,13 +37,13 @@ class _Recorded(NamedTuple):
     Attributes:
         graph: What it computes.
         program: That, bound to memory.
-        result: The structure that it returns, with recorded tensors for leaves.
+        results: What it returns.
         kept: What its key is made of, so that no other object takes over an identity.
     """
 
     graph: Graph
     program: Program
-    result: Any
+    results: Results
     kept: Any
 
 
@@ -85,8 +58,10 @@ class Function:
         """Record nothing yet."""
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
-        name = getattr(python_function, "__name__", repr(python_function))
-        self._recordings: Recordings[_Recorded] = Recordings(f"The function {name}")
+        self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
+        self._recordings: Recordings[_Recorded] = Recordings(f"The function {self._name}")
+        # What calls with arguments of one kind took from datasets, the latest kind first.
+        self._plans: dict[Any, list[Plan]] = {}
         self._under: dict[int, tuple[Any, Function]] = {}
         self._lock = threading.RLock()
 
@@ -101,13 +76,20 @@ class Function:
             args, kwargs = _nest.map_structure(_as_tensor, (args, kwargs))
             return self.python_function(*args, **kwargs)
         with self._lock:
-            arguments = _Arguments((args, kwargs))
-            recorded = self._recordings.get(
-                arguments.key,
-                lambda: self._record(arguments),
-                is_current=lambda each: each.graph.is_current(),
-            )
-            return _run(recorded, arguments.arrays)
+            arguments = Arguments((args, kwargs))
+            pulls = Pulls(arguments.streams)
+            recorded = self._known(arguments.key, pulls)
+            if recorded is None:
+                recorded = self._record(arguments, pulls)
+            pulls.take()
+            return _run(recorded, arguments.arrays + pulls.arrays)
+
+    def _known(self, key: Any, pulls: Pulls) -> _Recorded | None:
+        """Return the recording for such arguments and elements of datasets, if there is one."""
+        for plan in self._plans.get(key, ()):
+            if pulls.match(plan):
+                return self._recordings.find((key, plan), is_current=_is_current)
+        return None
 
     def under(self, runner: Any, run: Callable[..., Any]) -> "Function":
         """Return a function that runs this one under a strategy, recorded as a whole.
@@ -140,98 +122,39 @@ class Function:
             return called.func, called.args
         return None
 
-    def _record(self, arguments: "_Arguments") -> _Recorded:
-        graph, result = self._graph(arguments)
+    def _record(self, arguments: Arguments, pulls: Pulls) -> _Recorded:
+        graph, results = self._graph(arguments, pulls, logs=True)
         if not graph.is_current():  # Its variables were brought together on the way.
-            graph, result = self._graph(arguments)
+            graph, results = self._graph(arguments, pulls, logs=False)
         lanes = {node.lane for node in graph.nodes} - {JOINT}
         strategy = graph.strategy
         executor = "auto" if strategy is None else strategy.executor
         # Replicas are known by their numbers: one without a node counts too.
         threads, blas = choose_executor(graph, max(lanes, default=0) + 1, executor)
-        return _Recorded(graph, Program(graph, threads, blas), result, arguments.leaves)
+        recorded = _Recorded(graph, Program(graph, threads, blas), results, arguments.leaves)
+        plans = self._plans.setdefault(arguments.key, [])
+        if pulls.plan not in plans:
+            plans.insert(0, pulls.plan)
+            del plans[_MOST_PLANS:]
+        return self._recordings.keep((arguments.key, pulls.plan), recorded)
 
-    def _graph(self, arguments: "_Arguments") -> tuple[Graph, Any]:
-        recorder = GraphRecorder()
+    def _graph(self, arguments: Arguments, pulls: Pulls, *, logs: bool) -> tuple[Graph, Results]:
+        recorder = GraphRecorder(self._name, logs=logs)
         fed = [recorder.input(*each) for each in arguments.inputs]
         args, kwargs = arguments.with_tensors(fed)
+        pulls.record(recorder)
         with recorder.recording():
             result = self.python_function(*args, **kwargs)
-        outputs = [each for each in _parts_of(result) if isinstance(each, RecordedTensor)]
-        return recorder.finish(outputs), result
-
-
-class _Arguments:
-    """The arguments of a call: tensors to be fed, and everything else, which is part of the key.
-
-    Attributes:
-        key: Equal for calls that one recording serves.
-        inputs: What is fed.
-        arrays: The values to feed.
-        leaves: The leaves of the arguments.
-    """
-
-    def __init__(self, structure: Any) -> None:
-        self._structure = structure
-        self.leaves = _nest.flatten(structure)
-        self.inputs: list[_Input] = []
-        self.arrays: list[Any] = []
-        device = place("_Arg", ("GPU", "CPU"))
-        keys = [self._key_of(leaf, device) for leaf in self.leaves]
-        form = repr(_nest.map_structure(lambda _: 0, structure))
-        self.key = (form, device, *keys)
-
-    def _key_of(self, leaf: Any, device: Device) -> Any:
-        if type(leaf) in _per_replica:
-            parts = tuple(
-                self._tensor_key(part, device, lane) for lane, part in enumerate(leaf.values)
-            )
-            return type(leaf), parts, getattr(leaf, "first_examples", None)
-        return self._tensor_key(leaf, device, JOINT)
-
-    def _tensor_key(self, leaf: Any, device: Device, lane: int) -> Any:
-        if isinstance(leaf, Tensor):
-            return self._feed(leaf._array, _Input(leaf.spec, leaf._device, lane))
-        if isinstance(leaf, np.ndarray | np.generic):
-            array = np.asarray(to_array(leaf))
-            return self._feed(array, _Input(TensorSpec(array.shape, array.dtype), device, lane))
-        if isinstance(leaf, _STATIC):
-            # As text: 0.0 equals -0.0, and NaN not even itself.
-            return type(leaf), leaf.hex() if isinstance(leaf, float) else leaf
-        return "object", id(leaf)
-
-    def _feed(self, array: Any, given: _Input) -> _Input:
-        self.arrays.append(array)
-        self.inputs.append(given)
-        return given
-
-    def with_tensors(self, tensors: list[Tensor]) -> Any:
-        """Return the arguments with these tensors in the places of what is fed."""
-        remaining = iter(tensors)
-
-        def taken(leaf: Any) -> Any:
-            fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
-            return next(remaining) if fed else leaf
-
-        def leaf_with_tensors(leaf: Any) -> Any:
-            rebuild = _per_replica.get(type(leaf))
-            if rebuild is not None:
-                return rebuild(leaf, [taken(part) for part in leaf.values])
-            return taken(leaf)
-
-        leaves = [leaf_with_tensors(leaf) for leaf in self.leaves]
-        return _nest.pack_like(self._structure, leaves)
+        results = Results(result, lambda part: isinstance(part, RecordedTensor))
+        return recorder.finish(results.parts), results
 
 
 def _as_tensor(leaf: Any) -> Any:
     return constant(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
 
 
-def _parts_of(result: Any) -> list[Any]:
-    parts: list[Any] = []
-    for leaf in _nest.flatten(result):
-        parts += leaf.values if type(leaf) in _per_replica else [leaf]
-    return parts
+def _is_current(recorded: _Recorded) -> bool:
+    return recorded.graph.is_current()
 
 
 def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
@@ -243,23 +166,16 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
         value.device.backend.copy_between(array, target)
     team = None if graph.strategy is None else graph.strategy.team(program.threads)
     with variable_writes:
-        program.run(1, {}, lambda _: True, team)
+        program.run(1, {}, _go_on, team)
     tensors = []
     for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):
         value.device.backend.copy_between(array, storage.array)
         tensors.append(Tensor(storage.array, storage, value.device, value.spec))
-    remaining = iter(tensors)
+    return recorded.results.with_tensors(tensors)
 
-    def taken(part: Any) -> Any:
-        return next(remaining) if isinstance(part, RecordedTensor) else part
 
-    def with_tensors(leaf: Any) -> Any:
-        rebuild = _per_replica.get(type(leaf))
-        if rebuild is None:
-            return taken(leaf)
-        return rebuild(leaf, [taken(part) for part in leaf.values])
-
-    return _nest.map_structure(with_tensors, recorded.result)
+def _go_on(_: int) -> bool:
+    return True
 
 
 def function(

@@ -136,6 +136,7 @@ class Graph:
         reads: The variables that it is bound to, each with its home and its place there.
         validates: Whether the ops that look at their inputs' values do so in every run.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
+        name: What the placement log calls a run of it.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -146,6 +147,7 @@ class Graph:
     reads: list[tuple[Any, Any, int]] = field(default_factory=list)
     validates: bool = True
     strategy: Any = None
+    name: str = "function"
 
     def is_current(self) -> bool:
         """Return whether all variables are where the graph expects them."""

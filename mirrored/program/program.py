@@ -6,6 +6,7 @@ Nothing is written to variables unless the whole step can be.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.ops.observing import Observer, observers
 from mirrored.program.arrays import Arrays, Memory
 from mirrored.program.blas import blas_threads
@@ -91,12 +92,21 @@ class Program:
         for observer in observers:
             phases, replay = self._observed_by(observer)
             feeds = phases.feeds(feeds)
+        if get_log_device_placement():
+            after = self._logged(after)
         with blas_threads(self._blas):
             if isinstance(replay, SerialReplay):
                 self._enter(replay.run, steps, feeds, after)
             else:
                 replay.run(steps, feeds, after, team or Team(self.threads), self._enter)
         return replay.going_on
+
+    def _logged(self, after: Callable[[int], bool]) -> Callable[[int], bool]:
+        def log(step: int) -> bool:
+            log_placement(self.graph.name, self.graph.device)
+            return after(step)
+
+        return log
 
     def _observed_by(
         self, observer: Observer

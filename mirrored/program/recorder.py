@@ -3,14 +3,16 @@
 Recording goes through the same definitions of ops as eager calls, so both check the same things.
 """
 
+import itertools
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from mirrored.devices import Device
+from mirrored.devices import Device, log_placement
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import transfer
@@ -31,6 +33,8 @@ def _copy(xp: Any, out: Any, x: Any) -> None:
 COPY = Op(name="_Send", infer=lambda x: x, kernel=_copy, elementwise=True)
 
 
+_numbers = itertools.count(1)
+
 _SMALL = 1 << 14  # Constants of at most so many elements are compared with those there are.
 
 
@@ -38,16 +42,23 @@ class GraphRecorder:
     """Notes what one call of a function would compute.
 
     Args:
+        name: What the function is called.
+        logs: Whether the placement log is told where its ops are placed.
         validates: Whether the ops that look at their inputs' values do so in every run; not
             needed where all that is fed was checked before.
 
     Attributes:
         graph: What was noted so far.
+        on_pull: Called with an iterator over a dataset whose next element is asked for.
     """
 
-    def __init__(self, *, validates: bool = True) -> None:
+    def __init__(
+        self, name: str = "function", *, logs: bool = True, validates: bool = True
+    ) -> None:
         """Begin with an empty graph."""
-        self.graph = Graph(validates=validates)
+        self.graph = Graph(validates=validates, name=f"__inference_{name}_{next(_numbers)}")
+        self._names: Counter[str] = Counter()
+        self._logs = logs
         self._constants: dict[Any, Value] = {}
         self._homes: dict[int, Value] = {}
         self._written: dict[int, tuple[Any, Value]] = {}
@@ -55,9 +66,34 @@ class GraphRecorder:
         self._known: dict[Any, Value] = {}
         self._updating = False
         self._undo: list[Callable[[], None]] = []
+        self.on_pull: Callable[[Any], Any] | None = None
         self._first_id = new_id()
 
     # ------------------------------------------------------------------ what the ops call
+
+    def node_name(self, op_name: str) -> str | None:
+        """Return what the placement log calls the next node of an op; None: it says nothing."""
+        if not self._logs:
+            return None
+        position = current_position()
+        inner = position.run is not None and position.replica > 0
+        name = f"replica_{position.replica}/{op_name}" if inner else op_name
+        self._names[name] += 1
+        times = self._names[name] - 1
+        return f"{name}_{times}" if times else name
+
+    def pull(self, stream: Any) -> Any:
+        """Return what stands for the next element of an iterator over a dataset.
+
+        Raises:
+            OperatorNotAllowedInGraphError: The function is not one that datasets are fed to.
+        """
+        if self.on_pull is None:
+            raise OperatorNotAllowedInGraphError(
+                "A step that `fit`, `evaluate` or `predict` record is fed by them. Received: "
+                f"{stream!r}, which was asked for its next element inside. Iterate over it outside."
+            )
+        return self.on_pull(stream)
 
     def record(
         self,
@@ -155,6 +191,7 @@ class GraphRecorder:
         Only for devices whose memory the host reads: the sum takes them where they are.
         """
         values = tuple(self.value_of(each) for each in tensors)
+        log_placement("AddN", device)
         total = Value(tensors[0].spec, device, JOINT)
         return self._tensor(self._node(OPS["AddN"], values, {}, total))
 

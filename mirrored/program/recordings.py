@@ -48,11 +48,30 @@ class Recordings(Generic[Recording]):
             make: Records it.
             is_current: Whether a recording that is kept still fits.
         """
+        known = self.find(key, is_current=is_current)
+        return self.keep(key, make()) if known is None else known
+
+    def find(self, key: Hashable, *, is_current: Callable[[Recording], bool]) -> Recording | None:
+        """Return the recording for a key, where there is one that still fits.
+
+        Args:
+            key: What it was recorded for.
+            is_current: Whether a recording that is kept still fits.
+        """
         known = self._kept.get(key)
-        if known is not None and is_current(known):
-            self._kept.move_to_end(key)
-            return known
-        made = make()
+        if known is None or not is_current(known):
+            return None
+        self._kept.move_to_end(key)
+        return known
+
+    def keep(self, key: Hashable, made: Recording) -> Recording:
+        """Keep a recording, and return it.
+
+        Args:
+            key: What it was recorded for.
+            made: The recording.
+        """
+        known = self._kept.get(key)
         self._kept[key] = made
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:

@@ -1,6 +1,6 @@
-"""What is reported beside the loss: quotients of a total and a count, summed over all batches.
+"""What is reported beside the loss: the metrics there are, and how they are found by name.
 
-Totals and counts add up exactly over batches and replicas, where means of means would not.
+Each is a quotient of a total and a count, summed over all batches.
 """
 
 import inspect
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import ops
-from mirrored.distribute import get_strategy
 from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.training.loss_functions import (
@@ -20,66 +19,8 @@ from mirrored.training.loss_functions import (
     squared_errors,
 )
 from mirrored.training.losses import Loss, SparseCategoricalCrossentropy
-
-Statistics = tuple[Tensor, Tensor]
-
-
-class Metric:
-    """Base of the metrics; a subclass gives the total and the count of a batch in `statistics`.
-
-    Args:
-        name: The name in logs and history; None takes that of the class.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.BinaryAccuracy()
-        >>> metric.update_state([[1.0], [0.0]], [[0.9], [0.8]])
-        >>> metric.result()
-        0.5
-    """
-
-    def __init__(self, name: str | None = None) -> None:
-        self.name = name or snake_case(type(self).__name__)
-        # Training refuses a metric that was made for another strategy.
-        self._strategy = get_strategy()
-        self._total = 0.0
-        self._count = 0.0
-
-    def statistics(self, *args: Any, **kwargs: Any) -> Statistics:
-        """Return the total and the count of a batch, scalars that add up over batches.
-
-        It changes nothing, so that replicas can run it on their shards, empty ones included.
-        Most metrics are given `(y_true, y_pred, sample_weight=None)`.
-        """
-        raise NotImplementedError(
-            f"The metric {type(self).__name__} has no `statistics`. Define "
-            "`statistics(self, y_true, y_pred, sample_weight=None)` that returns a total and a "
-            "count."
-        )
-
-    def accumulate(self, total: float, count: float) -> None:
-        """Add the total and the count of a batch, summed over its replicas.
-
-        Args:
-            total: The sum of the (weighted) values.
-            count: The number of values, or the sum of their weights.
-        """
-        self._total += float(total)
-        self._count += float(count)
-
-    def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Add a batch: the arguments are those of `statistics`."""
-        total, count = self.statistics(*args, **kwargs)
-        self.accumulate(float(total), float(count))
-
-    def result(self) -> float:
-        """Return the total divided by the count since the last reset; 0 of nothing."""
-        return self._total / self._count if self._count else 0.0
-
-    def reset_state(self) -> None:
-        """Forget all batches."""
-        self._total = 0.0
-        self._count = 0.0
+from mirrored.training.metric import Metric as Metric
+from mirrored.training.metric import Statistics
 
 
 class Mean(Metric):
@@ -87,18 +28,19 @@ class Mean(Metric):
 
     Args:
         name: The name in logs and history.
+        dtype: Accepted for compatibility.
 
     Example:
         >>> import mirrored as mr
         >>> mean = mr.metrics.Mean()
         >>> mean.update_state([1.0, 3.0])
         >>> mean.update_state(5.0)
-        >>> mean.result()
+        >>> float(mean.result())
         3.0
     """
 
-    def __init__(self, name: str = "mean") -> None:
-        super().__init__(name)
+    def __init__(self, name: str = "mean", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def statistics(self, values: Any, sample_weight: Any = None) -> Statistics:
         """Return the sum of the values and their number, or the sum of their weights.
@@ -143,17 +85,18 @@ class MeanSquaredError(_Comparison):
 
     Args:
         name: The name in logs and history.
+        dtype: Accepted for compatibility.
 
     Example:
         >>> import mirrored as mr
         >>> metric = mr.metrics.MeanSquaredError()
         >>> metric.update_state([[0.0], [1.0]], [[2.0], [1.0]])
-        >>> metric.result()
+        >>> float(metric.result())
         2.0
     """
 
-    def __init__(self, name: str = "mean_squared_error") -> None:
-        super().__init__(name)
+    def __init__(self, name: str = "mean_squared_error", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return squared_errors(aligned(cast(y_true, y_pred.dtype), y_pred), y_pred)
@@ -164,17 +107,18 @@ class Accuracy(_Comparison):
 
     Args:
         name: The name in logs and history.
+        dtype: Accepted for compatibility.
 
     Example:
         >>> import mirrored as mr
         >>> metric = mr.metrics.Accuracy()
         >>> metric.update_state([1, 2, 3, 4], [1.0, 2.0, 0.0, 4.0])
-        >>> metric.result()
+        >>> float(metric.result())
         0.75
     """
 
-    def __init__(self, name: str = "accuracy") -> None:
-        super().__init__(name)
+    def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
@@ -187,6 +131,7 @@ class BinaryAccuracy(_Comparison):
 
     Args:
         name: The name in logs and history.
+        dtype: Accepted for compatibility.
         threshold: The probability above which a prediction counts as 1.
 
     Raises:
@@ -196,23 +141,23 @@ class BinaryAccuracy(_Comparison):
         >>> import mirrored as mr
         >>> metric = mr.metrics.BinaryAccuracy()
         >>> metric.update_state([[1.0], [0.0]], [[0.9], [0.8]])
-        >>> metric.result()
+        >>> float(metric.result())
         0.5
     """
 
-    def __init__(self, name: str = "binary_accuracy", *, threshold: float = 0.5) -> None:
+    def __init__(
+        self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5
+    ) -> None:
         if not 0 <= threshold <= 1:
             raise ValueError(
                 "Invalid value for argument `threshold`. Expected a value in interval [0, 1]. "
                 f"Received: threshold={threshold}"
             )
-        super().__init__(name)
+        super().__init__(name, dtype)
         self.threshold = threshold
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
-        check_same_shape(y_true, y_pred)
-        return ops.equal(y_true, cast(ops.greater(y_pred, self.threshold), y_pred.dtype))
+        return _same_side(y_true, y_pred, self.threshold)
 
 
 class CategoricalAccuracy(_Comparison):
@@ -220,23 +165,21 @@ class CategoricalAccuracy(_Comparison):
 
     Args:
         name: The name in logs and history.
+        dtype: Accepted for compatibility.
 
     Example:
         >>> import mirrored as mr
         >>> metric = mr.metrics.CategoricalAccuracy()
         >>> metric.update_state([[0.0, 1.0], [1.0, 0.0]], [[0.1, 0.9], [0.2, 0.8]])
-        >>> metric.result()
+        >>> float(metric.result())
         0.5
     """
 
-    def __init__(self, name: str = "categorical_accuracy") -> None:
-        super().__init__(name)
+    def __init__(self, name: str = "categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        check_same_shape(y_true, y_pred)
-        # argmax knows no bool, which one-hot rows from a comparison are.
-        classes = ops.argmax(cast(y_true, y_pred.dtype), axis=-1)
-        return ops.equal(classes, ops.argmax(y_pred, axis=-1))
+        return _same_class(y_true, y_pred)
 
 
 class SparseCategoricalAccuracy(_Comparison):
@@ -244,21 +187,21 @@ class SparseCategoricalAccuracy(_Comparison):
 
     Args:
         name: The name in logs and history.
+        dtype: Accepted for compatibility.
 
     Example:
         >>> import mirrored as mr
         >>> metric = mr.metrics.SparseCategoricalAccuracy()
         >>> metric.update_state([1, 0], [[0.1, 0.9], [0.2, 0.8]])
-        >>> metric.result()
+        >>> float(metric.result())
         0.5
     """
 
-    def __init__(self, name: str = "sparse_categorical_accuracy") -> None:
-        super().__init__(name)
+    def __init__(self, name: str = "sparse_categorical_accuracy", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        labels = class_indices(y_true, y_pred)
-        return ops.equal(labels, ops.argmax(y_pred, axis=-1, output_type=labels.dtype))
+        return _right_label(y_true, y_pred)
 
 
 class _AccuracyByShape(_Comparison):
@@ -266,16 +209,13 @@ class _AccuracyByShape(_Comparison):
 
     def __init__(self) -> None:
         super().__init__("accuracy")
-        self._binary = BinaryAccuracy()
-        self._sparse = SparseCategoricalAccuracy()
-        self._categorical = CategoricalAccuracy()
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if y_pred.ndim == 1 or y_pred.shape[-1] == 1:
-            return self._binary._values(y_true, y_pred)
+            return _same_side(y_true, y_pred, 0.5)
         if y_true.ndim < y_pred.ndim or y_true.shape[-1] == 1:
-            return self._sparse._values(y_true, y_pred)
-        return self._categorical._values(y_true, y_pred)
+            return _right_label(y_true, y_pred)
+        return _same_class(y_true, y_pred)
 
 
 class _FunctionMetric(_Comparison):
@@ -296,6 +236,24 @@ class _FunctionMetric(_Comparison):
                 f"{values.shape}. Leave the mean over the batch to the metric."
             )
         return values
+
+
+def _same_side(y_true: Tensor, y_pred: Tensor, threshold: float) -> Tensor:
+    y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
+    check_same_shape(y_true, y_pred)
+    return ops.equal(y_true, cast(ops.greater(y_pred, threshold), y_pred.dtype))
+
+
+def _same_class(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    check_same_shape(y_true, y_pred)
+    # argmax knows no bool, which one-hot rows from a comparison are.
+    classes = ops.argmax(cast(y_true, y_pred.dtype), axis=-1)
+    return ops.equal(classes, ops.argmax(y_pred, axis=-1))
+
+
+def _right_label(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    labels = class_indices(y_true, y_pred)
+    return ops.equal(labels, ops.argmax(y_pred, axis=-1, output_type=labels.dtype))
 
 
 _CLASSES: tuple[type[Metric], ...] = (

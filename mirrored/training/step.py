@@ -13,7 +13,7 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
-from mirrored.distribute import PerReplica, Strategy
+from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
 from mirrored.optim.packing import packing_order
@@ -282,7 +282,7 @@ def _state_of_weights(model: "Model") -> str:
 
 def _first(value: Any) -> Any:
     """Return replica 0's part of what is equal on all of them."""
-    return value.values[0] if isinstance(value, PerReplica) else value
+    return value.values[0] if isinstance(value, DistributedValues) else value
 
 
 def _sum(x: Tensor | None, y: Tensor | None) -> Tensor | None:

@@ -22,6 +22,8 @@ class Tracker:
         self._metrics: list[Metric] = model.metrics
         self._loss = 0.0
         self._examples = 0
+        # On the host: the metrics are told of the sums where somebody asks.
+        self._sums = [[0.0, 0.0] for _ in self._metrics]
         for metric in self._metrics:
             metric.reset_state()
 
@@ -35,11 +37,15 @@ class Tracker:
         for row in rows:
             self._loss += row[0] * examples
         self._examples += examples * len(rows)
-        for number, metric in enumerate(self._metrics):
+        for number, sums in enumerate(self._sums):
             for row in rows:
-                metric.accumulate(row[1 + 2 * number], row[2 + 2 * number])
+                sums[0] += row[1 + 2 * number]
+                sums[1] += row[2 + 2 * number]
 
     def logs(self) -> dict[str, float]:
         """Return the means by name."""
         logs = {"loss": self._loss / self._examples if self._examples else 0.0}
-        return logs | {metric.name: metric.result() for metric in self._metrics}
+        for metric, (total, count) in zip(self._metrics, self._sums, strict=True):
+            metric.set_totals(total, count)
+            logs[metric.name] = float(metric.result())
+        return logs

@@ -89,7 +89,7 @@ def test_objects_are_used_as_they_are(strategy: mr.MirroredStrategy) -> None:
         model.compile(optimizer, loss, metrics=[metric])
     assert (model.optimizer, model.loss, model.metrics) == (optimizer, loss, [metric])
     shown = model.evaluate(X, Y, verbose=0)[1]
-    assert metric.result() == shown
+    assert float(metric.result()) == shown
 
 
 def test_compiling_again_begins_anew(make_line: MakeLine) -> None:

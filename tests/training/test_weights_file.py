@@ -5,14 +5,22 @@ import os
 import pathlib
 import stat
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 from mirrored.errors import WeightsFileError
-from mirrored.training.weights_file import load_tensors, save_tensors
+from mirrored.training.weights_file import (
+    CHECKPOINT,
+    WEIGHTS,
+    Kind,
+    load_tensors,
+    read_checkpoint,
+    read_checkpoint_metadata,
+    save_tensors,
+)
 
 TENSORS: dict[str, np.ndarray] = {
     "dense/kernel": np.array([[1.5, -0.0], [np.pi, np.nan]], np.float32),
@@ -82,7 +90,7 @@ def test_metadata_is_readable_by_other_programs(path: pathlib.Path) -> None:
         np.testing.assert_array_equal(file.get_tensor("ids"), TENSORS["ids"])
 
 
-@pytest.mark.parametrize("metadata", [None, {"format": "pt"}])
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"kind": "rope"}])
 def test_files_of_other_programs_are_read(
     path: pathlib.Path, metadata: dict[str, str] | None
 ) -> None:
@@ -100,22 +108,29 @@ def test_truncated_anywhere(written: pathlib.Path) -> None:
         assert str(written) in str(caught.value)
 
 
-def test_any_flipped_bit_is_noticed_or_harmless(written: pathlib.Path) -> None:
-    data = written.read_bytes()
-    header_size = 8 + int.from_bytes(data[:8], "little")
+def test_any_flipped_bit_is_found(path: pathlib.Path) -> None:
+    """Wherever it is: in lengths, names, shapes, texts, padding or data."""
+    save_tensors(path, TENSORS, {"sequence": "12"}, kind=CHECKPOINT)
+    data = bytearray(path.read_bytes())
     harmless = []
-    for position in range(len(data)):
-        for bit in range(8):
-            flipped = bytearray(data)
-            flipped[position] ^= 1 << bit
-            written.write_bytes(flipped)
-            try:
-                loaded = load_tensors(written, EXPECTED)
-            except WeightsFileError:
-                continue
-            assert same(loaded), (position, bit)
-            harmless.append(position)
-    assert all(position < header_size for position in harmless)  # Never in the data.
+    with open(path, "r+b") as file:
+        for position in range(len(data)):
+            for bit in range(8):
+                write_byte(file, position, data[position] ^ (1 << bit))
+                try:
+                    read_checkpoint(path)
+                except WeightsFileError:
+                    continue
+                harmless.append((position, bit))
+            write_byte(file, position, data[position])
+    assert harmless == []
+    assert read_checkpoint(path).metadata == {"sequence": "12"}
+
+
+def write_byte(file: IO[bytes], position: int, byte: int) -> None:
+    file.seek(position)
+    file.write(bytes([byte]))
+    file.flush()
 
 
 @pytest.mark.parametrize("name", [name for name, array in TENSORS.items() if array.size])
@@ -127,11 +142,46 @@ def test_corrupt_data_is_named(written: pathlib.Path, name: str) -> None:
         load_tensors(written, EXPECTED)
 
 
-@pytest.mark.parametrize("checksums", [b"[1]", b'{"', b"nul"])
-def test_corrupt_checksums(path: pathlib.Path, checksums: bytes) -> None:
-    save_file(TENSORS, path, metadata={"crc32": checksums.decode()})
-    with pytest.raises(WeightsFileError, match="corrupt: its checksums cannot be read"):
+@pytest.mark.parametrize("metadata", [{"crc32": "[1]"}, {"format": "mirrored"}])
+def test_marks_of_ours_without_checksums(path: pathlib.Path, metadata: dict[str, str]) -> None:
+    save_file(TENSORS, path, metadata=metadata)
+    with pytest.raises(WeightsFileError, match="corrupt: the checksum of its header does not fit"):
         load_tensors(path, EXPECTED)
+
+
+def test_all_of_a_checkpoint_is_read(path: pathlib.Path) -> None:
+    save_tensors(path, TENSORS, {"sequence": "12"}, kind=CHECKPOINT)
+    contents = read_checkpoint(path)
+    assert same({name: contents.tensors[name] for name in TENSORS})
+    assert len(contents.tensors) == len(TENSORS)
+    assert contents.metadata == read_checkpoint_metadata(path) == {"sequence": "12"}
+
+
+READERS: dict[str, Callable[[pathlib.Path], Any]] = {
+    "load_tensors": lambda path: load_tensors(path, EXPECTED),
+    "read_checkpoint": read_checkpoint,
+    "read_checkpoint_metadata": read_checkpoint_metadata,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reader", "message"),
+    [
+        (CHECKPOINT, "load_tensors", "is no weights file. Received: a file of the kind 'check"),
+        (WEIGHTS, "read_checkpoint", "is no checkpoint. Received: a file of the kind 'weights'"),
+        (WEIGHTS, "read_checkpoint_metadata", "Weights are read by `load_weights`"),
+    ],
+)
+def test_files_of_another_kind(path: pathlib.Path, kind: Kind, reader: str, message: str) -> None:
+    save_tensors(path, TENSORS, kind=kind)
+    with pytest.raises(WeightsFileError, match=message):
+        READERS[reader](path)
+
+
+def test_another_program_writes_no_checkpoint(path: pathlib.Path) -> None:
+    save_file(TENSORS, path)
+    with pytest.raises(WeightsFileError, match=r"is no checkpoint: it does not say so\. Pass the"):
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +397,7 @@ def test_save_other_dtype(path: pathlib.Path, dtype: str) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("metadata", [{"crc32": "x"}, {"format": "x"}, {"step": 3}])
+@pytest.mark.parametrize("metadata", [{"crc32": "x"}, {"kind": "x"}, {"step": 3}])
 def test_save_other_metadata(path: pathlib.Path, metadata: Any) -> None:
     with pytest.raises(ValueError, match="Metadata must be texts under keys other than"):
         save_tensors(path, TENSORS, metadata)

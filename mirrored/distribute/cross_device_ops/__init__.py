@@ -1,0 +1,22 @@
+"""Collectives: how values of several devices are reduced, gathered and given back to all of them.
+
+They are one interface with a reference, `ReductionToOneDevice`, that every other is held to.
+"""
+
+from mirrored.distribute.cross_device_ops.base import CrossDeviceOps as CrossDeviceOps
+from mirrored.distribute.cross_device_ops.choice import (
+    choose_cross_device_ops as choose_cross_device_ops,
+)
+from mirrored.distribute.cross_device_ops.hierarchical import (
+    HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
+)
+from mirrored.distribute.cross_device_ops.nccl import NcclAllReduce as NcclAllReduce
+from mirrored.distribute.cross_device_ops.options import (
+    CommunicationImplementation as CommunicationImplementation,
+)
+from mirrored.distribute.cross_device_ops.options import (
+    CommunicationOptions as CommunicationOptions,
+)
+from mirrored.distribute.cross_device_ops.reduction import (
+    ReductionToOneDevice as ReductionToOneDevice,
+)

@@ -1,0 +1,310 @@
+"""The interface of the collectives: what a strategy asks of them, and what is checked before.
+
+An algorithm is a subclass, which computes; tensors that do not go together never reach it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+from mirrored import devices, ops
+from mirrored._numbers import as_integer
+from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions
+from mirrored.distribute.indexed_slices import IndexedSlices, check_slices, reduce_slices
+from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.listeners import only
+from mirrored.ops.tensor import Tensor
+
+Value = TypeVar("Value", bound=Tensor | IndexedSlices)
+
+
+class CrossDeviceOps:
+    """The interface of the collectives: subclasses say how tensors are reduced and broadcast.
+
+    The public methods check; those with `_implementation` in their names compute. A subclass has
+    to define `reduce_implementation` alone: the others have a plain way to work by it.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Largest(mr.distribute.CrossDeviceOps):
+        ...     def reduce_implementation(self, reduce_op, values, destination, options):
+        ...         with mr.device(destination.name):
+        ...             return mr.reduce_max(mr.convert_to_tensor(values), axis=0)
+        >>> float(Largest().reduce("sum", [mr.constant(1.0), mr.constant(3.0)], "CPU:0"))
+        3.0
+    """
+
+    def check_devices(self, devices: Sequence[Device]) -> None:
+        """Raise InvalidArgumentError where these collectives cannot reduce between devices.
+
+        A strategy asks when it is made, before anything changes. By default all devices will do.
+
+        Args:
+            devices: The replicas' devices.
+        """
+
+    def reduce(
+        self,
+        reduce_op: ReduceOp | str,
+        values: Sequence[Value],
+        destination: Device | str,
+        options: CommunicationOptions | None = None,
+    ) -> Value:
+        """Return the reduction of one value a replica, on one device.
+
+        Args:
+            reduce_op: Sum or mean.
+            values: The replicas' tensors, all of one shape and dtype, or their indexed slices.
+            destination: The device of the result.
+            options: Hints for this call.
+
+        Raises:
+            InvalidArgumentError: No values, shapes or dtypes that differ, no such device, or
+                devices that these collectives cannot reduce between.
+        """
+        op, hints = ReduceOp.of(reduce_op), _hints(options)
+        self._check(values)
+        device = devices.get_device(destination)
+        with only():
+            if isinstance(values[0], IndexedSlices):
+                return cast(Value, reduce_slices(op, cast(Any, values), device))
+            return cast(Value, self.reduce_implementation(op, cast(Any, values), device, hints))
+
+    def batch_reduce(
+        self,
+        reduce_op: ReduceOp | str,
+        value_destination_pairs: Sequence[tuple[Sequence[Tensor], Device | str]],
+        options: CommunicationOptions | None = None,
+    ) -> list[Tensor]:
+        """Return the reductions of several values, each on a device of its own.
+
+        Args:
+            reduce_op: Sum or mean.
+            value_destination_pairs: For each value its tensors, by replica, and the device of
+                its result.
+            options: Hints for this call.
+
+        Raises:
+            InvalidArgumentError: As `reduce` raises it, for any of the pairs.
+        """
+        op, hints = ReduceOp.of(reduce_op), _hints(options)
+        for values, _ in value_destination_pairs:
+            self._check(values)
+        pairs = [(values, devices.get_device(where)) for values, where in value_destination_pairs]
+        with only():
+            return self.batch_reduce_implementation(op, pairs, hints)
+
+    def batch_all_reduce(
+        self,
+        reduce_op: ReduceOp | str,
+        batch: Sequence[Sequence[Value]],
+        options: CommunicationOptions | None = None,
+    ) -> list[list[Value]]:
+        """Reduce many values, and return each result on the devices that the value came from.
+
+        Args:
+            reduce_op: Sum or mean.
+            batch: For each value its tensors or indexed slices, by replica.
+            options: Hints for this call.
+
+        Raises:
+            InvalidArgumentError: Shapes or dtypes that differ between replicas, or devices that
+                these collectives cannot reduce between.
+        """
+        op, hints = ReduceOp.of(reduce_op), _hints(options)
+        for values in batch:
+            self._check(values)
+        dense = [values for values in batch if not isinstance(values[0], IndexedSlices)]
+        with only():
+            reduced = self.batch_all_reduce_implementation(op, cast(Any, dense), hints)
+            if len(dense) == len(batch):
+                return cast(list[list[Value]], reduced)
+            rest = iter(reduced)
+            return [
+                cast(Any, _all_reduce_slices(op, cast(Any, values)))
+                if isinstance(values[0], IndexedSlices)
+                else cast(Any, next(rest))
+                for values in batch
+            ]
+
+    def broadcast(self, tensor: Tensor, destinations: Sequence[Device | str]) -> list[Tensor]:
+        """Return a tensor's copies on devices, in their order.
+
+        Args:
+            tensor: The tensor.
+            destinations: The devices of the copies.
+
+        Raises:
+            InvalidArgumentError: No tensor, no devices, or a device that is not there.
+        """
+        _check_tensors([tensor])
+        if isinstance(destinations, str | Device) or not destinations:
+            raise InvalidArgumentError(
+                "A broadcast goes to a list of at least one device. Received: "
+                f"destinations={destinations!r}."
+            )
+        where = [devices.get_device(each) for each in destinations]
+        with only():
+            return self.broadcast_implementation(tensor, where)
+
+    def gather(self, values: Sequence[Tensor], destination: Device | str, axis: int) -> Tensor:
+        """Return the replicas' tensors joined along an axis, in replica order, on one device.
+
+        Args:
+            values: The replicas' tensors, which may differ in size along `axis` alone.
+            destination: The device of the result.
+            axis: The axis, counted from the front or, where negative, from the end.
+
+        Raises:
+            ValueError: The tensors have no such axis.
+            InvalidArgumentError: No values, or scalars; ranks, other sizes or dtypes that differ;
+                no such device.
+        """
+        device = devices.get_device(destination)
+        along = _check_joinable(values, axis)
+        with only():
+            return self.gather_implementation(values, device, along)
+
+    def reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        destination: Device,
+        options: CommunicationOptions,
+    ) -> Tensor:
+        """Compute `reduce`; its arguments are checked."""
+        raise self._has_no("reduce_implementation")
+
+    def batch_reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        value_destination_pairs: Sequence[tuple[Sequence[Tensor], Device]],
+        options: CommunicationOptions,
+    ) -> list[Tensor]:
+        """Compute `batch_reduce`, one value after the other; its arguments are checked."""
+        return [
+            self.reduce_implementation(reduce_op, values, destination, options)
+            for values, destination in value_destination_pairs
+        ]
+
+    def batch_all_reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        batch: Sequence[Sequence[Tensor]],
+        options: CommunicationOptions,
+    ) -> list[list[Tensor]]:
+        """Compute `batch_all_reduce`: reduce to each value's first device, and broadcast."""
+        results = []
+        for values in batch:
+            where = [value._device for value in values]
+            reduced = self.reduce_implementation(reduce_op, values, where[0], options)
+            results.append(self.broadcast_implementation(reduced, where))
+        return results
+
+    def broadcast_implementation(
+        self, tensor: Tensor, destinations: Sequence[Device]
+    ) -> list[Tensor]:
+        """Compute `broadcast`; its arguments are checked."""
+        copies = []
+        for destination in destinations:
+            with devices.device(destination):
+                copies.append(ops.identity(tensor))
+        return copies
+
+    def gather_implementation(
+        self, values: Sequence[Tensor], destination: Device, axis: int
+    ) -> Tensor:
+        """Compute `gather`; its arguments are checked, and `axis` is counted from the front."""
+        with devices.device(destination):
+            return ops.concat(list(values), axis=axis)
+
+    def _check(self, values: Sequence[Any]) -> None:
+        """Raise where values do not go together, or where their devices will not do."""
+        if isinstance(values, list | tuple) and values and isinstance(values[0], IndexedSlices):
+            check_slices(values)
+            self.check_devices([each.values._device for each in values])
+            return
+        _check_tensors(values)
+        for i, value in enumerate(values):
+            if value.spec != values[0].spec:
+                raise InvalidArgumentError(
+                    "Replicas reduce tensors of one shape and dtype. Received: "
+                    f"{values[0].shape} {values[0].dtype.name} from replica 0 and {value.shape} "
+                    f"{value.dtype.name} from replica {i}."
+                )
+        self.check_devices([value._device for value in values])
+
+    def _has_no(self, method: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__} has no `{method}`. Define it in the subclass, or use "
+            "ReductionToOneDevice."
+        )
+
+
+def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:
+    """Return a sum of several values as what was asked for: itself, or their mean."""
+    return total / float(count) if reduce_op is ReduceOp.MEAN else total
+
+
+def _hints(options: Any) -> CommunicationOptions:
+    if options is None:
+        return CommunicationOptions()
+    if not isinstance(options, CommunicationOptions):
+        raise ValueError(
+            "`options` is a mr.distribute.experimental.CommunicationOptions. Received: "
+            f"{options!r}."
+        )
+    return options
+
+
+def _check_tensors(values: Any) -> None:
+    if not isinstance(values, list | tuple):
+        raise InvalidArgumentError(
+            f"Collectives take a list of tensors, one a replica. Received: {values!r:.80}. The "
+            "parts of a per-replica value are strategy.experimental_local_results(value)."
+        )
+    if not values:
+        raise InvalidArgumentError("There is nothing to reduce. Received: no values.")
+    for i, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise InvalidArgumentError(
+                f"Collectives take tensors. Received: {value!r:.80} from replica {i}. Make it one "
+                "with mr.convert_to_tensor."
+            )
+
+
+def _check_joinable(values: Sequence[Tensor], axis: Any) -> int:
+    """Return the axis to join along, counted from the front."""
+    _check_tensors(values)
+    first = values[0]
+    for i, value in enumerate(values):
+        if value.ndim != first.ndim or value.ndim == 0:
+            raise InvalidArgumentError(
+                "Replicas gather tensors of one rank, of at least 1. Received: shapes "
+                f"{first.shape} from replica 0 and {value.shape} from replica {i}. Give scalars "
+                "an axis with mr.expand_dims."
+            )
+        if value.dtype != first.dtype:
+            raise InvalidArgumentError(
+                f"Replicas gather tensors of one dtype. Received: {first.dtype.name} from "
+                f"replica 0 and {value.dtype.name} from replica {i}."
+            )
+    number = as_integer(axis)
+    if number is None or not -first.ndim <= number < first.ndim:
+        raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {first.ndim}")
+    number %= first.ndim
+    for i, value in enumerate(values):
+        for d, (size, wanted) in enumerate(zip(value.shape, first.shape, strict=True)):
+            if d != number and size != wanted:
+                raise InvalidArgumentError(
+                    f"Dimension {d} in both shapes must be equal: replicas gather tensors that "
+                    f"differ in size along axis {number} alone. Received: shapes {first.shape} "
+                    f"from replica 0 and {value.shape} from replica {i}."
+                )
+    return number
+
+
+def _all_reduce_slices(reduce_op: ReduceOp, slices: Sequence[IndexedSlices]) -> list[IndexedSlices]:
+    first = reduce_slices(reduce_op, slices, slices[0].values._device)
+    return [first.copy_to(each.values._device) for each in slices]

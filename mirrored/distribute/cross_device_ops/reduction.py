@@ -1,0 +1,133 @@
+"""The reference: every value is copied to one device, where they are summed in replica order.
+
+A recorded step on host memory has the same sums in fewer calls, and so the same bits.
+"""
+
+from collections.abc import Callable, Sequence
+
+from mirrored import devices, ops
+from mirrored._logging import logger
+from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops.base import CrossDeviceOps, of_sum
+from mirrored.distribute.cross_device_ops.log import FirstLines
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions
+from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
+from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.ops.recording import Recorder, active_recorder
+from mirrored.ops.tensor import Tensor
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Copies all values to one device, reduces them there in replica order, and copies back.
+
+    Args:
+        reduce_to_device: Where to reduce; None: the CPU, or the device of a lone value.
+        accumulation_fn: From the list of tensors to their sum; None: `add_n`, which adds in
+            the order of the list.
+
+    Raises:
+        ValueError: `reduce_to_device` cannot be parsed, or `accumulation_fn` not be called.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.set_logical_device_configuration(
+        ...     mr.config.list_physical_devices("CPU")[0],
+        ...     [mr.config.LogicalDeviceConfiguration()] * 2,
+        ... )
+        >>> strategy = mr.MirroredStrategy(
+        ...     ["CPU:0", "CPU:1"], cross_device_ops=mr.distribute.ReductionToOneDevice()
+        ... )
+        >>> strategy.num_replicas_in_sync
+        2
+    """
+
+    def __init__(
+        self,
+        reduce_to_device: str | None = None,
+        accumulation_fn: Callable[[list[Tensor]], Tensor] | None = None,
+    ) -> None:
+        """Check the arguments; devices are looked up when values are reduced."""
+        if reduce_to_device is not None:
+            devices.device(reduce_to_device)  # Raises on a name that cannot be parsed.
+        if accumulation_fn is not None and not callable(accumulation_fn):
+            raise ValueError(
+                f"accumulation_fn is a function of a list of tensors. Received: {accumulation_fn!r}"
+            )
+        self._reduce_to = reduce_to_device
+        self._accumulate = accumulation_fn or ops.add_n
+        self._lines = FirstLines()
+
+    def reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        destination: Device,
+        options: CommunicationOptions,
+    ) -> Tensor:
+        """Compute `reduce`; its arguments are checked."""
+        self._log(values, [destination])
+        return self.broadcast_implementation(self._reduced(reduce_op, values), [destination])[0]
+
+    def batch_all_reduce_implementation(
+        self,
+        reduce_op: ReduceOp,
+        batch: Sequence[Sequence[Tensor]],
+        options: CommunicationOptions,
+    ) -> list[list[Tensor]]:
+        """Compute `batch_all_reduce`; its arguments are checked."""
+        where = [[value._device for value in values] for values in batch]
+        for values, destinations in zip(batch, where, strict=True):
+            self._log(values, destinations)
+        recorder = active_recorder()
+        if recorder is not None and self._accumulate is ops.add_n and _share_host_memory(where):
+            return _recorded_all_reduce(recorder, reduce_op, batch)
+        return [
+            self.broadcast_implementation(self._reduced(reduce_op, values), destinations)
+            for values, destinations in zip(batch, where, strict=True)
+        ]
+
+    def _reduced(self, reduce_op: ReduceOp, values: Sequence[Tensor]) -> Tensor:
+        if len(values) == 1:
+            return values[0]
+        with devices.device(self._device_for(values)):
+            return of_sum(reduce_op, self._accumulate(list(values)), len(values))
+
+    def _device_for(self, values: Sequence[Tensor]) -> Device:
+        if self._reduce_to is not None:
+            return devices.get_device(self._reduce_to)
+        return values[0]._device if len(values) == 1 else devices.get_device("CPU:0")
+
+    def _log(self, values: Sequence[Tensor], destinations: Sequence[Device]) -> None:
+        if self._lines.take():
+            logger.info(
+                "Reduce to %s then broadcast to %s.",
+                self._device_for(values).full_name,
+                tuple(device.full_name for device in destinations),
+            )
+
+
+def _share_host_memory(where: Sequence[Sequence[Device]]) -> bool:
+    """Whether these are values of several replicas whose memory the host reads."""
+    several = bool(where) and len(where[0]) > 1
+    return several and all(each.backend.host_readable for row in where for each in row)
+
+
+def _recorded_all_reduce(
+    recorder: Recorder, reduce_op: ReduceOp, batch: Sequence[Sequence[Tensor]]
+) -> list[list[Tensor]]:
+    """Note the reduction of each dtype's values as one vector a replica: one sum, one pass.
+
+    The order of the sum is that of the reference, so its bits are.
+    """
+    results: list[list[Tensor]] = [[] for _ in batch]
+    for members in alike(batch):
+        replicas = list(zip(*(batch[i] for i in members), strict=True))
+        flats = [flatten(tensors) for tensors in replicas]
+        total = recorder.sum_over_devices(flats, flats[0]._device)
+        with devices.device(total._device):
+            reduced = of_sum(reduce_op, total, len(flats))
+        for flat, tensors in zip(flats, replicas, strict=True):
+            parts = unflatten(reduced.copy_to(flat._device), tensors)
+            for i, part in zip(members, parts, strict=True):
+                results[i].append(part)
+    return results

@@ -1,0 +1,258 @@
+"""Variables with a copy on every replica: equal ones, or ones that are summed up when read.
+
+Strategies make them. In a replica they stand for that replica's copy.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored import devices, ops
+from mirrored.distribute.context import get_replica_context
+from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.values import DistributedValues, PerReplica, listed, select
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.listeners import active_listeners, only
+from mirrored.ops.spec import DType, Shape
+from mirrored.ops.tensor import Tensor
+from mirrored.variables import (
+    DeviceVariable,
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+)
+
+_ADVICE = "Call it in replica context, or use `assign`."
+
+
+class DistributedVariable(Variable):
+    """A variable with one copy a replica.
+
+    Args:
+        strategy: The strategy whose replicas have the copies.
+        copies: The copies, by replica.
+    """
+
+    __slots__ = ("_copies", "_strategy")
+
+    def __init__(self, strategy: Any, copies: Sequence[DeviceVariable]) -> None:
+        """Hold the copies."""
+        self._strategy = strategy
+        self._copies = tuple(copies)
+
+    @property
+    def copies(self) -> tuple[DeviceVariable, ...]:
+        """The copies, by replica."""
+        return self._copies
+
+    @property
+    def strategy(self) -> Any:
+        """The strategy whose replicas have the copies."""
+        return self._strategy
+
+    def local(self) -> DeviceVariable:
+        """Return the copy of the running replica, the first one outside replicas."""
+        context = get_replica_context()
+        if context is None or context.strategy is not self._strategy:
+            return self._copies[0]
+        return self._copies[context.replica_id_in_sync_group]
+
+    @property
+    def _in_replica(self) -> bool:
+        """Whether a replica of the variable's strategy is running."""
+        context = get_replica_context()
+        return context is not None and context.strategy is self._strategy
+
+    @property
+    def _id(self) -> int:
+        return self.local()._id
+
+    @property
+    def name(self) -> str:
+        """The name of the first copy."""
+        return self.copies[0].name
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers get it."""
+        return self.copies[0].trainable
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values that replicas assign become one."""
+        return self.copies[0].aggregation
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """When the copies are brought together."""
+        return self.copies[0].synchronization
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the value."""
+        return self.copies[0].dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        return self.copies[0].shape
+
+    @property
+    def device(self) -> str:
+        """The full name of the device of the running replica's copy."""
+        return self.local().device
+
+    def read_value(self) -> Tensor:
+        """Return the value of the running replica's copy; a later assign does not change it."""
+        with only():
+            value = self.local().read_value()
+        for listener in active_listeners():
+            # Told of this variable, not of its copy: what a tape watched is what optimizers take.
+            listener.on_read(self, value)
+        return value
+
+    def check_parts(self, value: Any) -> None:
+        """Raise ValueError where a value has not one part a replica.
+
+        Args:
+            value: What is to be assigned.
+        """
+        if isinstance(value, DistributedValues) and len(value.values) != len(self._copies):
+            raise ValueError(
+                f"A per-replica value has one part a replica, here {len(self._copies)}. Received: "
+                f"{len(value.values)} parts for the variable {self.name!r}."
+            )
+
+    def __repr__(self) -> str:
+        return listed(type(self).__name__, self._copies)
+
+
+class MirroredVariable(DistributedVariable):
+    """A variable with one copy a replica, all of them equal.
+
+    What replicas assign is first made one value, as `aggregation` says.
+
+    Args:
+        strategy: The strategy whose replicas have the copies.
+        copies: The copies, by replica.
+    """
+
+    __slots__ = ()
+
+    def _write(self, method: str, value: Any) -> Variable:
+        if not self._in_replica and not isinstance(value, PerReplica):
+            return super()._write(method, value)
+        if self.aggregation is VariableAggregation.NONE:
+            # The replicas' values may differ, and the copies may not.
+            raise ValueError(
+                "You must specify an aggregation method to update a MirroredVariable in Replica "
+                "Context. You can do so by passing an explicit value for argument `aggregation` "
+                f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of the "
+                f"replicas' values on the variable {self.name!r}."
+            )
+        context = get_replica_context()
+        if context is None or not self._in_replica:
+            self.check_parts(value)
+            self._aggregate(self.strategy, method, value)
+            return self
+        if isinstance(value, list | tuple):
+            value = adopt(value, self.dtype)  # One value, not a structure of several.
+        context.merge_call(self._aggregate, (method, value))
+        return self
+
+    def _aggregate(self, strategy: Any, method: str, value: Any) -> None:
+        if isinstance(value, DistributedValues):
+            # Numbers take the variable's dtype, as in any assign.
+            value = PerReplica([adopt(part, self.dtype) for part in value.values])
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            total = select(0, value)
+        else:
+            total = strategy.reduce(ReduceOp[self.aggregation.name], value, axis=None)
+        super()._write(method, total)
+
+    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
+        """Return every copy with what the method would write into it."""
+        return [pair for copy in self.copies for pair in copy.prepare(method, value)]
+
+
+class SyncOnReadVariable(DistributedVariable):
+    """A variable whose copies go their own ways, and become one value when it is read.
+
+    Replicas read and write their own copies. Outside of them, reading reduces the copies as
+    `aggregation` says; so replicas count without waiting for each other.
+
+    Args:
+        strategy: The strategy whose replicas have the copies.
+        copies: The copies, by replica.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(2)
+        >>> strategy = mr.MirroredStrategy()
+        >>> with strategy.scope():
+        ...     seen = mr.Variable(
+        ...         0.0,
+        ...         synchronization=mr.VariableSynchronization.ON_READ,
+        ...         aggregation=mr.VariableAggregation.SUM,
+        ...     )
+        >>> _ = strategy.run(lambda: seen.assign_add(3.0))
+        >>> float(seen)
+        6.0
+    """
+
+    __slots__ = ()
+
+    def read_value(self) -> Tensor:
+        """Return the running replica's value; outside replicas that of all of them together.
+
+        Raises:
+            ValueError: It is read outside replicas, and has no aggregation.
+        """
+        if self._in_replica:
+            return super().read_value()
+        if self.aggregation is VariableAggregation.NONE:
+            raise ValueError(
+                "Could not convert from `mr.VariableAggregation` VariableAggregation.NONE to "
+                f"`mr.distribute.ReduceOp` type. Received: a read of {self.name!r} outside "
+                "replicas, whose copies differ. Give it an `aggregation`, or read its parts by "
+                "strategy.experimental_local_results."
+            )
+        with only():
+            if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+                return self._copies[0].read_value()
+            op = ReduceOp[self.aggregation.name]
+            reduced: Tensor = self._strategy.reduce(op, self, axis=None)
+            return reduced
+
+    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
+        """Return the copies that the method would write to, with what it would write.
+
+        In a replica that is its own copy. Outside, a sum is given out in equal parts.
+        """
+        if self._in_replica:
+            return self.local().prepare(method, value)
+        self.check_parts(value)
+        summed = self.aggregation is VariableAggregation.SUM
+        if summed and method != "assign":
+            raise ValueError(
+                f"SyncOnReadVariable does not support `{method}` in cross-replica context when "
+                "aggregation is set to `mr.VariableAggregation.SUM`. Received: the variable "
+                f"{self.name!r}. {_ADVICE}"
+            )
+        pairs: list[tuple[DeviceVariable, Tensor]] = []
+        for replica, copy in enumerate(self._copies):
+            part = select(replica, value) if isinstance(value, DistributedValues) else value
+            if summed and part is value:
+                part = self._share(replica, value)
+            pairs += copy.prepare(method, part)
+        return pairs
+
+    def _share(self, replica: int, value: Any) -> Tensor:
+        """Return a replica's part of a value that the copies are to add up to."""
+        count = len(self._copies)
+        with devices.device(self._copies[replica].device):
+            total = adopt(value, self.dtype)
+            if self.dtype.kind == "f":
+                return total / float(count)
+            # Shares are whole numbers: the first replica's is what the others leave.
+            share = ops.cast(total / count, self.dtype)
+            return share if replica else total - share * (count - 1)

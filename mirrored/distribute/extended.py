@@ -1,0 +1,136 @@
+"""What strategies offer to those who write training loops and optimizers of their own.
+
+It is apart from the strategy, as in TensorFlow, so that what most people use stays easy to see.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mirrored import devices
+from mirrored.distribute.context import check_cross_replica, enter
+from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.values import Mirrored, select
+from mirrored.variables import Variable
+
+if TYPE_CHECKING:
+    from mirrored.distribute.strategy import Strategy
+
+
+class StrategyExtended:
+    """The further methods of a strategy, as `strategy.extended`.
+
+    Args:
+        strategy: The strategy.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.MirroredStrategy(["CPU:0"]).extended.worker_devices
+        ('/job:localhost/replica:0/task:0/device:CPU:0',)
+    """
+
+    def __init__(self, strategy: "Strategy") -> None:
+        self._strategy = strategy
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """The full names of the devices that replicas run on."""
+        return tuple(device.full_name for device in self._strategy.devices)
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """The full names of the devices that have copies of the variables."""
+        return self.worker_devices
+
+    def variable_created_in_scope(self, v: Variable) -> bool:
+        """Return whether a variable belongs to this strategy.
+
+        Args:
+            v: The variable.
+        """
+        return self._strategy.owns(v)
+
+    def update(
+        self,
+        var: Variable,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """Call a function on every copy of a variable, on the copy's device.
+
+        Args:
+            var: The variable.
+            fn: Called as `fn(copy, *args, **kwargs)`; values with one part a replica are taken
+                apart.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+            group: Whether the results come as one value with a copy a replica, or as a tuple.
+
+        Returns:
+            What `fn` returned for each copy.
+
+        Raises:
+            ValueError: The variable was made in another strategy's scope.
+            RuntimeError: The call is made in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> with strategy.scope():
+            ...     v = mr.Variable(1.0)
+            >>> _ = strategy.extended.update(v, lambda copy, x: copy.assign_add(x), args=(2.0,))
+            >>> float(v)
+            3.0
+        """
+        check_cross_replica(
+            "Method requires being in cross-replica context, use get_replica_context().merge_call()"
+        )
+        if not self._strategy.owns(var):
+            raise ValueError(
+                f"A strategy updates the variables made in its scope. Received: {var.name} for "
+                f"{self._strategy}. Make the variable inside `with strategy.scope():`."
+            )
+        copies = var.copies if isinstance(var, DistributedVariable) else (var,)
+        results = []
+        with enter(self._strategy, None):
+            for replica, copy in enumerate(copies):
+                local = select(replica, (tuple(args), kwargs or {}))
+                with devices.device(copy.device):
+                    results.append(fn(copy, *local[0], **local[1]))
+        return Mirrored(results) if group else tuple(results)
+
+    def reduce_to(
+        self, reduce_op: "ReduceOp | str", value: Any, destinations: Variable | str | None = None
+    ) -> Any:
+        """Return the sum or mean of the replicas' values, on the devices that are named.
+
+        Args:
+            reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
+            value: Per-replica values, or a structure of them.
+            destinations: A device; or a variable: the devices of its copies. None: as `reduce`.
+
+        Raises:
+            ValueError: An unknown `reduce_op`.
+            RuntimeError: The call is made in a replica's context.
+        """
+        reduced = self._strategy.reduce(reduce_op, value, axis=None)
+        if destinations is None:
+            return reduced
+        if isinstance(destinations, DistributedVariable):
+            targets = [copy.device for copy in destinations.copies]
+            return Mirrored([reduced.copy_to(devices.get_device(name)) for name in targets])
+        name = destinations.device if isinstance(destinations, Variable) else destinations
+        return reduced.copy_to(devices.get_device(name))
+
+    def batch_reduce_to(
+        self, reduce_op: "ReduceOp | str", value_destination_pairs: Sequence[tuple[Any, Any]]
+    ) -> list[Any]:
+        """Return the reductions of several values; see `reduce_to`.
+
+        Args:
+            reduce_op: Sum or mean.
+            value_destination_pairs: Each value with its destinations.
+        """
+        return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]

@@ -1,0 +1,282 @@
+"""Input for replicas: batches of a dataset, cut into a part a replica or given out one by one.
+
+A dataset is anything that can be iterated over again and gives batches of arrays.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mirrored import _nest, ops
+from mirrored.distribute.sharding import shard_bounds
+from mirrored.distribute.values import PerReplica
+from mirrored.ops.dispatch import is_tensor, to_array
+from mirrored.program import Stream
+
+if TYPE_CHECKING:
+    from mirrored.distribute.strategy import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class InputContext:
+    """What a function that makes a dataset for replicas is told.
+
+    Attributes:
+        num_input_pipelines: How many datasets there are: one, since there is one process.
+        input_pipeline_id: The number of this one, counted from 0.
+        num_replicas_in_sync: How many replicas it is for.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.distribute.InputContext(num_replicas_in_sync=4).get_per_replica_batch_size(64)
+        16
+    """
+
+    num_input_pipelines: int = 1
+    input_pipeline_id: int = 0
+    num_replicas_in_sync: int = 1
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """Return how many of a global batch's examples a replica gets.
+
+        Args:
+            global_batch_size: The examples of a step, over all replicas together.
+
+        Raises:
+            ValueError: They cannot be divided evenly.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                f"The `global_batch_size` {global_batch_size!r} is not divisible by "
+                f"`num_replicas_in_sync` {self.num_replicas_in_sync!r} "
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+@dataclass(frozen=True, slots=True)
+class ValueContext:
+    """What a function that makes a value for a replica is told.
+
+    Attributes:
+        replica_id_in_sync_group: The replica's number, counted from 0.
+        num_replicas_in_sync: How many replicas there are.
+    """
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1
+
+
+class DistributedDataset:
+    """A dataset whose batches have a part for each replica, on the replica's device.
+
+    Strategies make it: `experimental_distribute_dataset`, `distribute_datasets_from_function`.
+
+    Args:
+        strategy: The strategy whose replicas get the parts.
+        dataset: The dataset.
+        take: From an iterator over the dataset's batches to the parts of the next step, as a
+            structure of arrays for each replica.
+    """
+
+    def __init__(
+        self,
+        strategy: "Strategy",
+        dataset: Iterable[Any],
+        take: Callable[[Iterator[Any], int], list[Any]],
+    ) -> None:
+        self._strategy = strategy
+        self._dataset = dataset
+        self._take = take
+
+    def __iter__(self) -> "DistributedIterator":
+        """Return an iterator over the batches from the first one on."""
+        return DistributedIterator(self._strategy, host_batches(self._dataset), self._take)
+
+    def __len__(self) -> int:
+        """Return the number of batches, where the dataset knows it."""
+        return len(self._dataset)  # type: ignore[arg-type]
+
+    @property
+    def element_spec(self) -> Any:
+        """What the dataset says of its elements: those of all replicas together."""
+        return getattr(self._dataset, "element_spec", None)
+
+
+class DistributedIterator(Stream):
+    """Goes over the batches of a `DistributedDataset`; it may be an argument of `mr.function`.
+
+    Args:
+        strategy: The strategy whose replicas get the parts.
+        batches: The dataset's batches, as structures of arrays.
+        take: See `DistributedDataset`.
+    """
+
+    def __init__(
+        self,
+        strategy: "Strategy",
+        batches: Iterator[Any],
+        take: Callable[[Iterator[Any], int], list[Any]],
+    ) -> None:
+        super().__init__()
+        self._strategy = strategy
+        self._batches = batches
+        self._take = take
+
+    def get_next(self) -> Any:
+        """Return the next batch, as `next` does."""
+        return next(self)
+
+    def close(self) -> None:
+        """End the dataset's iterator, and with it what it runs in the background."""
+        close = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+
+    def produce(self) -> Any:
+        """Return the next batch, on the replicas' devices."""
+        strategy = self._strategy
+        count = strategy.num_replicas_in_sync
+        parts = self._take(self._batches, count)
+        if count == 1:
+            device = strategy.devices[0]
+            return _nest.map_structure(lambda leaf: ops.transfer(leaf, device), parts[0])
+        starts = _starts(parts)
+        return _nest.map_structure(
+            lambda *leaves: PerReplica(
+                [
+                    ops.transfer(leaf, device)
+                    for leaf, device in zip(leaves, strategy.devices, strict=True)
+                ],
+                starts,
+            ),
+            *parts,
+        )
+
+
+def distributed_dataset(strategy: "Strategy", dataset: Any) -> DistributedDataset:
+    """Return a dataset whose batches are cut into a part for each replica.
+
+    Args:
+        strategy: The strategy.
+        dataset: The dataset, of global batches.
+
+    Raises:
+        TypeError: It cannot be iterated over.
+        ValueError: Its elements are known to have no batch axis.
+    """
+    _check_dataset(dataset)
+    return DistributedDataset(strategy, dataset, _cut)
+
+
+def distributed_from_function(strategy: "Strategy", function: Any) -> DistributedDataset:
+    """Return a dataset of which each replica gets a batch of its own in every step.
+
+    Args:
+        strategy: The strategy.
+        function: From an `InputContext` to a dataset of batches for one replica.
+
+    Raises:
+        TypeError: It is no function, or what it returns cannot be iterated over.
+        ValueError: The dataset's elements are known to have no batch axis.
+    """
+    if not callable(function):
+        raise TypeError(f"`dataset_fn` is a function of an InputContext. Received: {function!r}")
+    dataset = function(InputContext(num_replicas_in_sync=strategy.num_replicas_in_sync))
+    _check_dataset(dataset)
+    return DistributedDataset(strategy, dataset, _give_out)
+
+
+def host_batches(dataset: Any) -> Iterator[Any]:
+    """Return an iterator over a dataset's elements as structures of arrays.
+
+    Args:
+        dataset: A dataset, or anything that can be iterated over.
+    """
+    iterator = getattr(dataset, "host_iterator", None)
+    if iterator is not None:
+        batches: Iterator[Any] = iterator()
+        return batches
+    return (_arrays(element) for element in dataset)
+
+
+def _arrays(element: Any) -> Any:
+    """Return an element with arrays for leaves; a list of numbers is one."""
+    if isinstance(element, tuple):
+        return tuple(_arrays(each) for each in element)
+    if isinstance(element, dict):
+        return {key: _arrays(each) for key, each in element.items()}
+    return np.asarray(element.numpy()) if is_tensor(element) else to_array(element)
+
+
+def _cut(batches: Iterator[Any], replicas: int) -> list[Any]:
+    """Return the next batch in a part for each replica."""
+    batch = next(batches)
+    bounds = shard_bounds(_size(batch), replicas)
+    if replicas == 1:
+        return [batch]
+    return [
+        _nest.map_structure(lambda leaf, a=start, b=stop: leaf[a:b], batch)
+        for start, stop in bounds
+    ]
+
+
+def _give_out(batches: Iterator[Any], replicas: int) -> list[Any]:
+    """Return the next batch of each replica; empty ones where the dataset has ended."""
+    parts = [next(batches)]
+    _size(parts[0])
+    for part in batches if len(parts) < replicas else ():
+        _size(part)
+        parts.append(part)
+        if len(parts) == replicas:
+            break
+    empty = _nest.map_structure(lambda leaf: leaf[:0], parts[0])
+    return parts + [empty] * (replicas - len(parts))
+
+
+def _starts(parts: Sequence[Any]) -> list[int]:
+    """Return how many examples come before each part."""
+    starts, before = [], 0
+    for part in parts:
+        starts.append(before)
+        before += _size(part)
+    return starts
+
+
+def _size(batch: Any) -> int:
+    """Return the number of examples in a batch.
+
+    Raises:
+        ValueError: It has none, or not the same in all of its parts.
+    """
+    shapes = [leaf.shape for leaf in _nest.flatten(batch)]
+    if not shapes or any(not shape for shape in shapes):
+        raise _unbatched(shapes)
+    size: int = shapes[0][0]
+    if any(shape[0] != size for shape in shapes):
+        raise ValueError(
+            "A batch has as many examples in each of its parts. Received: parts of shapes "
+            f"{shapes}. If they are one example, call `dataset.batch(global_batch_size)` first."
+        )
+    return size
+
+
+def _unbatched(shapes: Sequence[Any]) -> ValueError:
+    return ValueError(
+        "Unable to get batched dataset from the input dataset. `batch` needs to be called on the "
+        f"input dataset. Received: elements of shapes {shapes}. Call "
+        "`dataset.batch(global_batch_size)` first."
+    )
+
+
+def _check_dataset(dataset: Any) -> None:
+    if not hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__"):
+        raise TypeError(
+            f"A dataset is something to iterate over. Received: a {type(dataset).__name__}. Give "
+            "a mr.data.Dataset, or a list of batches."
+        )
+    spec = getattr(dataset, "element_spec", None)
+    shapes = [getattr(leaf, "shape", None) for leaf in _nest.flatten(spec)]
+    if any(shape == () for shape in shapes):
+        raise _unbatched(shapes)

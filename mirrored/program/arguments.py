@@ -1,0 +1,174 @@
+"""What a recorded function is called with: arrays to feed, and all else, which is part of a key.
+
+A call is served by the recording of another one where the keys are equal.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.devices import Device, place
+from mirrored.ops.dispatch import to_array
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.program.graph import JOINT
+from mirrored.program.streams import Stream
+
+# Types whose values hold one value a replica, with a function that makes another one like it.
+_per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
+
+_STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
+
+
+def register_per_replica(kind: type, rebuild: Callable[[Any, list[Any]], Any]) -> None:
+    """Let functions take and return values that have `values`, one a replica.
+
+    Args:
+        kind: Their type.
+        rebuild: From such a value and other parts to one like it with those.
+    """
+    _per_replica[kind] = rebuild
+
+
+class Input(NamedTuple):
+    """One tensor that is fed to a program.
+
+    Attributes:
+        spec: Its shape and dtype.
+        device: Where it is fed to.
+        lane: The replica that it is for, or JOINT.
+    """
+
+    spec: TensorSpec
+    device: Device
+    lane: int
+
+
+class Arguments:
+    """The arguments of a call, or an element of a dataset.
+
+    Args:
+        structure: Nested lists, tuples and dicts of them.
+
+    Attributes:
+        key: Equal for those that one recording serves.
+        inputs: What is fed.
+        arrays: The values to feed.
+        streams: The iterators over datasets among them.
+        leaves: The leaves.
+    """
+
+    __slots__ = ("_device", "_key", "_structure", "arrays", "inputs", "key", "leaves", "streams")
+
+    def __init__(self, structure: Any) -> None:
+        self._structure = structure
+        self.leaves: list[Any] = []
+        self.inputs: list[Input] = []
+        self.arrays: list[Any] = []
+        self.streams: list[Stream] = []
+        self._device = place("_Arg", ("GPU", "CPU"))
+        self._key: list[Any] = [self._device]
+        self._add(structure)
+        self.key = tuple(self._key)
+
+    def _add(self, item: Any) -> None:
+        kind = type(item)
+        if kind is Tensor:
+            self.leaves.append(item)
+            self._feed(item._array, Input(item._spec, item._device, JOINT))
+        elif kind in (tuple, list) or isinstance(item, list | tuple):
+            self._key += (kind, len(item))
+            for each in item:
+                self._add(each)
+        elif isinstance(item, dict):
+            keys = _nest.sorted_keys(item)
+            self._key += (kind, *item)
+            for each in keys:
+                self._add(item[each])
+        else:
+            self.leaves.append(item)
+            self._add_leaf(item, kind)
+
+    def _add_leaf(self, leaf: Any, kind: type) -> None:
+        if kind in _per_replica:
+            self._key += (kind, getattr(leaf, "first_examples", None))
+            for lane, part in enumerate(leaf.values):
+                self._add_part(part, lane)
+        elif isinstance(leaf, Stream):
+            self._key.append(kind)
+            self.streams.append(leaf)
+        else:
+            self._add_part(leaf, JOINT)
+
+    def _add_part(self, leaf: Any, lane: int) -> None:
+        if isinstance(leaf, Tensor):
+            self._feed(leaf._array, Input(leaf._spec, leaf._device, lane))
+        elif isinstance(leaf, np.ndarray | np.generic):
+            array = np.asarray(to_array(leaf))
+            spec = TensorSpec(array.shape, array.dtype)
+            self._feed(array, Input(spec, self._device, lane))
+        elif isinstance(leaf, _STATIC):
+            # As text: 0.0 equals -0.0, and NaN not even itself.
+            self._key += (type(leaf), leaf.hex() if isinstance(leaf, float) else leaf)
+        else:
+            self._key += ("object", id(leaf))
+
+    def _feed(self, array: Any, given: Input) -> None:
+        self._key.append(given)
+        self.arrays.append(array)
+        self.inputs.append(given)
+
+    def with_tensors(self, tensors: list[Tensor]) -> Any:
+        """Return the arguments with these tensors in the places of what is fed."""
+        remaining = iter(tensors)
+
+        def taken(leaf: Any) -> Any:
+            fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
+            return next(remaining) if fed else leaf
+
+        leaves = [_with_parts(leaf, taken) for leaf in self.leaves]
+        return _nest.pack_like(self._structure, leaves)
+
+
+class Results:
+    """The structure that a function returned, with recorded tensors for leaves.
+
+    Args:
+        structure: What it returned.
+        is_recorded: Whether a part is a recorded tensor.
+    """
+
+    def __init__(self, structure: Any, is_recorded: Callable[[Any], bool]) -> None:
+        self._structure = structure
+        self._is_recorded = is_recorded
+        self._alone = is_recorded(structure)
+        self.parts = [part for part in _parts_of(structure) if is_recorded(part)]
+
+    def with_tensors(self, tensors: list[Tensor]) -> Any:
+        """Return the structure with these tensors in the places of the recorded ones."""
+        if self._alone:
+            return tensors[0]
+        if not tensors and self._structure is None:
+            return None
+        remaining = iter(tensors)
+
+        def taken(part: Any) -> Any:
+            return next(remaining) if self._is_recorded(part) else part
+
+        return _nest.map_structure(lambda leaf: _with_parts(leaf, taken), self._structure)
+
+
+def _with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
+    """Return a leaf, or each of the parts that it has for replicas, as `taken` gives them."""
+    rebuild = _per_replica.get(type(leaf))
+    return taken(leaf) if rebuild is None else rebuild(leaf, [taken(part) for part in leaf.values])
+
+
+def _parts_of(result: Any) -> Iterator[Any]:
+    for leaf in _nest.flatten(result):
+        if type(leaf) in _per_replica:
+            yield from leaf.values
+        else:
+            yield leaf

@@ -1,0 +1,112 @@
+"""What one call of a recorded function takes from datasets, compared with what was recorded.
+
+A function asks for elements in the same order in each run, but a shorter last batch, or the end of
+a dataset, is another kind of call.
+"""
+
+from collections import Counter
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError, OutOfRangeError
+from mirrored.program.arguments import Arguments
+from mirrored.program.recorder import GraphRecorder
+from mirrored.program.streams import END, Stream
+
+# For each element that is asked for: from where, and what it is like.
+Plan = tuple[tuple[Any, Any], ...]
+
+_MOST = 1000  # Each is recorded by itself: a program of more steps takes long to make.
+
+
+class Pulls:
+    """The elements that one call takes.
+
+    Args:
+        streams: The iterators among the call's arguments.
+
+    Attributes:
+        plan: What was asked for.
+        arrays: The values to feed for it.
+    """
+
+    def __init__(self, streams: list[Stream]) -> None:
+        self._streams = streams
+        # Iterators that the call itself makes, by their dataset and how many of it came before.
+        self._made: dict[tuple[int, int], Stream] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.plan: Plan = ()
+        self.arrays: list[Any] = []
+        self._taken: Counter[Stream] = Counter()
+        self._sources: dict[int, Any] = {id(each): i for i, each in enumerate(self._streams)}
+        self._iterators: Counter[int] = Counter()
+
+    def match(self, plan: Plan) -> bool:
+        """Return whether the next elements are such as a plan says, and take note of them.
+
+        Args:
+            plan: What another call asked for.
+        """
+        self._begin()
+        return all(self._look(source)[0] == like for source, like in plan)
+
+    def record(self, recorder: GraphRecorder) -> None:
+        """Give a function that is being recorded what stands for the elements that it asks for.
+
+        Args:
+            recorder: Who records it.
+        """
+        self._begin()
+
+        def on_pull(stream: Stream) -> Any:
+            if len(self.plan) == _MOST:
+                raise InvalidArgumentError(
+                    f"A recorded function takes at most {_MOST} elements of datasets in a call, "
+                    "since each is recorded by itself. Iterate outside, and call the function "
+                    "for each batch."
+                )
+            element = self._look(self._source_of(stream))[1]
+            if element is None:
+                raise OutOfRangeError("End of sequence")
+            return element.with_tensors([recorder.input(*each) for each in element.inputs])
+
+        recorder.on_pull = on_pull
+
+    def take(self) -> None:
+        """Take the elements out of their iterators."""
+        for stream, count in self._taken.items():
+            stream.skip(count)
+
+    def _source_of(self, stream: Stream) -> Any:
+        """Return an argument's place, a dataset and which iterator over it, or the iterator."""
+        if id(stream) not in self._sources:
+            source: Any = stream
+            if stream.origin is not None:
+                source = (stream.origin, self._iterators[id(stream.origin)])
+                self._iterators[id(stream.origin)] += 1
+                self._made.setdefault((id(source[0]), source[1]), stream)
+            self._sources[id(stream)] = source
+        return self._sources[id(stream)]
+
+    def _look(self, source: Any) -> tuple[Any, Arguments | None]:
+        """Return what the next element of a source is like, and the element if there is one."""
+        stream = self._stream(source)
+        element = stream.peek(self._taken[stream])
+        found = None if element is END else Arguments(element)
+        like = END if found is None else found.key
+        if found is not None:
+            self._taken[stream] += 1
+            self.arrays += found.arrays
+        self.plan = (*self.plan, (source, like))
+        return like, found
+
+    def _stream(self, source: Any) -> Stream:
+        if isinstance(source, int):
+            return self._streams[source]
+        if isinstance(source, Stream):
+            return source
+        key = id(source[0]), source[1]
+        if key not in self._made:
+            self._made[key] = iter(source[0])
+        return self._made[key]

@@ -1,0 +1,251 @@
+"""The whole state of training in one file: weights, slots, steps and random streams.
+
+A run that is restored from it goes on with the bits of one that never stopped.
+"""
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from mirrored import devices
+from mirrored._files import PathName
+from mirrored._logging import logger
+from mirrored.distribute import has_strategy, in_cross_replica_context
+from mirrored.ops import int64
+from mirrored.ops.listeners import only
+from mirrored.ops.recording import active_recorder, variable_writes
+from mirrored.training.checkpoint_files import SEQUENCE, saved_in
+from mirrored.training.checkpoint_parts import Holder, check_kinds, collect, find_parts
+from mirrored.training.checkpoint_restoring import match, restore
+from mirrored.training.weights_file import CHECKPOINT, read_checkpoint, save_tensors
+from mirrored.variables import DeviceVariable
+
+_LISTED = 5
+
+
+class CheckpointStatus:
+    """What a file had for the objects of a checkpoint.
+
+    A file may have more than these objects need, or nothing of one of them, which then stays as
+    it was. Where nobody asks about it, a warning tells.
+
+    Args:
+        path: The file; None where nothing was restored.
+        missing: The places of the objects that it has nothing of.
+        unused: The names of the values in it that are no object's.
+    """
+
+    def __init__(self, path: str | None, missing: list[str], unused: list[str]) -> None:
+        self._path = path
+        self._missing = missing
+        self._unused = unused
+        self._warning = weakref.finalize(self, _warn_of_rest, path, missing, unused)
+
+    def assert_consumed(self) -> "CheckpointStatus":
+        """Check that every object got its state, and that the file has nothing else.
+
+        Raises:
+            AssertionError: It is not so, or there was no file.
+        """
+        self.assert_existing_objects_matched()
+        if self._unused:
+            raise AssertionError(
+                f"Unresolved object in checkpoint {self._path!r}: {_few(self._unused)}. "
+                "Give the checkpoint the objects that it was saved with, or call "
+                "`assert_existing_objects_matched()`, which lets values be left over."
+            )
+        return self
+
+    def assert_existing_objects_matched(self) -> "CheckpointStatus":
+        """Check that every object got its state; the file may have more.
+
+        Raises:
+            AssertionError: It is not so, or there was no file.
+        """
+        if self._path is None:
+            raise AssertionError(
+                "No checkpoint specified (save_path=None); nothing is being restored."
+            )
+        if self._missing:
+            raise AssertionError(
+                f"Found {len(self._missing)} Python objects that were not bound to checkpointed "
+                "values, likely due to changes in the Python program. Received: the checkpoint "
+                f"{self._path!r}, which has nothing of {_few(self._missing)}. Give the checkpoint "
+                "the objects that it was saved with, or call `expect_partial()`."
+            )
+        self._warning.detach()
+        return self
+
+    def expect_partial(self) -> "CheckpointStatus":
+        """Give no warning of what the file lacks or has beside."""
+        self._warning.detach()
+        return self
+
+
+class Checkpoint(Holder):
+    """The state of models, optimizers, variables and metrics, and of random streams.
+
+    What is given, and what is assigned to attributes later, goes into one safetensors file that is
+    there wholly or not at all. Names in it follow from where things are, so it can be restored on
+    any number of replicas, in or out of a strategy's scope. A compiled model brings its optimizer
+    with it. Variables that are brought together on reads are saved as what they are together, and
+    restored as by `assign`.
+
+    Args:
+        **values: Models, layers, optimizers, variables, metrics, seed generators and other
+            checkpoints, also in lists, tuples and dicts.
+
+    Attributes:
+        save_counter: How often `save` was called, an int64 variable.
+
+    Raises:
+        ValueError: A value has no state, such as a number, or a name is taken by a method.
+
+    Example:
+        >>> import os, tempfile
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input(shape=(2,)), mr.layers.Dense(1)])
+        >>> model.compile(mr.optim.SGD(0.1, momentum=0.9), "mse")
+        >>> checkpoint = mr.train.Checkpoint(model=model, epoch=mr.Variable(0))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = checkpoint.save(os.path.join(folder, "ckpt"))
+        ...     _ = model.fit([[1.0, 2.0]], [1.0], verbose=0)
+        ...     _ = checkpoint.restore(path).assert_consumed()
+        >>> os.path.basename(path), int(model.optimizer.iterations)
+        ('ckpt-1', 0)
+    """
+
+    if TYPE_CHECKING:  # The values are attributes.
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, **values: Any) -> None:
+        for name in values:
+            if name.startswith("_") or hasattr(type(self), name) or name == "save_counter":
+                raise ValueError(
+                    "A value of a checkpoint is an attribute of it, so its name begins with no "
+                    f"underscore and is no attribute already. Received: {name!r}."
+                )
+        check_kinds(values)
+        vars(self).update(values)
+        with devices.device("CPU:0"):  # It is the program's, not a strategy's.
+            self.save_counter = DeviceVariable(0, False, "save_counter", int64)
+
+    def save(self, file_prefix: PathName, *, number: int | None = None) -> str:
+        """Write the next checkpoint of a series, and return its path.
+
+        Args:
+            file_prefix: What its path begins with; a hyphen and the number follow. Folders are
+                made.
+            number: The number; None counts 1, 2, ...
+
+        Raises:
+            ValueError: A model is not built, or a value has no state.
+            RuntimeError: The call is made inside a replica or a recorded function.
+            OSError: The file cannot be written. The counter is as it was.
+        """
+        _check_context("saved")
+        before = int(self.save_counter)
+        path = f"{os.fspath(file_prefix)}-{before + 1 if number is None else number}"
+        earlier = saved_in(os.path.dirname(path) or ".")
+        sequence = earlier[-1].sequence + 1 if earlier else 1
+        self.save_counter.assign(before + 1)
+        try:
+            self._write(path, {SEQUENCE: str(sequence)})
+        except BaseException:
+            self.save_counter.assign(before)
+            raise
+        return path
+
+    def write(self, path: PathName) -> str:
+        """Write a checkpoint to a file of this name, and return its path; errors as for `save`.
+
+        It is not counted, and `latest_checkpoint` does not find it.
+
+        Args:
+            path: The file. Folders are made.
+        """
+        _check_context("saved")
+        name = os.fspath(path)
+        self._write(name, {})
+        return name
+
+    def restore(self, save_path: PathName | None) -> CheckpointStatus:
+        """Set all state from a file that `save` or `write` wrote, on every replica.
+
+        All of it is checked before anything changes. The global seed, too, goes on from where it
+        was.
+
+        Args:
+            save_path: The file; None, as of a folder without checkpoints, changes nothing.
+
+        Returns:
+            What can be asked whether the file and these objects had all of each other.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: A model is not built, or an optimizer belongs to another strategy.
+            WeightsFileError: The file is truncated, corrupt, no checkpoint, or of a model of
+                other layers.
+            ResourceExhaustedError: A device has no room for the new values beside the old ones.
+            RuntimeError: The call is made inside a replica or a recorded function.
+        """
+        if save_path is None:
+            return CheckpointStatus(None, [], [])
+        _check_context("restored")
+        path = os.fspath(save_path)
+        parts = find_parts(self.held())
+        tensors = read_checkpoint(path).tensors
+        with only():  # No tape that is open has anything to learn from it.
+            matches = match(path, parts, tensors)
+            restore(matches, parts, tensors)
+        return CheckpointStatus(path, matches.missing, matches.unused)
+
+    def read(self, path: PathName) -> CheckpointStatus:
+        """Do as `restore` does.
+
+        Args:
+            path: The file.
+        """
+        return self.restore(path)
+
+    def _write(self, path: str, metadata: dict[str, str]) -> None:
+        with only(), variable_writes:
+            tensors = collect(find_parts(self.held()))
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        save_tensors(path, tensors, metadata, kind=CHECKPOINT)
+
+
+def _check_context(done: str) -> None:
+    if has_strategy() and not in_cross_replica_context():
+        raise RuntimeError(
+            f"A checkpoint is {done} in the cross-replica context. Received: a call inside a "
+            "replica, from the function that strategy.run calls. Make the call outside it."
+        )
+    if active_recorder() is not None:
+        raise RuntimeError(
+            f"A checkpoint is {done} by Python, which a recorded function does not run. Received: "
+            "a call while a function was being recorded. Make the call outside mr.function."
+        )
+
+
+def _warn_of_rest(path: str | None, missing: list[str], unused: list[str]) -> None:
+    if missing:
+        logger.warning(
+            "The checkpoint %r has nothing of %s: they stay as they are. Call `expect_partial()` "
+            "on what `restore` returns if it is meant to be so.",
+            path,
+            _few(missing),
+        )
+    if unused:
+        logger.warning(
+            "The checkpoint %r has values that nothing was restored from: %s. Call "
+            "`expect_partial()` on what `restore` returns if it is meant to be so.",
+            path,
+            _few(unused),
+        )
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{', '.join(names[:_LISTED])}{more}"

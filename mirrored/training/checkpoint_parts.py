@@ -1,0 +1,256 @@
+"""What of a program's objects belongs in a checkpoint, and under which names.
+
+Names follow from where an object is, never from what it is called, nor from the number of replicas.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mirrored.layers import Layer
+from mirrored.layers.tracking import find
+from mirrored.ops.random import SeedGenerator, global_state
+from mirrored.optim import Optimizer
+from mirrored.training.metrics import Metric
+from mirrored.training.model import Model
+from mirrored.training.saving import is_ready, leaf_name, named_by_place, named_weights, place
+from mirrored.variables import Variable
+
+GLOBAL_STATE = "global_random_state"  # The name in the file.
+_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator)
+
+
+class Holder:
+    """An object whose public attributes are in a checkpoint."""
+
+    def held(self) -> dict[str, Any]:
+        """Return the attributes by name, in the order of their names."""
+        attributes = vars(self)
+        return {name: attributes[name] for name in sorted(attributes) if name[0] != "_"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One object of a checkpoint: a file has all of its state, or nothing of it.
+
+    Attributes:
+        name: The object's place in the checkpoint; in the file its names begin so.
+        variables: Its variables by name in the file, but for an optimizer's slots.
+        generators: Its streams of random numbers by name in the file.
+        optimizer: The optimizer that it is; None for other objects.
+    """
+
+    name: str
+    variables: dict[str, Variable]
+    generators: dict[str, SeedGenerator]
+    optimizer: Optimizer | None = None
+
+    def claims(self, key: str) -> bool:
+        """Return whether a name in a file is one of this part's.
+
+        Args:
+            key: The name.
+        """
+        return key == self.name or key.startswith(f"{self.name}/")
+
+
+def check_kinds(values: Mapping[str, Any]) -> None:
+    """Raise ValueError where something has no state that a checkpoint could hold.
+
+    Args:
+        values: The objects, in lists, tuples and dicts if need be, by name.
+    """
+    for name, value in _objects(values):
+        if not isinstance(value, _KINDS):
+            raise ValueError(
+                f"`Checkpoint` was expecting {name} to be a trackable object, got {value!r:.200}. "
+                "Trackable are models, layers, optimizers, variables, metrics, seed generators, "
+                "other checkpoints, and lists, tuples and dicts of them. Make a number a "
+                "variable: mr.Variable(5)."
+            )
+
+
+def find_parts(values: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a checkpoint; what is there more than once belongs to the first one.
+
+    Args:
+        values: The objects by name.
+
+    Raises:
+        ValueError: A model is not built, something is of no kind for a checkpoint, or two things
+            have the same name in the file.
+    """
+    check_kinds(values)
+    parts: list[Part] = []
+    seen: set[int] = set()
+    objects = list(_objects(values))
+    given = {id(value) for _, value in objects if isinstance(value, Optimizer)}
+    for name, value in objects:
+        for part in _parts_of(name, value, given):
+            if part.optimizer is not None:
+                if id(part.optimizer) in seen:
+                    continue
+                seen.add(id(part.optimizer))
+            new = Part(
+                part.name,
+                {key: each for key, each in part.variables.items() if id(each) not in seen},
+                {key: each for key, each in part.generators.items() if id(each) not in seen},
+                part.optimizer,
+            )
+            seen.update(map(id, (*new.variables.values(), *new.generators.values())))
+            parts.append(new)
+    _check_names_differ(parts)
+    return parts
+
+
+def slot_key(part: Part, variable_key: str, slot_name: str) -> str:
+    """Return the name in the file of an optimizer's slot.
+
+    Args:
+        part: The optimizer.
+        variable_key: The name in the file of the slot's variable.
+        slot_name: The slot's name.
+    """
+    return f"{part.name}/slots/{variable_key}/{slot_name}"
+
+
+def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
+    """Return the slots that an optimizer has, by name in the file; none for other parts.
+
+    Args:
+        part: The part.
+        parts: All parts, among which are the slots' variables.
+
+    Raises:
+        ValueError: A slot's variable is in no part.
+    """
+    if part.optimizer is None:
+        return {}
+    keys = {id(each): key for other in parts for key, each in other.variables.items()}
+    named = {}
+    for variable, slots in part.optimizer.slots().values():
+        if id(variable) not in keys:
+            raise ValueError(
+                f"The optimizer {part.name!r} keeps {part.optimizer.slot_names} for the variable "
+                f"{variable.name!r}, which is not in the checkpoint. Give the checkpoint the "
+                "model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
+            )
+        for slot_name, slot in zip(part.optimizer.slot_names, slots, strict=True):
+            named[slot_key(part, keys[id(variable)], slot_name)] = slot
+    return named
+
+
+def collect(parts: list[Part]) -> dict[str, np.ndarray]:
+    """Return the whole state of all parts and of the global random streams, by name in the file.
+
+    Args:
+        parts: The parts.
+
+    Raises:
+        ValueError: The variable of an optimizer's slot is in no part.
+    """
+    slots = {key: each for part in parts for key, each in named_slots(part, parts).items()}
+    variables = {key: each for part in parts for key, each in part.variables.items()}
+    tensors = {key: np.asarray(each.numpy()) for key, each in (variables | slots).items()}
+    for part in parts:
+        for key, generator in part.generators.items():
+            tensors[key] = _as_integers(generator.state)
+    seed, draws, draws_by_seed = global_state()
+    pairs = [number for pair in draws_by_seed for number in pair]
+    tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
+    return tensors
+
+
+def _as_integers(words: Sequence[int]) -> np.ndarray:
+    """Return numbers from 0 to 2**64 - 1 as files hold them: in int64, with the same bits."""
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def _objects(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from _walk("", values, set())
+
+
+def _walk(prefix: str, values: Mapping[str, Any], met: set[int]) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        inner = _inner(name, value)
+        if inner is None:
+            yield name, value
+        elif id(value) not in met:  # A container may hold itself.
+            met.add(id(value))
+            yield from _walk(f"{name}/", inner, met)
+
+
+def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
+    """Return what is in a container, by name; None for what is no container."""
+    if isinstance(value, Holder):
+        return value.held()
+    if isinstance(value, list | tuple):
+        return {str(i): each for i, each in enumerate(value)}
+    if isinstance(value, dict):
+        strange = [key for key in value if not isinstance(key, str)]
+        if strange:
+            raise ValueError(
+                "The keys of a dict in a checkpoint are strings, for they are names in the file. "
+                f"Received: {name} with the key {strange[0]!r}."
+            )
+        return {key: value[key] for key in sorted(value)}
+    return None
+
+
+def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
+    """Return an object's part, and a model's optimizer's unless it is given by itself."""
+    if isinstance(value, Variable):
+        return [Part(name, {name: value}, {})]
+    if isinstance(value, SeedGenerator):
+        return [Part(name, {}, {name: value})]
+    if isinstance(value, Optimizer):
+        return [_of_optimizer(name, value)]
+    if isinstance(value, Metric):
+        return [Part(name, _named(name, value.variables), {})]
+    parts = [_of_layer(name, value)]
+    optimizer = value.optimizer if isinstance(value, Model) else None
+    # As in TensorFlow, a model that is compiled brings its optimizer with it.
+    if optimizer is not None and id(optimizer) not in given:
+        parts.append(_of_optimizer(f"{name}.optimizer", optimizer))
+    return parts
+
+
+def _of_optimizer(name: str, optimizer: Optimizer) -> Part:
+    slots = {id(each) for _, slots in optimizer.slots().values() for each in slots}
+    own = [each for each in optimizer.variables if id(each) not in slots]
+    return Part(name, _named(name, own), {}, optimizer)
+
+
+def _of_layer(name: str, layer: Layer) -> Part:
+    if not is_ready(layer):
+        raise ValueError(
+            f"The checkpoint's {name} is a model that has not yet been built, {layer.name!r}, so "
+            "it has no weights to save or restore. Build the model first, by calling it on some "
+            "data or by using `build()`."
+        )
+    generators = named_by_place(
+        (f"{name}/{place(index, inner)}.seed_generator", generator)
+        for index, inner in enumerate(layer._walk())
+        for generator in find(vars(inner).values(), SeedGenerator)
+    )
+    weights = {f"{name}/{key}": each for key, each in named_weights(layer).items()}
+    return Part(name, weights, generators)
+
+
+def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:
+    return named_by_place((f"{name}/{leaf_name(each)}", each) for each in variables)
+
+
+def _check_names_differ(parts: list[Part]) -> None:
+    taken = {GLOBAL_STATE}
+    for part in parts:
+        for key in (*part.variables, *part.generators):
+            if key in taken:
+                raise ValueError(
+                    f"Two values of a checkpoint have one name in the file. Received: {key!r} "
+                    "twice. Rename one of them, and leave slashes out of the keys of dicts."
+                )
+            taken.add(key)

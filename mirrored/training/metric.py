@@ -1,0 +1,122 @@
+"""What all metrics share: a total and a count, which replicas add up on their own.
+
+Totals and counts add up exactly over batches and replicas, where means of means would not.
+"""
+
+from typing import Any
+
+from mirrored import devices, ops
+from mirrored.distribute import (
+    DistributedVariable,
+    PerReplica,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+)
+from mirrored.layers.naming import snake_case
+from mirrored.ops import Tensor
+from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+
+Statistics = tuple[Tensor, Tensor]
+
+
+class Metric:
+    """Base of the metrics; a subclass gives the total and the count of a batch in `statistics`.
+
+    It is made in the scope of the strategy whose replicas update it. They do so without waiting for
+    each other; outside of them, the result is that of all together.
+
+    Args:
+        name: The name in logs and history; None takes that of the class.
+        dtype: Accepted for compatibility; totals and counts are float64, so that they stay exact.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.BinaryAccuracy()
+        >>> metric.update_state([[1.0], [0.0]], [[0.9], [0.8]])
+        >>> float(metric.result())
+        0.5
+    """
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        del dtype
+        self.name = name or snake_case(type(self).__name__)
+        # Training refuses a metric that was made for another strategy.
+        self._strategy = get_strategy()
+        self._total, self._count = self._summed("total"), self._summed("count")
+
+    def _summed(self, name: str) -> Variable:
+        return Variable(
+            0.0,
+            dtype=ops.float64,
+            name=f"{self.name}/{name}",
+            synchronization=VariableSynchronization.ON_READ,
+            aggregation=VariableAggregation.SUM,
+        )
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The total and the count."""
+        return [self._total, self._count]
+
+    def statistics(self, *args: Any, **kwargs: Any) -> Statistics:
+        """Return the total and the count of a batch, scalars that add up over batches.
+
+        It changes nothing, so that replicas can run it on their shards, empty ones included.
+        Most metrics are given `(y_true, y_pred, sample_weight=None)`.
+        """
+        raise NotImplementedError(
+            f"The metric {type(self).__name__} has no `statistics`. Define "
+            "`statistics(self, y_true, y_pred, sample_weight=None)` that returns a total and a "
+            "count."
+        )
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """Add a batch, or in a replica its part of one: the arguments are those of `statistics`."""
+        self.accumulate(*self.statistics(*args, **kwargs))
+
+    def accumulate(self, total: Any, count: Any) -> None:
+        """Add the total and the count of a batch.
+
+        Args:
+            total: The sum of the (weighted) values, a scalar.
+            count: The number of values, or the sum of their weights, a scalar.
+        """
+        for variable, value in ((self._total, total), (self._count, count)):
+            # Outside replicas the first one's copy gets it: it is the sum that counts.
+            copy = variable.local() if isinstance(variable, DistributedVariable) else variable
+            copy.assign_add(ops.cast(value, ops.float64))
+
+    def set_totals(self, total: float, count: float) -> None:
+        """Have this total and count, over all replicas together, instead of those so far.
+
+        Args:
+            total: The sum of the (weighted) values.
+            count: The number of values, or the sum of their weights.
+        """
+        rest = [0.0] * (self._strategy.num_replicas_in_sync - 1)
+        for variable, value in ((self._total, total), (self._count, count)):
+            # Not in equal parts: those would be rounded.
+            variable.assign(PerReplica([value, *rest]) if rest else value)
+
+    def result(self) -> Tensor:
+        """Return the total divided by the count since the last reset; 0 of nothing.
+
+        In a replica, which then waits for the others, it is that of all of them too.
+        """
+        total, count = self._total.read_value(), self._count.read_value()
+        context = get_replica_context()
+        if has_strategy() and context is not None:
+            total, count = context.all_reduce("sum", [total, count])
+        with devices.device(total.device):  # No other device is to be used for it.
+            return total / (count + ops.cast(ops.equal(count, 0.0), ops.float64))
+
+    def reset_state(self) -> None:
+        """Forget all batches; in a replica those that it added."""
+        for variable in self.variables:
+            variable.assign(0.0)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Add a batch and return the result so far."""
+        self.update_state(*args, **kwargs)
+        return self.result()

@@ -1,0 +1,12 @@
+"""Variables: named values that can be assigned, alone on a device or with a copy on each replica.
+
+What copies there are is the business of strategies, which make them by a creator.
+"""
+
+from mirrored.variables.device_variable import DeviceVariable as DeviceVariable
+from mirrored.variables.device_variable import Home as Home
+from mirrored.variables.modes import VariableAggregation as VariableAggregation
+from mirrored.variables.modes import VariableSynchronization as VariableSynchronization
+from mirrored.variables.variable import Variable as Variable
+from mirrored.variables.variable import set_variable_creators as set_variable_creators
+from mirrored.variables.variable import variable_creator_scope as variable_creator_scope

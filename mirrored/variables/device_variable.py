@@ -1,0 +1,223 @@
+"""Variables with one value on one device, and the memory that their values stay in.
+
+An assign gives the variable another tensor, and where recorded programs need its memory to stay in
+one place, a read is a copy.
+"""
+
+from typing import Any
+
+from mirrored import devices, ops
+from mirrored.backends import Storage
+from mirrored.devices import Device
+from mirrored.errors import OperatorNotAllowedInGraphError
+from mirrored.ops.dispatch import adopt, is_tensor
+from mirrored.ops.listeners import active_listeners
+from mirrored.ops.observing import copy_within
+from mirrored.ops.recording import RecordedTensor, active_recorder
+from mirrored.ops.registry import OPS
+from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
+from mirrored.ops.tensor import Tensor, new_id
+from mirrored.variables.modes import VariableAggregation, VariableSynchronization
+from mirrored.variables.variable import Variable, set_variable_maker
+
+# What the placement log calls each way of writing. Those beside "assign" are ops on the old value.
+_WRITES = {
+    "assign": "AssignVariableOp",
+    "assign_add": "AssignAddVariableOp",
+    "assign_sub": "AssignSubVariableOp",
+}
+
+
+class Home:
+    """Memory that stays where it is: the values of variables of one dtype, one after the other.
+
+    Recorded programs bind to it. A variable moves in with `DeviceVariable.move`.
+
+    Args:
+        device: The variables' device.
+        dtype: Their dtype.
+        size: How many elements they have together.
+
+    Raises:
+        ResourceExhaustedError: The device has no room for it.
+    """
+
+    __slots__ = ("__weakref__", "device", "spec", "storage")
+
+    def __init__(self, device: Device, dtype: DType, size: int) -> None:
+        """Allocate the memory."""
+        self.device = device
+        self.spec = TensorSpec((size,), dtype)
+        self.storage: Storage = device.allocate((size,), dtype)
+
+
+class DeviceVariable(Variable):
+    """A variable with one value on one device. Arguments as for `Variable`."""
+
+    __slots__ = (
+        "_aggregation",
+        "_device",
+        "_home",
+        "_id",
+        "_name",
+        "_offset",
+        "_synchronization",
+        "_tensor",
+        "_trainable",
+    )
+
+    def __init__(
+        self,
+        initial_value: Any,
+        trainable: bool | None = None,
+        name: str = "Variable",
+        dtype: DType | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+    ) -> None:
+        """Compute the initial value and keep it on the device that is current."""
+        value = initial_tensor(initial_value, dtype)
+        self._device: Device = devices.place("VarHandleOp", ("GPU", "CPU"))
+        self._tensor = own(value.copy_to(self._device))
+        self._home: Home | None = None
+        self._offset = 0
+        self._name = name
+        self._trainable = True if trainable is None else bool(trainable)
+        self._synchronization = synchronization
+        self._aggregation = aggregation
+        self._id = new_id()
+        devices.log_placement("VarHandleOp", self._device)
+        devices.log_placement("AssignVariableOp", self._device)
+
+    @property
+    def name(self) -> str:
+        """The name, with TensorFlow's ``:0`` behind it."""
+        return f"{self._name}:0"
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers get it."""
+        return self._trainable
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values that replicas assign become one."""
+        return self._aggregation
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """What it was made with; there is nothing to synchronize one value with."""
+        return self._synchronization
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the value."""
+        return self._tensor.dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        return self._tensor.shape
+
+    @property
+    def device(self) -> str:
+        """The full name of the device that holds the value."""
+        return self._device.full_name
+
+    def read_value(self) -> Tensor:
+        """Return the value; a later assign does not change what was returned."""
+        devices.log_placement("ReadVariableOp", self._device)
+        value = self._snapshot()
+        for listener in active_listeners():
+            listener.on_read(self, value)
+        return value
+
+    def _snapshot(self) -> Tensor:
+        """Return a tensor of its own for each read: tapes tell by it when the variable was read."""
+        recorder = active_recorder()
+        if recorder is not None:
+            return recorder.read(self)
+        current = self._tensor
+        if self._home is None:
+            return Tensor(current._array, current._storage, self._device, current.spec)
+        storage = self._device.allocate(*current.spec)
+        copy_within(self._device, current._array, storage.array, "ReadVariableOp")
+        return Tensor(storage.array, storage, self._device, current.spec)
+
+    def pinned(self) -> tuple[Home, int]:
+        """Return the memory that the value stays in from now on, and the value's place there."""
+        if self._home is not None:
+            return self._home, self._offset
+        home = Home(self._device, self.dtype, self.size)
+        self.move(home, 0)
+        return home, 0
+
+    def move(self, home: Home, offset: int) -> None:
+        """Bring the value to a place where it stays; it keeps its value.
+
+        Args:
+            home: Memory on the variable's device, of its dtype.
+            offset: How many elements come before it there.
+        """
+        array = home.storage.array[offset : offset + self.size].reshape(self.shape)
+        self._device.backend.copy_between(self._tensor._array, array)
+        self._tensor = Tensor(array, home.storage, self._device, self._tensor.spec)
+        self._home, self._offset = home, offset
+
+    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
+        """Return this variable with what the method would write into it."""
+        with devices.device(self._device):
+            tensor = adopt(value, self.dtype)
+            if tensor.shape != self.shape:
+                raise ValueError(
+                    f"Cannot assign value to variable ' {self.name}': Shape mismatch."
+                    f"The variable shape {self.shape}, and the assigned value shape "
+                    f"{tensor.shape} are incompatible."
+                )
+            check_same_dtype(_WRITES[method], self._tensor.spec, tensor.spec)
+            if method != "assign":
+                recorder = active_recorder()
+                old = self._tensor if recorder is None else recorder.read(self)
+                tensor = OPS[_WRITES[method]](old, tensor)
+            return [(self, own(tensor.copy_to(self._device)))]
+
+    def commit(self, value: Tensor, method: str = "assign") -> None:
+        """Take over a value that `prepare` or an op on this device made; allocates nothing."""
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.write(self, value)
+        elif self._home is not None:
+            copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
+        else:
+            self._tensor = value
+        if method == "assign":  # The others were logged when they were computed.
+            devices.log_placement(_WRITES[method], self._device)
+
+
+def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
+    """Return the tensor that a variable starts with, computed now."""
+    value = initial_value() if callable(initial_value) else initial_value
+    if not is_tensor(value):
+        return ops.convert_to_tensor(value, dtype)
+    tensor = adopt(value, None)
+    if isinstance(tensor, RecordedTensor):
+        raise OperatorNotAllowedInGraphError(
+            "A variable is made once, and its initial value is computed then. Received: the "
+            f"initial value {tensor!r}, which a recorded function computes in every call. Give "
+            "a function that returns the value, or make the variable outside."
+        )
+    return tensor if dtype is None else ops.cast(tensor, dtype)
+
+
+def own(tensor: Tensor) -> Tensor:
+    """Return the tensor as a variable may keep it: without the logits that probabilities hold."""
+    if isinstance(tensor, RecordedTensor):
+        if active_recorder() is None:
+            tensor.numpy()  # Kept from a function that was recorded: it says so.
+        return tensor
+    if tensor._logits is not None:
+        return Tensor(tensor._array, tensor._storage, tensor._device)
+    return tensor
+
+
+set_variable_maker(DeviceVariable)

@@ -1,0 +1,230 @@
+"""What all variables have in common, and who gets to say what making one makes.
+
+A read is a snapshot: what was read stays as it was, whatever is assigned later.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from mirrored import ops
+from mirrored.ops.recording import recorded_by, variable_writes
+from mirrored.ops.tensor import Operators, Tensor, value_text
+from mirrored.variables.modes import VariableAggregation, VariableSynchronization, check_modes
+
+if TYPE_CHECKING:
+    from mirrored.variables.device_variable import DeviceVariable
+
+
+class Creator(Protocol):
+    """Makes a variable; `next_creator` is what would have made it otherwise."""
+
+    def __call__(self, next_creator: Callable[..., "Variable"], **kwargs: Any) -> "Variable":
+        """Return the variable."""
+
+
+# What makes a variable where no creator does otherwise; the module of that class fills it.
+_maker: list[Callable[..., "Variable"]] = []
+
+
+def set_variable_maker(make: Callable[..., "Variable"]) -> None:
+    """Name what makes variables where no creator makes them."""
+    _maker[:] = [make]
+
+
+_creators: ContextVar[tuple[Creator, ...]] = ContextVar("mirrored_variable_creators", default=())
+
+
+@contextmanager
+def variable_creator_scope(creator: Creator) -> Iterator[None]:
+    """Within this context let `creator` make the variables."""
+    token = _creators.set((*_creators.get(), creator))
+    try:
+        yield
+    finally:
+        _creators.reset(token)
+
+
+def set_variable_creators(*creators: Creator) -> None:
+    """Let these creators, and no others, make the variables of this context from now on."""
+    _creators.set(creators)
+
+
+class _VariableType(type):
+    """Lets `Variable(...)` ask the creators; classes below it are made as any other."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not Variable:
+            return super().__call__(*args, **kwargs)
+        return _create(*args, **kwargs)
+
+
+def _create(
+    initial_value: Any = None,
+    trainable: bool | None = None,
+    *,
+    name: str | None = None,
+    dtype: Any = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> "Variable":
+    if initial_value is None:
+        raise ValueError(
+            "The `initial_value` arg to `mr.Variable` is required. Received: None. Give a value, "
+            "or a function without arguments that returns one."
+        )
+    trainable = check_modes(synchronization, aggregation, trainable, name)
+    make = _maker[0]
+    for creator in _creators.get():
+        make = _bound(creator, make)
+    with recorded_by(None):  # It is made once, not whenever a recorded function runs.
+        return make(
+            initial_value=initial_value,
+            trainable=trainable,
+            name=name or "Variable",
+            dtype=None if dtype is None else ops.as_dtype(dtype),
+            synchronization=synchronization,
+            aggregation=aggregation,
+        )
+
+
+def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "Variable"]:
+    return lambda **kwargs: creator(make, **kwargs)
+
+
+class Variable(Operators, metaclass=_VariableType):
+    """A value that can be assigned. It computes as the tensor that it holds when it is read.
+
+    Inside a strategy's scope this makes a variable with a copy on every replica.
+
+    Args:
+        initial_value: A number, array or tensor, or a function without arguments that returns
+            one.
+        trainable: Whether tapes watch it and optimizers get it; True by default, but for variables
+            that are brought together on reads.
+        name: What messages and files call it.
+        dtype: The dtype to convert the initial value to.
+        synchronization: When the copies on several replicas are brought together.
+        aggregation: How values that replicas assign become one.
+
+    Raises:
+        ValueError: No initial value, an unknown synchronization or aggregation, or one that is
+            brought together on reads and is to be trained.
+
+    Example:
+        >>> import mirrored as mr
+        >>> v = mr.Variable([1.0, 2.0], name="q")
+        >>> v
+        <mr.Variable 'q:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
+        >>> v.assign_add([1.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__",)
+
+    if TYPE_CHECKING:  # The signature of `Variable(...)`; `_create` is what runs.
+
+        def __init__(
+            self,
+            initial_value: Any = None,
+            trainable: bool | None = None,
+            *,
+            name: str | None = None,
+            dtype: Any = None,
+            synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+            aggregation: VariableAggregation = VariableAggregation.NONE,
+        ) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """The name, with TensorFlow's ``:0`` behind it."""
+        raise NotImplementedError
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers get it."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> str:
+        """The full name of the device that holds the value."""
+        raise NotImplementedError
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values that replicas assign become one."""
+        raise NotImplementedError
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """When the copies on several replicas are brought together."""
+        raise NotImplementedError
+
+    def read_value(self) -> Tensor:
+        """Return the value; a later assign does not change what was returned."""
+        raise NotImplementedError
+
+    def assign(self, value: Any) -> "Variable":
+        """Set the value and return the variable.
+
+        Raises:
+            ValueError: The shapes differ.
+            InvalidArgumentError: The dtypes differ.
+        """
+        return self._write("assign", value)
+
+    def assign_add(self, delta: Any) -> "Variable":
+        """Add to the value and return the variable; errors as for `assign`."""
+        return self._write("assign_add", delta)
+
+    def assign_sub(self, delta: Any) -> "Variable":
+        """Subtract from the value and return the variable; errors as for `assign`."""
+        return self._write("assign_sub", delta)
+
+    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
+        """Return what `assign`, `assign_add` or `assign_sub` would write into each copy.
+
+        All that can fail happens here, and nothing is changed: variables that belong together
+        are prepared one by one, and their copies are committed then.
+
+        Args:
+            method: The name of one of the three.
+            value: Its argument.
+        """
+        raise NotImplementedError
+
+    def _write(self, method: str, value: Any) -> "Variable":
+        with variable_writes:
+            for copy, each in self.prepare(method, value):
+                copy.commit(each, method)
+        return self
+
+    def _no_in_place(self, _: Any) -> NoReturn:
+        raise RuntimeError(
+            "A variable is not changed by `variable += value` and the like. Use "
+            "`variable.assign_add(value)` to change it, or `out = variable + value` to get a new "
+            f"tensor. Received: the variable {self.name!r}."
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __imatmul__ = _no_in_place
+
+    def value(self) -> Tensor:
+        """Return the value, as `read_value` does."""
+        return self.read_value()
+
+    def numpy(self) -> Any:
+        """Return a copy of the value on the host."""
+        return self.read_value().numpy()
+
+    def _as_tensor(self) -> Tensor:
+        return self.read_value()
+
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if spec else str(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<mr.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
+            f"numpy={value_text(self)}>"
+        )

@@ -1,0 +1,55 @@
+"""Hints for collectives: their defaults, their checks, and that they change no result."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored.distribute.experimental import CommunicationImplementation, CommunicationOptions
+
+
+def test_defaults() -> None:
+    options = CommunicationOptions()
+    assert (options.bytes_per_pack, options.timeout_seconds) == (0, None)
+    assert options.implementation is CommunicationImplementation.AUTO
+    assert options == CommunicationOptions(0, None, "auto")
+
+
+def test_implementations() -> None:
+    assert [each.name for each in CommunicationImplementation] == ["AUTO", "RING", "NCCL"]
+    for each in CommunicationImplementation:
+        for given in (each, each.name, each.name.lower()):
+            assert CommunicationOptions(implementation=given).implementation is each
+
+
+@pytest.mark.parametrize("seconds", [None, 0, 0.5, 120])
+def test_timeouts(seconds: Any) -> None:
+    assert CommunicationOptions(timeout_seconds=seconds).timeout_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"bytes_per_pack": -1}, r"^Argument `bytes_per_pack` must be >=0, Received -1\.$"),
+        ({"bytes_per_pack": 1.5}, "whole number of bytes. Received: 1.5"),
+        ({"bytes_per_pack": True}, "whole number of bytes. Received: True"),
+        ({"bytes_per_pack": None}, "whole number of bytes. Received: None"),
+        ({"timeout_seconds": -1}, "`timeout_seconds` must be None or a number >=0, Received -1"),
+        ({"timeout_seconds": float("nan")}, "Received nan"),
+        ({"timeout_seconds": "1"}, "Received '1'"),
+        ({"timeout_seconds": True}, "Received True"),
+        (
+            {"implementation": "gloo"},
+            "`implementation` must be instance of `mr.distribute.experimental.Communication"
+            r"Implementation`. Received: 'gloo'. Give one of \['AUTO', 'RING', 'NCCL'\]",
+        ),
+        ({"implementation": 3}, "Received: 3"),
+    ],
+)
+def test_refused(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        CommunicationOptions(**options)
+
+
+def test_sizes_of_numpy_are_sizes() -> None:
+    assert CommunicationOptions(bytes_per_pack=np.int64(3)).bytes_per_pack == 3
