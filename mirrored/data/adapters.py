@@ -38,7 +38,7 @@ class Arrays:
 
         Example:
             >>> import numpy as np
-            >>> from mirrored.data import adapt
+            >>> from mirrored.data.adapters import adapt
             >>> adapt(np.zeros((2, 3), order="F"), [0, 1]).contiguous().x.flags.c_contiguous
             True
         """
@@ -58,7 +58,7 @@ class Arrays:
             stop: The example after the last; no more than `size`.
 
         Example:
-            >>> from mirrored.data import adapt
+            >>> from mirrored.data.adapters import adapt
             >>> adapt([1.0, 2.0, 3.0], [1, 2, 3]).rows(1, 3).y.tolist()
             [2, 3]
         """
@@ -93,7 +93,7 @@ def adapt(
             another number of examples than the rest.
 
     Example:
-        >>> from mirrored.data import adapt
+        >>> from mirrored.data.adapters import adapt
         >>> arrays = adapt([[1.0, 2.0], [3.0, 4.0]], [0, 1])
         >>> arrays.x.shape, arrays.y.tolist(), arrays.size
         ((2, 2), [0, 1], 2)
@@ -131,7 +131,7 @@ def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
         ValueError: It is not an integer, or not positive.
 
     Example:
-        >>> from mirrored.data import check_batch_size
+        >>> from mirrored.data.adapters import check_batch_size
         >>> check_batch_size(32)
         32
     """
@@ -158,7 +158,7 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
         ValueError: There are weights already, no labels, or weights that are not finite numbers.
 
     Example:
-        >>> from mirrored.data import adapt, with_class_weights
+        >>> from mirrored.data.adapters import adapt, with_class_weights
         >>> with_class_weights(adapt([1.0, 2.0], [0, 1]), {1: 5.0}).sample_weight.tolist()
         [1.0, 5.0]
     """
@@ -184,7 +184,7 @@ def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
         ValueError: The fraction is outside (0, 1), or leaves one of the two parts empty.
 
     Example:
-        >>> from mirrored.data import adapt, split_validation
+        >>> from mirrored.data.adapters import adapt, split_validation
         >>> train, validation = split_validation(adapt([1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4]), 0.25)
         >>> train.size, validation.x.tolist()
         (3, [4.0])

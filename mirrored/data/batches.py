@@ -47,7 +47,8 @@ class Batches:
 
     Example:
         >>> import numpy as np
-        >>> from mirrored.data import Batches, adapt
+        >>> from mirrored.data.adapters import adapt
+        >>> from mirrored.data.batches import Batches
         >>> arrays = adapt([10.0, 20.0, 30.0], [0, 1, 2])
         >>> [batch.x.tolist() for batch in Batches(arrays, 2, np.array([2, 0, 1]))]
         [[30.0, 10.0], [20.0]]
@@ -107,7 +108,8 @@ class Span:
             most: At least 1.
 
         Example:
-            >>> from mirrored.data import Batches, Span, adapt
+            >>> from mirrored.data.adapters import adapt
+            >>> from mirrored.data.batches import Batches, Span
             >>> span = Span(Batches(adapt([1.0, 2.0, 3.0], [0, 1, 2]), 1), 0, 3)
             >>> [(each.first, each.count) for each in span.split(2)]
             [(0, 2), (2, 1)]

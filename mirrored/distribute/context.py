@@ -93,16 +93,15 @@ class ReplicaContext:
             reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
             value: A tensor, or a structure of them; every replica gives the same shapes. A
                 gradient flows through it: that of a sum is the sum of the gradients.
-            options: The strategy's `CommunicationOptions` are in force; accepted for compatibility.
+            options: `CommunicationOptions`, such as the size of packs; None: those by default.
 
         Raises:
             ValueError: An unknown `reduce_op`, or structures that differ between replicas.
         """
-        del options
         op = ReduceOp.of(reduce_op)
         local = [adopt(each, None) for each in _nest.flatten(value)]
         with only():  # The tapes are told below of one op instead of the copies and sums.
-            reduced = self.merge_call(_batch_all_reduce, (op, local))
+            reduced = self.merge_call(_batch_all_reduce, (op, local, options))
         for tensor, result in zip(local, reduced, strict=True):
             for listener in active_listeners():
                 listener.on_op(ALL_REDUCE, (tensor,), {"reduce_op": op, "context": self}, result)
@@ -115,7 +114,7 @@ class ReplicaContext:
             value: A tensor, or a structure of them. The replicas' sizes may differ along `axis`
                 alone. A gradient flows through it: the sum over the replicas of its own part's.
             axis: The axis, counted from the end where it is negative.
-            options: As for `all_reduce`.
+            options: Accepted for compatibility.
 
         Raises:
             ValueError: `axis` is not there, or structures differ between replicas.
@@ -141,9 +140,9 @@ class ReplicaContext:
         return _nest.pack_like(value, gathered)
 
 
-def _batch_all_reduce(strategy: "Strategy", op: Any, values: list[Any]) -> list[Any]:
+def _batch_all_reduce(strategy: "Strategy", op: Any, values: list[Any], options: Any) -> list[Any]:
     # Equal arguments of all replicas arrive as one; the operation is the same on each.
-    return strategy.batch_all_reduce(op, values)
+    return strategy.batch_all_reduce(op, values, options)
 
 
 def _batch_all_gather(strategy: "Strategy", axis: Any, values: list[Any]) -> tuple[Any, Any]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirrored import _nest, ops
+from mirrored import _nest
 from mirrored.distribute.sharding import shard_bounds
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.dispatch import is_tensor, to_array
+from mirrored.ops.pending import PendingTensor
 from mirrored.program import Stream
 
 if TYPE_CHECKING:
@@ -136,22 +137,13 @@ class DistributedIterator(Stream):
 
     def produce(self) -> Any:
         """Return the next batch, on the replicas' devices."""
-        strategy = self._strategy
-        count = strategy.num_replicas_in_sync
-        parts = self._take(self._batches, count)
-        if count == 1:
-            device = strategy.devices[0]
-            return _nest.map_structure(lambda leaf: ops.transfer(leaf, device), parts[0])
+        devices = self._strategy.devices
+        parts = self._take(self._batches, len(devices))
+        if len(parts) == 1:
+            return _joined(parts, lambda leaves: PendingTensor(leaves[0], devices[0]))
         starts = _starts(parts)
-        return _nest.map_structure(
-            lambda *leaves: PerReplica(
-                [
-                    ops.transfer(leaf, device)
-                    for leaf, device in zip(leaves, strategy.devices, strict=True)
-                ],
-                starts,
-            ),
-            *parts,
+        return _joined(
+            parts, lambda leaves: PerReplica(map(PendingTensor, leaves, devices), starts)
         )
 
 
@@ -202,24 +194,39 @@ def host_batches(dataset: Any) -> Iterator[Any]:
 
 
 def _arrays(element: Any) -> Any:
-    """Return an element with arrays for leaves; a list of numbers is one."""
+    """Return an element with arrays of its own for leaves; a list of numbers is one."""
     if isinstance(element, tuple):
         return tuple(_arrays(each) for each in element)
     if isinstance(element, dict):
         return {key: _arrays(each) for key, each in element.items()}
-    return np.asarray(element.numpy()) if is_tensor(element) else to_array(element)
+    # A copy: what it holds may be written to before the batch is used.
+    return np.asarray(element.numpy()) if is_tensor(element) else np.array(to_array(element))
+
+
+def _joined(parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
+    """Return one structure, whose leaves `join` makes of the corresponding ones of all parts."""
+    first = parts[0]
+    if isinstance(first, tuple):
+        return tuple(_joined(each, join) for each in zip(*parts, strict=True))
+    if isinstance(first, dict):
+        return {key: _joined([part[key] for part in parts], join) for key in first}
+    return join(parts)
+
+
+def _rows(element: Any, start: int, stop: int) -> Any:
+    """Return the examples of a batch from `start` to before `stop`."""
+    if isinstance(element, tuple):
+        return tuple(_rows(each, start, stop) for each in element)
+    if isinstance(element, dict):
+        return {key: _rows(each, start, stop) for key, each in element.items()}
+    return element[start:stop]
 
 
 def _cut(batches: Iterator[Any], replicas: int) -> list[Any]:
     """Return the next batch in a part for each replica."""
     batch = next(batches)
     bounds = shard_bounds(_size(batch), replicas)
-    if replicas == 1:
-        return [batch]
-    return [
-        _nest.map_structure(lambda leaf, a=start, b=stop: leaf[a:b], batch)
-        for start, stop in bounds
-    ]
+    return [batch] if replicas == 1 else [_rows(batch, *each) for each in bounds]
 
 
 def _give_out(batches: Iterator[Any], replicas: int) -> list[Any]:
@@ -231,7 +238,7 @@ def _give_out(batches: Iterator[Any], replicas: int) -> list[Any]:
         parts.append(part)
         if len(parts) == replicas:
             break
-    empty = _nest.map_structure(lambda leaf: leaf[:0], parts[0])
+    empty = _rows(parts[0], 0, 0)
     return parts + [empty] * (replicas - len(parts))
 
 

@@ -10,7 +10,7 @@ from mirrored import devices, ops
 from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import get_replica_context
-from mirrored.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
+from mirrored.distribute.cross_device_ops import CrossDeviceOps, choose_cross_device_ops
 from mirrored.distribute.distributed_variables import (
     DistributedVariable,
     MirroredVariable,
@@ -32,7 +32,8 @@ class MirroredStrategy(Strategy):
     Args:
         devices: The replicas' devices, as names or logical devices; None or an empty list:
             every logical GPU, or the CPU where there is none.
-        cross_device_ops: The collectives to use; None: `ReductionToOneDevice()`.
+        cross_device_ops: The collectives to use; None: those that fit the devices, which the log
+            names with the reason.
         executor: Who runs recorded steps on the host: "threads" (a thread a replica, each with
             one BLAS thread), "serial" (one thread for all replicas) or "auto", which chooses by
             the work of a step. The choice changes the last bits of results.
@@ -66,8 +67,11 @@ class MirroredStrategy(Strategy):
             )
         if executor not in EXECUTORS:
             raise ValueError(f"`executor` is one of {EXECUTORS}. Received: executor={executor!r}")
-        super().__init__(cross_device_ops or ReductionToOneDevice(), executor)
         self._devices = _resolve(devices)
+        if cross_device_ops is None:
+            cross_device_ops = choose_cross_device_ops(self._devices)
+        cross_device_ops.check_devices(self._devices)
+        super().__init__(cross_device_ops, executor)
         logger.info(
             "Using MirroredStrategy with devices %s",
             tuple(device.full_name for device in self._devices),

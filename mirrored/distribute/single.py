@@ -28,13 +28,17 @@ class _SingleStrategy(Strategy):
     def __init__(self) -> None:
         super().__init__(ReductionToOneDevice())
 
-    def batch_all_reduce(self, reduce_op: ReduceOp | str, values: Sequence[Any]) -> list[Any]:
+    def batch_all_reduce(
+        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+    ) -> list[Any]:
         """Return the values: they are all that there is to reduce."""
+        del options
         ReduceOp.of(reduce_op)
         with only():
             return [ops.identity(value) for value in values]
 
-    def _reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
+    def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
+        """Return the only part."""
         return parts[0]
 
     def owns(self, variable: Variable) -> bool:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mirrored import _nest, devices, ops
+from mirrored import _nest, devices
 from mirrored.devices import Device
+from mirrored.distribute import reduction
 from mirrored.distribute.context import (
     check_cross_replica,
     enter,
@@ -200,7 +201,7 @@ class Strategy:
             function, bound = recorded
             return function.under(self, self.run)(*bound, *args, **kwargs)
         count = self.num_replicas_in_sync
-        self._check_values((args, kwargs))
+        reduction.check_parts(self, (args, kwargs))
         with self.scope():
             results = run_replicas(
                 self,
@@ -209,15 +210,6 @@ class Strategy:
                 self._positions((args, kwargs)),
             )
         return regroup(results) if count > 1 else results[0]
-
-    def _check_values(self, structure: Any) -> None:
-        count = self.num_replicas_in_sync
-        for leaf in _nest.flatten(structure):
-            if isinstance(leaf, DistributedValues) and len(leaf.values) != count:
-                raise ValueError(
-                    f"A per-replica value has one part a replica, here {count}. Received: "
-                    f"{len(leaf.values)} parts."
-                )
 
     def _positions(self, structure: Any) -> list[ShardPosition]:
         run = object()
@@ -253,57 +245,35 @@ class Strategy:
             "mr.distribute.Strategy.reduce requires cross-replica context, use "
             "get_replica_context().all_reduce() instead."
         )
-        self._check_values(value)
+        reduction.check_parts(self, value)
         with enter(self, None):
-            return _nest.map_structure(lambda leaf: self._reduce_leaf(op, leaf, axis), value)
+            return _nest.map_structure(lambda leaf: reduction.reduced(self, op, leaf, axis), value)
 
-    def _reduce_leaf(self, op: ReduceOp, leaf: Any, axis: Any) -> Tensor:
-        parts = [adopt(part, None) for part in self._parts(op, leaf)]
-        if axis is None:
-            return self._reduce_parts(op, parts)
-        _check_axis(axis, parts)
-        sums = []
-        for part in parts:
-            with devices.device(part._device):
-                sums.append(ops.reduce_sum(part, axis=axis))
-        total = self._reduce_parts(ReduceOp.SUM, sums)
-        if op is ReduceOp.SUM:
-            return total
-        with devices.device(total._device):
-            return total / float(sum(part.shape[axis] for part in parts))
+    def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
+        """Return the sum or mean of the replicas' tensors.
 
-    def _parts(self, op: ReduceOp, leaf: Any) -> list[Any]:
-        count = self.num_replicas_in_sync
-        if isinstance(leaf, DistributedVariable) and leaf.strategy is self:
-            return [copy.read_value() for copy in leaf.copies]
-        if isinstance(leaf, DistributedValues):
-            return list(leaf.values)
-        if count > 1 and op is ReduceOp.SUM:
-            raise ValueError(
-                f"A non-DistributedValues value {leaf} cannot be reduced with the given reduce "
-                f"op {op}."
-            )
-        return [leaf]
+        Args:
+            op: Sum or mean.
+            parts: The tensors, by replica.
+        """
+        return self._cross_device_ops.reduce(op, parts, reduction.destination_of(parts))
 
-    def _reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
-        return self._cross_device_ops.reduce(op, parts, self._destination(parts))
-
-    def _destination(self, parts: Sequence[Tensor]) -> Device:
-        return parts[0]._device if len(parts) == 1 else devices.get_device("CPU:0")
-
-    def batch_all_reduce(self, reduce_op: ReduceOp | str, values: Sequence[Any]) -> list[Any]:
+    def batch_all_reduce(
+        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+    ) -> list[Any]:
         """Reduce many per-replica values; each replica gets every result on its device.
 
         Args:
             reduce_op: Sum or mean.
             values: Per-replica tensors; a tensor that all replicas share counts once a replica.
+            options: `CommunicationOptions`; None: those by default.
         """
         # A tensor may come from elsewhere, such as a constant made outside the replicas.
         batch = [
             [select(i, value).copy_to(device) for i, device in enumerate(self.devices)]
             for value in values
         ]
-        reduced = self._cross_device_ops.batch_all_reduce(reduce_op, batch)
+        reduced = self._cross_device_ops.batch_all_reduce(reduce_op, batch, options)
         return [Mirrored(parts) for parts in reduced]
 
     def gather(self, value: Any, axis: int) -> Any:
@@ -329,14 +299,18 @@ class Strategy:
             "mr.distribute.Strategy.gather method requires cross-replica context, use "
             "get_replica_context().all_gather() instead"
         )
-        self._check_values(value)
+        reduction.check_parts(self, value)
         with enter(self, None):
-            return _nest.map_structure(lambda leaf: self._gather_leaf(leaf, axis), value)
+            return _nest.map_structure(lambda leaf: reduction.gathered(self, leaf, axis), value)
 
-    def _gather_leaf(self, leaf: Any, axis: Any) -> Tensor:
-        parts = [adopt(part, None) for part in self._parts(ReduceOp.MEAN, leaf)]
-        _check_axis(axis, parts)
-        return self._cross_device_ops.gather(parts, self._destination(parts), axis)
+    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
+        """Return the replicas' tensors, one after the other along an axis.
+
+        Args:
+            parts: The tensors, by replica.
+            axis: The axis.
+        """
+        return self._cross_device_ops.gather(parts, reduction.destination_of(parts), axis)
 
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
         """Return the replicas' values joined, on each of them, and where each one's part begins.
@@ -349,8 +323,8 @@ class Strategy:
             ValueError: `axis` is not there, or is not the same on all replicas.
         """
         parts = [adopt(select(i, value), None) for i in range(self.num_replicas_in_sync)]
-        _check_axis(axis, parts)
-        gathered = self._cross_device_ops.gather(parts, self._destination(parts), axis)
+        reduction.check_axis(axis, parts)
+        gathered = self.gather_parts(parts, axis)
         starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=0))
         copies = [gathered.copy_to(device) for device in self.devices]
         return Mirrored(copies), PerReplica(starts[:-1])
@@ -445,12 +419,6 @@ class Strategy:
         count = self.num_replicas_in_sync
         values = [value_fn(ValueContext(replica, count)) for replica in range(count)]
         return regroup(values) if count > 1 else values[0]
-
-
-def _check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
-    for part in parts:
-        if not isinstance(axis, int) or not -part.ndim <= axis < part.ndim:
-            raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {part.ndim}")
 
 
 def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:

@@ -3,7 +3,7 @@
 They are put together when replicas meet and taken apart when they go on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirrored import _nest
@@ -22,7 +22,7 @@ class DistributedValues:
         values: The values, by replica.
     """
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Iterable[Any]) -> None:
         """Hold the values."""
         self._values = tuple(values)
 
@@ -52,7 +52,7 @@ class PerReplica(DistributedValues):
         }
     """
 
-    def __init__(self, values: Sequence[Any], first_examples: Sequence[int] | None = None) -> None:
+    def __init__(self, values: Iterable[Any], first_examples: Sequence[int] | None = None) -> None:
         """Hold the values."""
         super().__init__(values)
         self.first_examples = None if first_examples is None else tuple(first_examples)

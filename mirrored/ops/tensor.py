@@ -305,6 +305,10 @@ class Tensor(Operators):
             tell(copy_work(self._device, device, storage.nbytes), start)
         return Tensor(storage.array, storage, device, self._spec)
 
+    def to_feed(self) -> Any:
+        """Return the array that a program's input is filled from."""
+        return self._array
+
     def __copy__(self) -> "Tensor":
         return self  # Nothing can change it.
 

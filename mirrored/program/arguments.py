@@ -11,6 +11,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored.devices import Device, place
 from mirrored.ops.dispatch import to_array
+from mirrored.ops.pending import PendingTensor
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import JOINT
@@ -19,6 +20,7 @@ from mirrored.program.streams import Stream
 # Types whose values hold one value a replica, with a function that makes another one like it.
 _per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
 
+_TENSORS = frozenset((Tensor, PendingTensor))
 _STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
 
 
@@ -75,10 +77,10 @@ class Arguments:
 
     def _add(self, item: Any) -> None:
         kind = type(item)
-        if kind is Tensor:
+        if kind in _TENSORS:  # Most leaves are.
             self.leaves.append(item)
-            self._feed(item._array, Input(item._spec, item._device, JOINT))
-        elif kind in (tuple, list) or isinstance(item, list | tuple):
+            self._feed(item.to_feed(), Input(item._spec, item._device, JOINT))
+        elif isinstance(item, list | tuple):
             self._key += (kind, len(item))
             for each in item:
                 self._add(each)
@@ -104,7 +106,7 @@ class Arguments:
 
     def _add_part(self, leaf: Any, lane: int) -> None:
         if isinstance(leaf, Tensor):
-            self._feed(leaf._array, Input(leaf._spec, leaf._device, lane))
+            self._feed(leaf.to_feed(), Input(leaf._spec, leaf._device, lane))
         elif isinstance(leaf, np.ndarray | np.generic):
             array = np.asarray(to_array(leaf))
             spec = TensorSpec(array.shape, array.dtype)

@@ -3,8 +3,6 @@
 The number belongs to the process, and changes a product's bits, so programs set it and restore it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -24,18 +22,29 @@ def available_threads() -> int:
     return max((library.get_num_threads() for library in _libraries()), default=1)
 
 
-@contextmanager
-def blas_threads(count: int | None) -> Iterator[None]:
-    """Within this context let products use `count` threads; None: as many as they do anyway."""
-    if count is None:
-        yield
-        return
-    before = [(library, library.get_num_threads()) for library in _libraries()]
-    changed = [(library, threads) for library, threads in before if threads != count]
-    for library, _ in changed:
-        library.set_num_threads(count)
-    try:
-        yield
-    finally:
-        for library, threads in changed:
-            library.set_num_threads(threads)
+class BlasThreads:
+    """A context within which products use so many threads.
+
+    Args:
+        count: How many; None: as many as they do anyway.
+    """
+
+    __slots__ = ("_changed", "_count")
+
+    def __init__(self, count: int | None) -> None:
+        self._count = count
+        self._changed: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> None:
+        if self._count is None:
+            return
+        for library in _libraries():
+            before = library.get_num_threads()
+            if before != self._count:
+                self._changed.append((library, before))
+                library.set_num_threads(self._count)
+
+    def __exit__(self, *raised: object) -> None:
+        while self._changed:
+            library, before = self._changed.pop()
+            library.set_num_threads(before)

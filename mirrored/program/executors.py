@@ -12,6 +12,7 @@ from typing import Any
 
 from mirrored.program.blas import available_threads
 from mirrored.program.graph import Graph, Node
+from mirrored.program.schedule import Lanes, make_schedule
 
 # A replica's products take so many operations before a thread of its own is worth its meetings.
 _THREADS_FROM = 2e7
@@ -28,21 +29,27 @@ def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tupl
     numbers change bits: with "threads" each replica has a thread and its products use one; with
     "serial" one thread runs everything and products use all cores, or one where all of them are
     small. "auto" takes threads where there are several replicas and cores, and each replica's
-    products take at least 20 million operations.
+    products take at least 20 million operations between two meetings.
 
     Args:
         graph: The program.
         replicas: How many replicas there are.
         executor: "auto", "threads" or "serial".
     """
-    work = [(node.lane, product_operations(node)) for node in graph.nodes]
-    each = sum(operations for _, operations in work) / replicas
-    cores = available_threads()
-    wanted = replicas > 1 and cores > 1 and each >= _THREADS_FROM
-    if replicas > 1 and (executor == "threads" or (executor == "auto" and wanted)):
+    work = {node: product_operations(node) for node in graph.nodes}
+    if replicas > 1 and executor == "auto" and available_threads() > 1:
+        # A function may take several steps, and replicas meet in each.
+        phases = [
+            sum(work[node] for nodes in phase.nodes.values() for node in nodes)
+            for phase in make_schedule(graph).phases
+            if isinstance(phase, Lanes)
+        ]
+        between = max(1, sum(operations > 0 for operations in phases))
+        if sum(work.values()) / between / replicas >= _THREADS_FROM:
+            return replicas, 1
+    if replicas > 1 and executor == "threads":
         return replicas, 1
-    largest = max((operations for _, operations in work), default=0)
-    return 1, 1 if largest < _BLAS_THREADS_FROM else None
+    return 1, 1 if max(work.values(), default=0) < _BLAS_THREADS_FROM else None
 
 
 def product_operations(node: Node) -> int:

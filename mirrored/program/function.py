@@ -5,7 +5,7 @@ A call with a tape open around it, or inside a replica or another recorded funct
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
 
 _MOST_PLANS = 16
+_TAKES_NOTHING: list[Plan] = [()]
 
 
 class _Recorded(NamedTuple):
@@ -77,16 +78,21 @@ class Function:
             return self.python_function(*args, **kwargs)
         with self._lock:
             arguments = Arguments((args, kwargs))
+            plans = self._plans.get(arguments.key)
+            if plans == _TAKES_NOTHING:  # The usual case, and the one that has to be quick.
+                recorded = self._recordings.find((arguments.key, ()), is_current=_is_current)
+                if recorded is not None:
+                    return _run(recorded, arguments.arrays)
             pulls = Pulls(arguments.streams)
-            recorded = self._known(arguments.key, pulls)
+            recorded = self._known(arguments.key, plans or (), pulls)
             if recorded is None:
                 recorded = self._record(arguments, pulls)
             pulls.take()
             return _run(recorded, arguments.arrays + pulls.arrays)
 
-    def _known(self, key: Any, pulls: Pulls) -> _Recorded | None:
+    def _known(self, key: Any, plans: Sequence[Plan], pulls: Pulls) -> _Recorded | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
-        for plan in self._plans.get(key, ()):
+        for plan in plans:
             if pulls.match(plan):
                 return self._recordings.find((key, plan), is_current=_is_current)
         return None

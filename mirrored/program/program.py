@@ -9,7 +9,7 @@ from typing import Any
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.ops.observing import Observer, observers
 from mirrored.program.arrays import Arrays, Memory
-from mirrored.program.blas import blas_threads
+from mirrored.program.blas import BlasThreads
 from mirrored.program.bound import Binder, BoundPhase
 from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
@@ -94,7 +94,7 @@ class Program:
             feeds = phases.feeds(feeds)
         if get_log_device_placement():
             after = self._logged(after)
-        with blas_threads(self._blas):
+        with BlasThreads(self._blas):
             if isinstance(replay, SerialReplay):
                 self._enter(replay.run, steps, feeds, after)
             else:

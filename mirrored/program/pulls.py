@@ -25,7 +25,7 @@ class Pulls:
         streams: The iterators among the call's arguments.
 
     Attributes:
-        plan: What was asked for.
+        plan: What was asked for while the function was recorded.
         arrays: The values to feed for it.
     """
 
@@ -38,9 +38,7 @@ class Pulls:
     def _begin(self) -> None:
         self.plan: Plan = ()
         self.arrays: list[Any] = []
-        self._taken: Counter[Stream] = Counter()
-        self._sources: dict[int, Any] = {id(each): i for i, each in enumerate(self._streams)}
-        self._iterators: Counter[int] = Counter()
+        self._taken: dict[Stream, int] = {}
 
     def match(self, plan: Plan) -> bool:
         """Return whether the next elements are such as a plan says, and take note of them.
@@ -49,7 +47,10 @@ class Pulls:
             plan: What another call asked for.
         """
         self._begin()
-        return all(self._look(source)[0] == like for source, like in plan)
+        for source, like in plan:
+            if self._look(self._stream(source))[0] != like:
+                return False
+        return True
 
     def record(self, recorder: GraphRecorder) -> None:
         """Give a function that is being recorded what stands for the elements that it asks for.
@@ -58,15 +59,21 @@ class Pulls:
             recorder: Who records it.
         """
         self._begin()
+        sources: dict[Stream, Any] = {each: i for i, each in enumerate(self._streams)}
+        iterators: Counter[int] = Counter()
 
-        def on_pull(stream: Stream) -> Any:
+        def on_pull(asked: Stream) -> Any:
             if len(self.plan) == _MOST:
                 raise InvalidArgumentError(
                     f"A recorded function takes at most {_MOST} elements of datasets in a call, "
                     "since each is recorded by itself. Iterate outside, and call the function "
                     "for each batch."
                 )
-            element = self._look(self._source_of(stream))[1]
+            if asked not in sources:
+                sources[asked] = self._source_of(asked, iterators)
+            source = sources[asked]
+            like, element = self._look(self._stream(source))
+            self.plan = (*self.plan, (source, like))
             if element is None:
                 raise OutOfRangeError("End of sequence")
             return element.with_tensors([recorder.input(*each) for each in element.inputs])
@@ -78,31 +85,28 @@ class Pulls:
         for stream, count in self._taken.items():
             stream.skip(count)
 
-    def _source_of(self, stream: Stream) -> Any:
-        """Return an argument's place, a dataset and which iterator over it, or the iterator."""
-        if id(stream) not in self._sources:
-            source: Any = stream
-            if stream.origin is not None:
-                source = (stream.origin, self._iterators[id(stream.origin)])
-                self._iterators[id(stream.origin)] += 1
-                self._made.setdefault((id(source[0]), source[1]), stream)
-            self._sources[id(stream)] = source
-        return self._sources[id(stream)]
+    def _source_of(self, stream: Stream, iterators: Counter[int]) -> Any:
+        """Return an iterator, or, where the call made it, its dataset and how many came before."""
+        if stream.origin is None:
+            return stream
+        number = iterators[id(stream.origin)]
+        iterators[id(stream.origin)] += 1
+        self._made.setdefault((id(stream.origin), number), stream)
+        return stream.origin, number
 
-    def _look(self, source: Any) -> tuple[Any, Arguments | None]:
-        """Return what the next element of a source is like, and the element if there is one."""
-        stream = self._stream(source)
-        element = stream.peek(self._taken[stream])
-        found = None if element is END else Arguments(element)
-        like = END if found is None else found.key
-        if found is not None:
-            self._taken[stream] += 1
-            self.arrays += found.arrays
-        self.plan = (*self.plan, (source, like))
-        return like, found
+    def _look(self, stream: Stream) -> tuple[Any, Arguments | None]:
+        """Return what the next element of an iterator is like, and the element if there is one."""
+        place = self._taken.get(stream, 0)
+        element = stream.peek(place)
+        if element is END:
+            return END, None
+        found = Arguments(element)
+        self._taken[stream] = place + 1
+        self.arrays += found.arrays
+        return found.key, found
 
     def _stream(self, source: Any) -> Stream:
-        if isinstance(source, int):
+        if isinstance(source, int):  # The place among the arguments.
             return self._streams[source]
         if isinstance(source, Stream):
             return source

@@ -91,6 +91,10 @@ class Checkpoint(Holder):
     with it. Variables that are brought together on reads are saved as what they are together, and
     restored as by `assign`.
 
+    Saved between two calls of `fit`, or two steps of a loop of one's own, a run goes on from there
+    with the same bits on the same number of replicas. `fit` draws the order of the examples anew in
+    each call, so one that is cut into two calls is another run than one call.
+
     Args:
         **values: Models, layers, optimizers, variables, metrics, seed generators and other
             checkpoints, also in lists, tuples and dicts.
@@ -196,9 +200,8 @@ class Checkpoint(Holder):
         path = os.fspath(save_path)
         parts = find_parts(self.held())
         tensors = read_checkpoint(path).tensors
-        with only():  # No tape that is open has anything to learn from it.
-            matches = match(path, parts, tensors)
-            restore(matches, parts, tensors)
+        matches = match(path, parts, tensors)
+        restore(matches, parts, tensors)
         return CheckpointStatus(path, matches.missing, matches.unused)
 
     def read(self, path: PathName) -> CheckpointStatus:
@@ -210,7 +213,7 @@ class Checkpoint(Holder):
         return self.restore(path)
 
     def _write(self, path: str, metadata: dict[str, str]) -> None:
-        with only(), variable_writes:
+        with only(), variable_writes:  # No tape that is open has anything to learn from it.
             tensors = collect(find_parts(self.held()))
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         save_tensors(path, tensors, metadata, kind=CHECKPOINT)

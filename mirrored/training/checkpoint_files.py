@@ -42,21 +42,28 @@ def saved_in(directory: PathName, prefix: str | None = None) -> list[Saved]:
         >>> saved_in("no such folder")
         []
     """
-    folder = os.fspath(directory)
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:
-        return []
-    found = []
-    for name in names:
-        parts = _NUMBERED.fullmatch(name)
-        if parts is None or prefix not in (None, parts["prefix"]):
-            continue
-        path = os.path.join(folder, name)
-        sequence = _sequence(path)
-        if sequence is not None:
-            found.append(Saved(sequence, int(parts["number"]), path))
-    return sorted(found)
+    return _found(directory, prefix)[0]
+
+
+def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
+    """Return the path of the one that was saved last, and warn of files that cannot be read.
+
+    Args:
+        directory: The folder, which need not be there.
+        prefix: What their names are before the hyphen and the number; None takes all.
+
+    Returns:
+        The path; None if there is none.
+
+    Example:
+        >>> from mirrored.training.checkpoint_files import latest_in
+        >>> latest_in("no such folder") is None
+        True
+    """
+    found, errors = _found(directory, prefix)
+    for error in errors:
+        logger.warning("A file in a folder of checkpoints is left out. %s", error)
+    return found[-1].path if found else None
 
 
 def latest_checkpoint(checkpoint_dir: PathName) -> str | None:
@@ -75,17 +82,27 @@ def latest_checkpoint(checkpoint_dir: PathName) -> str | None:
         ...     mr.train.latest_checkpoint(folder) == path
         True
     """
-    found = saved_in(checkpoint_dir)
-    return found[-1].path if found else None
+    return latest_in(checkpoint_dir)
 
 
-def _sequence(path: str) -> int | None:
-    """Return a checkpoint's place in its folder; None for another file and for one that is gone."""
+def _found(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
+    """Return the checkpoints in their order, and why other files with such names are none."""
     try:
-        text = read_checkpoint_metadata(path).get(SEQUENCE)
-    except FileNotFoundError:  # Another process deleted it.
-        return None
-    except WeightsFileError as error:
-        logger.warning("A file in a folder of checkpoints is left out. %s", error)
-        return None
-    return None if text is None else int(text)
+        names = sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return [], []
+    found: list[Saved] = []
+    errors: list[Exception] = []
+    for name in names:
+        parts = _NUMBERED.fullmatch(name)
+        path = os.path.join(os.fspath(directory), name)
+        if parts is None or prefix not in (None, parts["prefix"]) or not os.path.isfile(path):
+            continue
+        try:
+            sequence = read_checkpoint_metadata(path).get(SEQUENCE)
+        except (OSError, WeightsFileError) as error:
+            errors.append(error)
+            continue
+        if sequence is not None:  # Otherwise `Checkpoint.write` wrote it.
+            found.append(Saved(int(sequence), int(parts["number"]), path))
+    return sorted(found), errors

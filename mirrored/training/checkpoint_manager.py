@@ -9,7 +9,7 @@ from typing import Any
 from mirrored._files import PathName
 from mirrored._numbers import as_integer
 from mirrored.training.checkpoint import Checkpoint
-from mirrored.training.checkpoint_files import saved_in
+from mirrored.training.checkpoint_files import latest_in, saved_in
 
 
 class CheckpointManager:
@@ -66,8 +66,7 @@ class CheckpointManager:
     @property
     def latest_checkpoint(self) -> str | None:
         """The path of the file of this series that was saved last; None if there is none."""
-        found = self.checkpoints
-        return found[-1] if found else None
+        return latest_in(self._directory, self._name)
 
     def save(self, checkpoint_number: Any = None) -> str:
         """Write a checkpoint, delete those that are too many, and return its path.

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored._numbers import as_integer
-from mirrored.data import (
+from mirrored.data.adapters import (
     Arrays,
-    Batches,
-    Span,
     adapt,
     check_batch_size,
     split_validation,
     with_class_weights,
 )
+from mirrored.data.batches import Batches, Span
 from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import without_batch
 from mirrored.ops import SeedGenerator

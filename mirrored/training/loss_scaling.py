@@ -1,4 +1,4 @@
-"""What a replica's loss is divided by, so that the replicas' gradients add up to the global batch's.
+"""What a replica's loss is divided by, so that the gradients add up to the global batch's.
 
 Custom training loops call these; `fit` does the same by itself.
 """

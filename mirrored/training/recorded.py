@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirrored.data import Batches, Span
+from mirrored.data.batches import Batches, Span
 from mirrored.distribute import PerReplica, shard_bounds
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.program import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mirrored import ops
-from mirrored.data import Batch, Span
+from mirrored.data.batches import Batch, Span
 from mirrored.distribute import PerReplica, shard_bounds
 from mirrored.training.step import (
     Shards,

@@ -13,7 +13,7 @@ from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.observing import copy_within
-from mirrored.ops.recording import RecordedTensor, active_recorder
+from mirrored.ops.recording import Moves, RecordedTensor, active_recorder
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
@@ -163,6 +163,7 @@ class DeviceVariable(Variable):
         self._device.backend.copy_between(self._tensor._array, array)
         self._tensor = Tensor(array, home.storage, self._device, self._tensor.spec)
         self._home, self._offset = home, offset
+        Moves.count += 1
 
     def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
         """Return this variable with what the method would write into it."""

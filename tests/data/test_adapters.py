@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data import Arrays, adapt, check_batch_size, split_validation, with_class_weights
+from mirrored.data.adapters import Arrays, adapt, check_batch_size, split_validation, with_class_weights
 
 
 class HasNumpy:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data import Batches, Span, adapt
+from mirrored.data.adapters import adapt
+from mirrored.data.batches import Batches, Span
 
 
 @pytest.mark.parametrize(

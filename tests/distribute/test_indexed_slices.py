@@ -50,6 +50,24 @@ def test_numbers(simulate: Simulate, collective: Any, reduce_op: str, rows: Any)
         assert each.device[-5:] == each.indices.device[-5:] == f"GPU:{device}"
 
 
+@pytest.mark.parametrize("collective", [ReductionToOneDevice(), HierarchicalCopyAllReduce()])
+def test_a_strategy_reduces_it(simulate: Simulate, collective: Any) -> None:
+    simulate(2)
+    strategy = mr.MirroredStrategy(cross_device_ops=collective)
+    slices = two_replicas()
+    total = strategy.reduce("sum", mr.distribute.PerReplica(slices))
+
+    def replica() -> Any:
+        context = mr.distribute.get_replica_context()
+        assert context is not None
+        return context.all_reduce("sum", slices[context.replica_id_in_sync_group])
+
+    everywhere = strategy.experimental_local_results(strategy.run(replica))
+    for each in (total, *everywhere):
+        dense = mr.convert_to_tensor(each).numpy().tolist()
+        assert dense == [[0.0, 0.0], [4.0, 6.0], [0.0, 0.0], [5.0, 6.0], [0.0, 0.0]]
+
+
 def test_dense_values_beside_sparse_ones_keep_their_places(simulate: Simulate) -> None:
     simulate(2)
     a, b = [mr.constant(1.0)] * 2, [mr.constant([2])] * 2

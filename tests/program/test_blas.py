@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mirrored.program.blas import available_threads, blas_threads
+from mirrored.program.blas import available_threads, BlasThreads
 
 
 def threads() -> list[int]:
@@ -17,12 +17,12 @@ def threads() -> list[int]:
 def test_it_is_set_and_restored(outside: int, inside: int | None) -> None:
     with threadpool_limits(outside, "blas"):
         before = threads()
-        with blas_threads(inside):
+        with BlasThreads(inside):
             assert threads() == (before if inside is None else [inside] * len(before))
-            with blas_threads(1):
+            with BlasThreads(1):
                 assert set(threads()) == {1}
         assert threads() == before
-        with pytest.raises(KeyError), blas_threads(inside):
+        with pytest.raises(KeyError), BlasThreads(inside):
             raise KeyError
         assert threads() == before
 

@@ -1,11 +1,10 @@
-"""Checkpoints: what may be in them, what is told of a partial one, and that failures change nothing."""
+"""Checkpoints as users meet them: paths, partial files, refusals; failures change nothing."""
 
-import contextlib
 import errno
 import gc
+import itertools
 import logging
 import os
-import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from safetensors.numpy import load_file
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
+from mirrored.ops.random import global_state
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 Y = X[:, :1]
@@ -91,20 +91,207 @@ def test_names_in_the_file(trained: mr.Model, tmp_path: Path) -> None:
     assert tensors["save_counter"] == 1
 
 
-@pytest.mark.parametrize("step", [1, 29])
-def test_a_flipped_bit_changes_nothing(
-    trained: mr.Model, step: int, tmp_path: Path, bits: Bits
-) -> None:
+def test_a_flipped_bit_changes_nothing(trained: mr.Model, tmp_path: Path, bits: Bits) -> None:
+    """A sample of all bits; the tests of weights files flip each."""
     checkpoint = mr.train.Checkpoint(model=trained)
     path = Path(checkpoint.save(tmp_path / "ckpt"))
     trained.fit(X, Y, verbose=0)
-    before, drawn = bits(state(trained)), mr.ops.random.global_state()
+    before, drawn = bits(state(trained)), global_state()
     data = path.read_bytes()
-    for position in range(0, 8 * len(data), 211 * step):
+    for position in range(0, 8 * len(data), 211):  # A prime: all bits of a byte have their turn.
         flipped = bytearray(data)
         flipped[position // 8] ^= 1 << position % 8
         path.write_bytes(flipped)
         with pytest.raises(WeightsFileError):
             checkpoint.restore(path)
     assert bits(state(trained)) == before
-    assert mr.ops.random.global_state() == drawn
+    assert global_state() == drawn
+
+
+# ---------------------------------------------------------------------------- partial files
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> str:
+    """Return the path of a checkpoint of the variables `a` = 1 and `b` = 2."""
+    return mr.train.Checkpoint(a=mr.Variable(1), b=mr.Variable(2)).save(tmp_path / "ckpt")
+
+
+def test_nothing_to_restore() -> None:
+    """What scripts do with the latest checkpoint of a folder that has none yet."""
+    a = mr.Variable(5)
+    status = mr.train.Checkpoint(a=a, net=mr.Sequential([mr.layers.Dense(1)])).restore(None)
+    for ask in (status.assert_consumed, status.assert_existing_objects_matched):
+        with pytest.raises(AssertionError, match=r"^No checkpoint specified \(save_path=None\)"):
+            ask()
+    assert status.expect_partial() is status
+    assert int(a) == 5
+
+
+def test_a_file_with_more(two: str) -> None:
+    a = mr.Variable(5)
+    status = mr.train.Checkpoint(a=a).restore(two)
+    assert int(a) == 1
+    assert status.assert_existing_objects_matched() is status
+    with pytest.raises(AssertionError, match=r"^Unresolved object in checkpoint .*ckpt-1': b\."):
+        status.assert_consumed()
+
+
+def test_a_file_with_less(two: str) -> None:
+    c, b = mr.Variable(5), mr.Variable(6)
+    status = mr.train.Checkpoint(b=b, c=c, a=mr.Variable(0)).restore(two)
+    assert (int(b), int(c)) == (2, 5)
+    for ask in (status.assert_consumed, status.assert_existing_objects_matched):
+        with pytest.raises(AssertionError, match="Found 1 Python objects that were not bound"):
+            ask()
+    status.expect_partial()
+
+
+SILENT: dict[str, Callable[[Any], Any]] = {
+    "expect_partial": lambda status: status.expect_partial(),
+    "assert_existing_objects_matched": lambda status: status.assert_existing_objects_matched(),
+}
+
+
+@pytest.mark.parametrize("ask", SILENT.values(), ids=SILENT)
+def test_no_warning_where_somebody_asked(
+    ask: Callable[[Any], Any], two: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask(mr.train.Checkpoint(a=mr.Variable(0)).restore(two))
+    gc.collect()
+    assert caplog.messages == []
+
+
+def test_a_warning_where_nobody_asked(two: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "mirrored")
+    mr.train.Checkpoint(a=mr.Variable(0), c=mr.Variable(0)).restore(two)
+    gc.collect()
+    assert [message.split(" ", 3)[3] for message in caplog.messages] == [
+        "has nothing of c: they stay as they are. Call `expect_partial()` on what `restore` "
+        "returns if it is meant to be so.",
+        "has values that nothing was restored from: b. Call `expect_partial()` on what `restore` "
+        "returns if it is meant to be so.",
+    ]
+
+
+def test_no_warning_of_a_file_that_fits(two: str, caplog: pytest.LogCaptureFixture) -> None:
+    mr.train.Checkpoint(a=mr.Variable(0), b=mr.Variable(0)).restore(two)
+    gc.collect()
+    assert caplog.messages == []
+
+
+# ---------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("name", ["_epoch", "save", "restore", "save_counter", "__class__"])
+def test_names_that_are_taken(name: str) -> None:
+    with pytest.raises(ValueError, match=f"no attribute already. Received: '{name}'"):
+        mr.train.Checkpoint(**{name: mr.Variable(0)})
+
+
+def test_values_are_attributes(tmp_path: Path) -> None:
+    """Those that are assigned later are saved too."""
+    checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
+    checkpoint.epoch.assign_add(2)
+    checkpoint.best = mr.Variable(0.5)
+    path = checkpoint.save(tmp_path / "ckpt")
+    checkpoint.epoch.assign(7)
+    checkpoint.best.assign(0.0)
+    checkpoint.restore(path).assert_consumed()
+    assert (int(checkpoint.epoch), float(checkpoint.best)) == (2, 0.5)
+    checkpoint.best = 0.7
+    with pytest.raises(ValueError, match=r"expecting best to be a trackable object, got 0\.7"):
+        checkpoint.save(tmp_path / "ckpt")
+    assert os.listdir(tmp_path) == ["ckpt-1"]
+
+
+def test_inside_a_replica(trained: mr.Model, tmp_path: Path) -> None:
+    checkpoint = mr.train.Checkpoint(model=trained)
+    path = checkpoint.save(tmp_path / "ckpt")
+    uses: dict[str, Callable[[], Any]] = {
+        "saved": lambda: checkpoint.save(tmp_path / "ckpt"),
+        "restored": lambda: checkpoint.restore(path),
+    }
+    for done, use in uses.items():
+        with pytest.raises(RuntimeError, match=f"is {done} in the cross-replica context"):
+            trained.distribute_strategy.run(use)
+        with pytest.raises(RuntimeError, match=f"is {done} by Python, which a recorded function"):
+            mr.function(use)()
+    assert os.listdir(tmp_path) == ["ckpt-1"]
+    assert int(checkpoint.save_counter) == 1
+
+
+def test_weights_and_checkpoints_are_told_apart(trained: mr.Model, tmp_path: Path) -> None:
+    checkpoint = mr.train.Checkpoint(model=trained)
+    checkpoint.write(tmp_path / "c")
+    trained.save_weights(tmp_path / "w")
+    with pytest.raises(WeightsFileError, match=r"w' is no checkpoint\. .*kind 'weights'"):
+        checkpoint.restore(tmp_path / "w")
+    with pytest.raises(WeightsFileError, match=r"c' is no weights file\. .*kind 'checkpoint'"):
+        trained.load_weights(tmp_path / "c")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="ckpt-9"):
+        mr.train.Checkpoint(a=mr.Variable(0)).restore(tmp_path / "ckpt-9")
+
+
+def fail(*args: Any, **kwargs: Any) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "fdopen", "makedirs"])
+def test_a_write_that_fails(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The older file, the folder and the counter stay as they are, and the next call works."""
+    checkpoint = mr.train.Checkpoint(a=mr.Variable(1))
+    path = Path(checkpoint.save(tmp_path / "ckpt"))
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            checkpoint.save(tmp_path / "ckpt")
+        with pytest.raises(OSError, match="Input/output error"):
+            checkpoint.write(path)
+    assert os.listdir(tmp_path) == ["ckpt-1"]
+    assert path.read_bytes() == before
+    assert int(checkpoint.save_counter) == 1
+    assert checkpoint.save(tmp_path / "ckpt") == str(tmp_path / "ckpt-2")
+
+
+# ---------------------------------------------------------------------------- the rest
+
+
+def test_an_open_tape_sees_nothing_of_it(trained: mr.Model, tmp_path: Path) -> None:
+    weight = trained.trainable_weights[0]
+    checkpoint = mr.train.Checkpoint(model=trained)
+    with mr.GradientTape() as tape:
+        path = checkpoint.save(tmp_path / "ckpt")
+        checkpoint.restore(path)
+    assert tape.gradient(mr.constant(1.0), weight) is None
+    assert tape.watched_variables() == ()
+
+
+def test_memory_stays_flat(trained: mr.Model, tmp_path: Path) -> None:
+    checkpoint = mr.train.Checkpoint(model=trained)
+
+    def used() -> int:
+        gc.collect()
+        info = mr.config.experimental.get_memory_info
+        return sum(info(each)["current"] for each in mr.config.list_logical_devices())
+
+    def cycle(times: int) -> int:
+        for _ in range(times):
+            checkpoint.restore(checkpoint.write(tmp_path / "c")).assert_consumed()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        host = [cycle(10)]
+        device = used()
+        host += [cycle(20) for _ in range(3)]
+    finally:
+        tracemalloc.stop()
+    assert used() == device
+    # A set of tensors that stayed would take kilobytes in each cycle.
+    assert min(after - before for before, after in itertools.pairwise(host)) < 20 * 200

@@ -28,7 +28,8 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         >>> collective = mr.distribute.NcclAllReduce(num_packs=2)
         >>> collective.reduce("sum", [mr.constant(1.0)], "CPU:0")
         Traceback (most recent call last):
-        mirrored.errors.InvalidArgumentError: NcclAllReduce sums between real GPUs ...
+            ...
+        mirrored.errors.InvalidArgumentError: NcclAllReduce sums between real GPUs, ...
     """
 
     algorithm = "nccl"

@@ -1,0 +1,289 @@
+"""What the elements of a dataset are made of: structures of read-only NumPy arrays.
+
+They become tensors where users see them, and what users return becomes arrays here.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import _nest
+from mirrored.devices import device, get_device
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import Tensor, TensorSpec, as_dtype, float32, int32, int64, transfer
+from mirrored.ops.dispatch import is_tensor, to_array
+from mirrored.ops.listeners import only
+from mirrored.ops.recording import recorded_by
+
+Element = Any  # An array, or a tuple or dict of elements.
+Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
+# The dtypes that tensors cannot have, and those that hold all of their values.
+_WIDER = {
+    np.dtype(np.float16): float32,
+    np.dtype(np.int8): int32,
+    np.dtype(np.uint8): int32,
+    np.dtype(np.int16): int32,
+    np.dtype(np.uint16): int32,
+    np.dtype(np.uint32): int64,
+}
+_OWN = (bool, int, float, list)  # What NumPy makes arrays of that share no memory with them.
+
+
+@dataclass(frozen=True, slots=True)
+class LeafSpec:
+    """What is known of one part of every element.
+
+    Attributes:
+        shape: The size of each axis, None where they differ; None where the rank is not known.
+        dtype: The dtype.
+    """
+
+    shape: tuple[int | None, ...] | None
+    dtype: np.dtype[Any]
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Return whether arrays of a shape are such parts."""
+        return self.shape is None or (
+            len(shape) == len(self.shape)
+            and all(want in (None, have) for want, have in zip(self.shape, shape, strict=True))
+        )
+
+    def public(self) -> TensorSpec:
+        """Return it as users see it."""
+        shape: Any = self.shape
+        return TensorSpec(shape, self.dtype)
+
+
+# ---------------------------------------------------------------------------- from users
+
+
+def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+    """Return a value as a read-only array that nobody else holds.
+
+    Args:
+        value: A number, an array, a tensor or a list of those.
+        dtype: The dtype to convert to; None: that of the value, or one that tensors can have and
+            that holds all values of it.
+
+    Raises:
+        TypeError: It holds no numbers, or numbers of a dtype that tensors cannot have.
+    """
+    given = value.numpy() if callable(getattr(value, "numpy", None)) else value
+    first = given
+    while isinstance(first, list) and first:
+        first = first[0]
+    wider = _WIDER.get(getattr(first, "dtype", None))
+    if wider is not None:
+        array = np.asarray(given).astype(wider)
+    else:
+        array = to_array(given)
+        if not isinstance(value, (*_OWN, Tensor)):
+            array = np.array(array, order="C")
+    if dtype is not None and array.dtype != dtype:
+        array = array.astype(dtype)
+    array.flags.writeable = False
+    return array
+
+
+def to_element(value: Any, what: str) -> Element:
+    """Return tuples and dicts of values as an element; a list is one array, as in TensorFlow.
+
+    Args:
+        value: What a user gave.
+        what: What errors call it.
+
+    Raises:
+        TypeError: A part is none of numbers, or None.
+        ValueError: It has no parts.
+    """
+    if isinstance(value, dict):
+        return {key: to_element(item, f"{what}[{key!r}]") for key, item in _filled(value, what)}
+    if isinstance(value, tuple):
+        parts = [to_element(item, f"{what}[{i}]") for i, item in _filled(value, what)]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    try:
+        return to_leaf(value)
+    except TypeError as error:
+        raise TypeError(f"{what} is no array of numbers. {error}") from error
+
+
+def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tuple[Any, Any]]:
+    if not value:
+        raise ValueError(
+            f"{what} should not be empty. Received: {value!r}. Give it at least one array."
+        )
+    return value.items() if isinstance(value, dict) else enumerate(value)
+
+
+# ---------------------------------------------------------------------------- to users
+
+
+def to_tensors(element: Element) -> Any:
+    """Return an element with a tensor on CPU:0 for each array."""
+    cpu = get_device("CPU:0")
+    if type(element) is np.ndarray:
+        return transfer(element, cpu)
+    return _nest.map_structure(lambda array: transfer(array, cpu), element)
+
+
+def to_numpy(element: Element) -> Any:
+    """Return an element as users may write to it: copies, and NumPy's scalars for rank 0."""
+    return _nest.map_structure(lambda array: array.copy()[()], element)
+
+
+@contextmanager
+def host_scope() -> Iterator[None]:
+    """Within this context compute on CPU:0, unseen by tapes and recorders.
+
+    What users' functions compute is data, which no gradient and no recorded step has a part in.
+    """
+    with device("CPU:0"), only(), recorded_by(None):
+        yield
+
+
+def call_with(function: Any, element: Element) -> Any:
+    """Call a user's function with an element's tensors; a tuple's parts are its arguments."""
+    tensors = to_tensors(element)
+    with host_scope():
+        return function(*tensors) if isinstance(tensors, tuple) else function(tensors)
+
+
+# ---------------------------------------------------------------------------- structures
+
+
+class Form:
+    """The structure of elements, and the dtypes of their arrays.
+
+    Args:
+        element: An element that has it.
+    """
+
+    def __init__(self, element: Element) -> None:
+        self._structure = element
+        leaves = _nest.flatten(element)
+        self._is_leaf = isinstance(element, np.ndarray)
+        self._is_pair = type(element) is tuple and len(leaves) == len(element)
+        self._dtypes = [leaf.dtype for leaf in leaves]
+
+    def pack(self, leaves: list[Any]) -> Any:
+        """Return a structure of this form that holds `leaves` in order."""
+        if self._is_leaf:
+            return leaves[0]
+        return tuple(leaves) if self._is_pair else _nest.pack_like(self._structure, leaves)
+
+    def leaves(self, element: Element, where: str) -> list[NDArray[Any]]:
+        """Return the arrays of an element.
+
+        Args:
+            element: The element.
+            where: What errors call it.
+
+        Raises:
+            InvalidArgumentError: It has another form.
+        """
+        if self._is_leaf and isinstance(element, np.ndarray):
+            leaves = [element]
+        else:
+            try:
+                # In the order of the first one's leaves, whatever the order of a dict's keys.
+                leaves = _nest.flatten(
+                    _nest.map_structure(lambda _, leaf: leaf, self._structure, element)
+                )
+            except ValueError as error:
+                raise InvalidArgumentError(
+                    f"{where} has another structure than the elements before it. {error}"
+                ) from None
+        for number, (leaf, dtype) in enumerate(zip(leaves, self._dtypes, strict=True)):
+            if leaf.dtype != dtype:
+                raise InvalidArgumentError(
+                    f"{where} has another dtype than the elements before it in component "
+                    f"{number}: {leaf.dtype.name} instead of {dtype.name}. "
+                    "Give all elements one dtype."
+                )
+        return leaves
+
+
+def specs_of(element: Element) -> Any:
+    """Return the structure of an element with a `LeafSpec` for each array."""
+    return _nest.map_structure(lambda array: LeafSpec(array.shape, array.dtype), element)
+
+
+# ---------------------------------------------------------------------------- signatures
+
+
+def as_signature(structure: Any) -> Any:
+    """Return what a user gave as `output_signature`, with a `LeafSpec` for each TensorSpec.
+
+    Raises:
+        TypeError: Something in it is no TensorSpec.
+    """
+    if isinstance(structure, dict):
+        return {key: as_signature(item) for key, item in structure.items()}
+    if hasattr(structure, "shape") and hasattr(structure, "dtype") and not is_tensor(structure):
+        shape = None if structure.shape is None else tuple(structure.shape)
+        return LeafSpec(shape, as_dtype(structure.dtype))
+    if isinstance(structure, list | tuple):
+        return tuple(as_signature(item) for item in structure)
+    raise TypeError(
+        "`output_signature` must contain objects that are subclass of `tf.TypeSpec`, that is "
+        f"`TensorSpec(shape, dtype)`. Received: {structure!r}."
+    )
+
+
+def signature_of(types: Any, shapes: Any) -> Any:
+    """Return the signature of TensorFlow's older arguments: dtypes and shapes, side by side.
+
+    Args:
+        types: A structure of dtypes.
+        shapes: A structure of shapes, None for those that are not known; None: for all.
+    """
+    if isinstance(types, dict):
+        return {k: signature_of(v, None if shapes is None else shapes[k]) for k, v in types.items()}
+    if isinstance(types, list | tuple):
+        each = [None] * len(types) if shapes is None else shapes
+        return tuple(signature_of(t, s) for t, s in zip(types, each, strict=True))
+    return LeafSpec(None if shapes is None else tuple(shapes), as_dtype(types))
+
+
+def conform(value: Any, signature: Any) -> Element:
+    """Return what a generator yielded as an element of its signature.
+
+    Args:
+        value: A structure of values.
+        signature: A structure of `LeafSpec`.
+
+    Raises:
+        TypeError: The structure, a shape or the kind of a value differs.
+    """
+    if isinstance(signature, dict) and isinstance(value, dict) and value.keys() == signature.keys():
+        return {key: conform(value[key], item) for key, item in signature.items()}
+    if isinstance(signature, tuple) and isinstance(value, list | tuple):
+        if len(value) == len(signature):
+            return tuple(conform(*pair) for pair in zip(value, signature, strict=True))
+    elif isinstance(signature, LeafSpec):
+        return _conforming_leaf(value, signature)
+    raise TypeError(
+        "`generator` yielded an element that did not match the expected structure. The expected "
+        f"structure was {signature}, but the yielded element was {value!r:.200}."
+    )
+
+
+def _conforming_leaf(value: Any, spec: LeafSpec) -> NDArray[Any]:
+    try:
+        # As TensorFlow converts: a tuple is an array here, and floats become integers.
+        array = to_leaf(list(value) if isinstance(value, tuple) else value, spec.dtype)
+    except TypeError as error:
+        raise TypeError(
+            "`generator` yielded an element that could not be converted to the expected type. "
+            f"The expected type was {spec.dtype.name}, but the yielded element was {value!r:.200}."
+        ) from error
+    if not spec.accepts(array.shape):
+        raise TypeError(
+            f"`generator` yielded an element of shape {array.shape} where an element of shape "
+            f"{spec.shape} was expected."
+        )
+    return array

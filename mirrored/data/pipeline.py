@@ -1,0 +1,93 @@
+"""How a dataset is looked at: iteration, the number of its elements and what they are made of.
+
+Users see tensors or copies; what works for them inside sees the arrays themselves.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.data.elements import Elements, LeafSpec, to_numpy, to_tensors
+from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Stage
+from mirrored.devices import get_device
+from mirrored.ops import Tensor, transfer
+
+
+class Pipeline:
+    """Elements that are made while they are iterated over, anew each time.
+
+    Args:
+        stage: What makes them.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator of tensors; its `close` ends the threads that work for it."""
+        with closing(self._host_elements()) as elements:
+            for element in elements:
+                yield to_tensors(element)
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        """Return an iterator of NumPy arrays, and NumPy's scalars, that may be written to.
+
+        Example:
+            >>> import mirrored as mr
+            >>> list(mr.data.Dataset.range(2).as_numpy_iterator())
+            [np.int64(0), np.int64(1)]
+        """
+        with closing(self._host_elements()) as elements:
+            for element in elements:
+                yield to_numpy(element)
+
+    def _host_elements(self) -> Elements:
+        """Return an iterator of elements as read-only arrays, to be closed, for our own use."""
+        return self._stage.open()
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element, with a `TensorSpec` for each tensor.
+
+        A size that differs between elements is None, as the first one of batches is. After `map`,
+        and after `from_generator` without a signature, it is that of the first element, which is
+        made to find out.
+        """
+        return _nest.map_structure(LeafSpec.public, self._stage.specs())
+
+    def cardinality(self) -> Tensor:
+        """Return the number of elements as an int64 scalar, or one of the constants.
+
+        They are INFINITE_CARDINALITY and UNKNOWN_CARDINALITY.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(5)
+            >>> int(dataset.cardinality()), int(dataset.repeat().cardinality())
+            (5, -1)
+        """
+        return transfer(np.array(self._stage.cardinality, np.int64), get_device("CPU:0"))
+
+    def __len__(self) -> int:
+        """Return the number of elements; TypeError where there is none."""
+        size = self._stage.cardinality
+        if size == INFINITE_CARDINALITY:
+            raise TypeError("The dataset is infinite.")
+        if size == UNKNOWN_CARDINALITY:
+            raise TypeError("The dataset length is unknown.")
+        return size
+
+    def __bool__(self) -> bool:
+        """Return True, as TensorFlow does, whether or not there is a length."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"<mr.data.Dataset: {type(self._stage).__name__}, {self._size_text()}>"
+
+    def _size_text(self) -> str:
+        size = self._stage.cardinality
+        words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
+        return words.get(size, f"{size} elements")

@@ -1,0 +1,121 @@
+"""Elements that are made ahead of their use, by a thread of their own, and kept in a queue.
+
+The thread ends with the iterator that it works for, however that one ends.
+"""
+
+import os
+import threading
+import weakref
+from contextlib import closing
+from queue import SimpleQueue
+from typing import Any
+
+from mirrored.data.elements import Elements
+from mirrored.data.stages import Derived, Stage
+
+Items = SimpleQueue[tuple[str, Any]]
+
+
+class Prefetched(Derived):
+    """Elements of another stage, some of which are made before they are asked for.
+
+    Args:
+        source: The other stage.
+        buffer_size: How many are made ahead.
+    """
+
+    def __init__(self, source: Stage, buffer_size: int) -> None:
+        super().__init__(source)
+        self._buffer_size = buffer_size
+
+    def open(self) -> Elements:
+        """Return an iterator, whose thread starts with its first element."""
+        worker = _Worker(self._source, self._buffer_size)
+        try:
+            while True:
+                kind, value = worker.next()
+                if kind == "end":
+                    return
+                if kind == "error":
+                    try:
+                        raise value
+                    finally:
+                        del value  # Its traceback leads here: a cycle would keep the arrays.
+                yield value
+        finally:
+            worker.stop()
+
+
+class _Worker:
+    """The thread, and the queue that it fills.
+
+    Args:
+        stage: What makes the elements.
+        most: How many elements the queue holds.
+    """
+
+    def __init__(self, stage: Stage, most: int) -> None:
+        self._process = os.getpid()
+        self._items: Items = SimpleQueue()
+        self._room = threading.Semaphore(most)
+        stopped = threading.Event()
+        thread = threading.Thread(
+            target=_work,
+            args=(stage, self._items, self._room, stopped),
+            name="mirrored-prefetch",
+            daemon=True,
+        )
+        thread.start()
+        # At exit too: a thread must not run Python code while the interpreter goes away.
+        self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
+
+    def next(self) -> tuple[str, Any]:
+        """Wait for the next item.
+
+        Raises:
+            RuntimeError: The thread was left behind by a fork.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "An iterator of a dataset with `prefetch` cannot be continued in a forked "
+                "process, which has not got its thread. Received: an iterator made before the "
+                "fork. Iterate over the dataset again."
+            )
+        item = self._items.get()
+        self._room.release()
+        return item
+
+
+def _work(stage: Stage, items: Items, room: threading.Semaphore, stopped: threading.Event) -> None:
+    """Make elements while there is room; what goes wrong reaches the consumer as an item."""
+    try:
+        with closing(stage.open()) as elements:
+            while True:
+                room.acquire()
+                if stopped.is_set():
+                    return
+                element = next(elements, _END)
+                if element is _END:
+                    break
+                items.put(("element", element))
+        items.put(("end", None))
+    except BaseException as error:
+        items.put(("error", error))
+
+
+_END = object()
+
+
+def _stop(
+    thread: threading.Thread,
+    room: threading.Semaphore,
+    stopped: threading.Event,
+    process: int,
+) -> None:
+    """End the thread after the element that it is making."""
+    if process != os.getpid():
+        return
+    stopped.set()
+    room.release()
+    if thread is not threading.current_thread():  # The garbage collector may call it anywhere.
+        thread.join()

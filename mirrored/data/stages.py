@@ -1,0 +1,340 @@
+"""What a dataset is made of: stages that make elements, each from the elements of another one.
+
+Elements travel as NumPy arrays, and rows of arrays as blocks where nothing looks at single ones.
+"""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import _nest
+from mirrored.data.elements import (
+    Element,
+    Elements,
+    Form,
+    LeafSpec,
+    conform,
+    host_scope,
+    specs_of,
+    to_element,
+)
+from mirrored.ops import SeedGenerator
+
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+# Gives the next elements, at most so many, each array's joined along a new first axis, and how
+# many they are: fewer at the end, and then none.
+Blocks = Callable[[int], tuple[Element, int]]
+
+
+class Stage(ABC):
+    """Makes elements, from the first one on each time that it is opened.
+
+    Attributes:
+        cardinality: How many elements there are, or one of the two constants above.
+    """
+
+    cardinality: int = UNKNOWN_CARDINALITY
+
+    @abstractmethod
+    def open(self) -> Elements:
+        """Return a new iterator, whose `close` ends all that works for it."""
+
+    def open_blocks(self) -> Blocks | None:
+        """Return what gives many elements at once, where that is cheaper than one by one."""
+        return None
+
+    def specs(self) -> Any:
+        """Return the structure of the elements, with a `LeafSpec` for each array.
+
+        Raises:
+            ValueError: It takes an element to know, and there is none.
+        """
+        with closing(self.open()) as elements:
+            for element in elements:
+                return specs_of(element)
+        raise ValueError("The structure of the elements of an empty dataset is not known.")
+
+
+class Derived(Stage):
+    """A stage whose elements have the structure of those of another one.
+
+    Args:
+        source: The other stage.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        self._source = source
+        self.cardinality = source.cardinality
+
+    def specs(self) -> Any:
+        """Return those of the other stage."""
+        return self._source.specs()
+
+
+@contextmanager
+def named(stage: str, index: int) -> Iterator[None]:
+    """Within this context, an exception of a user's function is noted to be of this element."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"In Dataset.{stage}, at element {index} (counted from 0).")
+        raise
+
+
+# ---------------------------------------------------------------------------- sources
+
+
+class Single(Stage):
+    """One element.
+
+    Args:
+        element: The element.
+    """
+
+    def __init__(self, element: Element) -> None:
+        self._element = element
+        self.cardinality = 1
+
+    def open(self) -> Elements:
+        """Return an iterator of one."""
+        yield self._element
+
+    def specs(self) -> Any:
+        """Return the structure."""
+        return specs_of(self._element)
+
+
+class Slices(Stage):
+    """The rows of arrays.
+
+    Args:
+        arrays: A structure of arrays.
+        size: The size of the first axis of each.
+    """
+
+    def __init__(self, arrays: Element, size: int) -> None:
+        self.cardinality = size
+        self.form = Form(arrays)
+        self.leaves: list[NDArray[Any]] = _nest.flatten(arrays)
+
+    def open(self) -> Elements:
+        """Return an iterator of rows, which are views."""
+        for i in range(self.cardinality):
+            yield self.form.pack([leaf[i, ...] for leaf in self.leaves])
+
+    def open_blocks(self) -> Blocks:
+        """Return what gives slices, which are views."""
+        start = 0
+
+        def read(most: int) -> tuple[Element, int]:
+            nonlocal start
+            begin, start = start, min(start + most, self.cardinality)
+            return self.rows(slice(begin, start)), start - begin
+
+        return read
+
+    def rows(self, which: slice | NDArray[Any]) -> Element:
+        """Return some rows: views where they are a slice."""
+        if isinstance(which, slice):
+            return self.form.pack([leaf[which] for leaf in self.leaves])
+        return self.form.pack([leaf.take(which, axis=0) for leaf in self.leaves])
+
+    def part(self, start: int, stop: int) -> "Slices":
+        """Return the rows from `start` to before `stop`, as far as there are such."""
+        start, stop, _ = slice(start, stop).indices(self.cardinality)
+        return Slices(self.rows(slice(start, stop)), max(stop - start, 0))
+
+    def specs(self) -> Any:
+        """Return the structure of a row."""
+        return self.form.pack([LeafSpec(leaf.shape[1:], leaf.dtype) for leaf in self.leaves])
+
+
+class Generated(Stage):
+    """What a user's generator yields.
+
+    Args:
+        generator: Returns an iterable each time that it is called.
+        args: Arrays to call it with.
+        signature: The structure of what it yields, with a `LeafSpec` for each array; None: that
+            of the first element.
+    """
+
+    def __init__(
+        self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
+    ) -> None:
+        self._generator, self._args, self._signature = generator, args, signature
+
+    def open(self) -> Elements:
+        """Return an iterator of copies of what is yielded."""
+        with named("from_generator", 0), host_scope():
+            iterator = iter(self._generator(*self._args))
+        form: Form | None = None
+        try:
+            for index in itertools.count():
+                with named("from_generator", index):
+                    with host_scope():
+                        value = next(iterator, _OVER)
+                    if value is _OVER:
+                        return
+                    if self._signature is not None:
+                        element = conform(value, self._signature)
+                    else:
+                        element = to_element(value, "What the generator yielded")
+                        form = form or Form(element)
+                        form.leaves(element, "What the generator yielded")
+                yield element
+        finally:
+            close = getattr(iterator, "close", None)
+            if close is not None:
+                close()
+
+    def specs(self) -> Any:
+        """Return the signature, or the structure of the first element."""
+        return super().specs() if self._signature is None else self._signature
+
+
+_OVER = object()
+
+
+class Counted(Stage):
+    """The numbers of a range.
+
+    Args:
+        numbers: The range.
+        dtype: Their dtype.
+    """
+
+    def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
+        self._numbers, self._dtype = numbers, dtype
+        self.cardinality = len(numbers)
+
+    def open(self) -> Elements:
+        """Return an iterator of scalars."""
+        for number in self._numbers:
+            yield np.array(number, self._dtype)
+
+    def specs(self) -> Any:
+        """Return that of a scalar."""
+        return LeafSpec((), self._dtype)
+
+
+class Zipped(Stage):
+    """Elements of several stages side by side; the shortest one ends it.
+
+    Args:
+        stages: A structure of stages.
+    """
+
+    def __init__(self, stages: Any) -> None:
+        self._structure = stages
+        self._stages: list[Stage] = _nest.flatten(stages)
+        sizes = {stage.cardinality for stage in self._stages}
+        finite = sizes - {INFINITE_CARDINALITY, UNKNOWN_CARDINALITY}
+        if UNKNOWN_CARDINALITY not in sizes:
+            self.cardinality = min(finite, default=INFINITE_CARDINALITY)
+
+    def open(self) -> Elements:
+        """Return an iterator of structures of elements."""
+        opened = [stage.open() for stage in self._stages]
+        try:
+            for elements in zip(*opened, strict=False):
+                yield _nest.pack_like(self._structure, list(elements))
+        finally:
+            for each in opened:
+                each.close()
+
+    def specs(self) -> Any:
+        """Return those of the stages, side by side."""
+        return _nest.map_structure(lambda stage: stage.specs(), self._structure)
+
+
+def zipped(stages: Any) -> Stage:
+    """Return the stage of several side by side; rows of arrays stay rows of arrays.
+
+    Args:
+        stages: A structure of stages.
+    """
+    leaves: list[Stage] = _nest.flatten(stages)
+    rows = [stage for stage in leaves if isinstance(stage, Slices)]
+    if len(rows) < len(leaves):
+        return Zipped(stages)
+    size = min(stage.cardinality for stage in rows)
+    arrays = _nest.map_structure(lambda stage: stage.rows(slice(0, size)), stages)
+    return Slices(arrays, size)
+
+
+# ---------------------------------------------------------------------------- order
+
+
+class Shuffled(Derived):
+    """Elements in random order, each picked from a buffer of those that come next.
+
+    Args:
+        source: What is shuffled.
+        buffer_size: How many elements the buffer holds.
+        seed: The seed; None takes one from the global stream.
+        anew: Whether each pass has an order of its own.
+    """
+
+    def __init__(self, source: Stage, buffer_size: int, seed: int | None, anew: bool) -> None:
+        super().__init__(source)
+        self._buffer_size = buffer_size
+        self._seeds = SeedGenerator(seed)
+        self._words = None if anew else self._draw()
+
+    def _draw(self) -> list[int]:
+        """Return what seeds a pass: the numbers below 32 in random order are 117 bits."""
+        words: list[int] = self._seeds.permutation(32).tolist()
+        return words
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(self._words or self._draw()))
+
+    def open(self) -> Elements:
+        """Return an iterator in another order."""
+        generator = self._generator()
+        with closing(self._source.open()) as elements:
+            yield from _picked(elements, self._buffer_size, generator)
+
+    def open_blocks(self) -> Blocks | None:
+        """Return what gathers rows, where these are rows of arrays."""
+        source = self._source
+        if not isinstance(source, Slices):
+            return None
+        order = _picked(iter(range(source.cardinality)), self._buffer_size, self._generator())
+
+        def read(most: int) -> tuple[Element, int]:
+            rows = np.fromiter(itertools.islice(order, most), np.int64)
+            return source.rows(rows), len(rows)
+
+        return read
+
+
+def _picked(
+    items: Iterator[Any], buffer_size: int, generator: np.random.Generator
+) -> Iterator[Any]:
+    """Yield items in random order: one of a full buffer each time, whose place the next takes."""
+    buffer = list(itertools.islice(items, buffer_size))
+    while len(buffer) == buffer_size:
+        # Many numbers at once: drawing each by itself would take most of the time.
+        for place in generator.integers(len(buffer), size=_DRAWS).tolist():
+            item = next(items, _OVER)
+            if item is _OVER:
+                break
+            yield buffer[place]
+            buffer[place] = item
+        else:
+            continue
+        break
+    for place in generator.permutation(len(buffer)).tolist():
+        yield buffer[place]
+
+
+_DRAWS = 256

@@ -1,0 +1,349 @@
+"""The stages between a dataset's source and its end: those that call, cut, join, repeat or keep.
+
+None of them writes into an element: many may hold it, a cache among them.
+"""
+
+import itertools
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.data.elements import Element, Elements, Form, LeafSpec, call_with, to_element
+from mirrored.data.stages import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Blocks,
+    Derived,
+    Slices,
+    Stage,
+    named,
+)
+from mirrored.errors import InvalidArgumentError
+
+# ---------------------------------------------------------------------------- users' functions
+
+
+class Mapped(Stage):
+    """What a function makes of each element.
+
+    Args:
+        source: The elements.
+        function: The function.
+    """
+
+    def __init__(self, source: Stage, function: Callable[..., Any]) -> None:
+        self._source, self._function = source, function
+        self.cardinality = source.cardinality
+
+    def open(self) -> Elements:
+        """Return an iterator of the results."""
+        form: Form | None = None
+        with closing(self._source.open()) as elements:
+            for index, element in enumerate(elements):
+                with named("map", index):
+                    value = call_with(self._function, element)
+                    # A list is a tuple of results, as in TensorFlow.
+                    value = tuple(value) if isinstance(value, list) else value
+                    result = to_element(value, "What `map_func` returned")
+                    form = form or Form(result)
+                    form.leaves(result, "What `map_func` returned")
+                yield result
+
+
+class Filtered(Derived):
+    """The elements of which a predicate is true.
+
+    Args:
+        source: The elements.
+        predicate: The predicate.
+    """
+
+    def __init__(self, source: Stage, predicate: Callable[..., Any]) -> None:
+        super().__init__(source)
+        self._predicate = predicate
+        if source.cardinality != 0:
+            self.cardinality = UNKNOWN_CARDINALITY
+
+    def open(self) -> Elements:
+        """Return an iterator of those elements."""
+        with closing(self._source.open()) as elements:
+            for index, element in enumerate(elements):
+                with named("filter", index):
+                    kept = np.asarray(call_with(self._predicate, element))
+                    if kept.shape != () or kept.dtype != np.bool_:
+                        raise ValueError(
+                            "Invalid `predicate`. `predicate` must return a `tf.bool` scalar "
+                            f"tensor, but its return type is shape={kept.shape}, "
+                            f"dtype={kept.dtype.name}. Return a comparison, as in `x > 0`."
+                        )
+                if kept:
+                    yield element
+
+
+# ---------------------------------------------------------------------------- batches
+
+
+class Batched(Stage):
+    """Elements joined, so many at a time, along a new first axis.
+
+    Args:
+        source: The elements.
+        size: How many.
+        drop_remainder: Whether to leave out a last batch that has fewer.
+    """
+
+    def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
+        self._source, self._size, self._drop = source, size, drop_remainder
+        self.cardinality = source.cardinality
+        if self.cardinality > 0:
+            whole, rest = divmod(self.cardinality, size)
+            self.cardinality = whole + (rest > 0 and not drop_remainder)
+
+    def open(self) -> Elements:
+        """Return an iterator of batches."""
+        read = self._source.open_blocks()
+        return self._joined() if read is None else self._cut(read)
+
+    def _cut(self, read: Blocks) -> Elements:
+        size = self._size
+        while True:
+            batch, count = read(size)
+            if count == size or (count and not self._drop):
+                yield batch
+            if count < size:
+                return
+
+    def _joined(self) -> Elements:
+        form: Form | None = None
+        with closing(self._source.open()) as elements:
+            for first in itertools.count(step=self._size):
+                rows = list(itertools.islice(elements, self._size))
+                if len(rows) == self._size or (rows and not self._drop):
+                    form = form or Form(rows[0])
+                    yield _stacked(form, rows, first)
+                if len(rows) < self._size:
+                    return
+
+    def specs(self) -> Any:
+        """Return those of the elements with the size of a batch, where all have it, before."""
+        size = self._size if self._drop else None
+        return _nest.map_structure(
+            lambda leaf: replace(leaf, shape=None if leaf.shape is None else (size, *leaf.shape)),
+            self._source.specs(),
+        )
+
+
+def _stacked(form: Form, rows: list[Element], first: int) -> Element:
+    """Return the batch of some elements, of which the first one has the number `first`."""
+    leaves = [form.leaves(row, f"Element {first + i}") for i, row in enumerate(rows)]
+    for i, each in enumerate(leaves):
+        for number, (leaf, expected) in enumerate(zip(each, leaves[0], strict=True)):
+            if leaf.shape != expected.shape:
+                raise InvalidArgumentError(
+                    f"Cannot batch tensors with different shapes in component {number}. First "
+                    f"element had shape {list(expected.shape)} and element {i} had shape "
+                    f"{list(leaf.shape)}. It is element {first + i} of the dataset, counted "
+                    "from 0. Give all elements of a batch one shape."
+                )
+    return form.pack([np.stack(column) for column in zip(*leaves, strict=True)])
+
+
+class Unbatched(Stage):
+    """The rows of each element.
+
+    Args:
+        source: The elements.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        self._source = source
+        if source.cardinality in (0, INFINITE_CARDINALITY):
+            self.cardinality = source.cardinality
+
+    def open(self) -> Elements:
+        """Return an iterator of rows."""
+        with closing(self._source.open()) as elements:
+            for index, element in enumerate(elements):
+                sizes = {leaf.shape[:1] for leaf in _nest.flatten(element)}
+                if len(sizes) > 1 or () in sizes:
+                    shapes = [leaf.shape for leaf in _nest.flatten(element)]
+                    raise InvalidArgumentError(
+                        "`unbatch` needs arrays of one first size. Received: element "
+                        f"{index} (counted from 0) with the shapes {shapes}. Batch it first."
+                    )
+                yield from Slices(element, *sizes.pop()).open()
+
+    def specs(self) -> Any:
+        """Return those of a row."""
+
+        def row(leaf: LeafSpec) -> LeafSpec:
+            return replace(leaf, shape=None if leaf.shape is None else leaf.shape[1:])
+
+        return _nest.map_structure(row, self._source.specs())
+
+
+# ---------------------------------------------------------------------------- which elements
+
+
+class Chosen(Derived):
+    """The elements from one number to before another, each so many-th of them.
+
+    Args:
+        source: The elements.
+        start: The first one's number.
+        stop: The number before which it ends; None: where the elements end.
+        step: How many numbers it is from one to the next.
+    """
+
+    def __init__(self, source: Stage, start: int, stop: int | None, step: int = 1) -> None:
+        super().__init__(source)
+        self._which = start, stop, step
+        if source.cardinality >= 0:
+            self.cardinality = len(range(source.cardinality)[start:stop:step])
+        elif source.cardinality == INFINITE_CARDINALITY and stop is not None:
+            self.cardinality = len(range(start, stop, step))
+        elif stop == 0:
+            self.cardinality = 0
+
+    def open(self) -> Elements:
+        """Return an iterator of those elements."""
+        if self._which[1] == 0:
+            return
+        with closing(self._source.open()) as elements:
+            yield from itertools.islice(elements, *self._which)
+
+
+class Repeated(Derived):
+    """The elements again and again.
+
+    Args:
+        source: The elements.
+        count: How often; None: for ever.
+    """
+
+    def __init__(self, source: Stage, count: int | None) -> None:
+        super().__init__(source)
+        self._count = count
+        if count == 0:
+            self.cardinality = 0
+        elif count is None and self.cardinality != 0:
+            self.cardinality = INFINITE_CARDINALITY
+        elif count is not None and self.cardinality > 0:
+            self.cardinality *= count
+
+    def open(self) -> Elements:
+        """Return an iterator of all passes; one without elements ends it."""
+        for _ in itertools.count() if self._count is None else range(self._count):
+            is_empty = True
+            with closing(self._source.open()) as elements:
+                for element in elements:
+                    is_empty = False
+                    yield element
+            if is_empty:
+                return
+
+    def open_blocks(self) -> Blocks | None:
+        """Return what joins the end of a pass and the beginning of the next."""
+        read = None if self._count == 0 else self._source.open_blocks()
+        if read is None:
+            return None
+        further = (
+            itertools.repeat(0) if self._count is None else itertools.repeat(0, self._count - 1)
+        )
+        blocks: list[Blocks] = [read]
+
+        def read_on(most: int) -> tuple[Element, int]:
+            parts: list[Element] = []
+            count, is_new = 0, False
+            while count < most:
+                part, size = blocks[0](most - count)
+                if size:
+                    parts.append(part)
+                    count += size
+                elif is_new or next(further, None) is None:
+                    break
+                else:
+                    blocks[:] = filter(None, [self._source.open_blocks()])
+                is_new = not size
+            if len(parts) < 2:
+                return (parts or [None])[0], count
+            return _nest.map_structure(lambda *leaves: np.concatenate(leaves), *parts), count
+
+        return read_on
+
+
+class Concatenated(Derived):
+    """The elements of one stage and then those of another.
+
+    Args:
+        source: The first stage.
+        other: The second one.
+    """
+
+    def __init__(self, source: Stage, other: Stage) -> None:
+        super().__init__(source)
+        self._other = other
+        sizes = (source.cardinality, other.cardinality)
+        if INFINITE_CARDINALITY in sizes:
+            self.cardinality = INFINITE_CARDINALITY
+        elif UNKNOWN_CARDINALITY in sizes:
+            self.cardinality = UNKNOWN_CARDINALITY
+        else:
+            self.cardinality = sum(sizes)
+
+    def open(self) -> Elements:
+        """Return an iterator of both."""
+        for stage in (self._source, self._other):
+            with closing(stage.open()) as elements:
+                yield from elements
+
+
+class Numbered(Stage):
+    """Pairs of a number and an element.
+
+    Args:
+        source: The elements.
+        start: The first number.
+    """
+
+    def __init__(self, source: Stage, start: int) -> None:
+        self._source, self._start = source, start
+        self.cardinality = source.cardinality
+
+    def open(self) -> Elements:
+        """Return an iterator of pairs."""
+        with closing(self._source.open()) as elements:
+            for number, element in enumerate(elements, self._start):
+                yield np.array(number, np.int64), element
+
+    def specs(self) -> Any:
+        """Return those of a pair."""
+        return LeafSpec((), np.dtype(np.int64)), self._source.specs()
+
+
+class Kept(Derived):
+    """Elements that are made once and then kept.
+
+    Args:
+        source: The elements.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        super().__init__(source)
+        self._elements: list[Element] | None = None
+
+    def open(self) -> Elements:
+        """Return an iterator; the first one that comes to the end keeps what it met."""
+        if self._elements is not None:
+            yield from self._elements
+            return
+        met = []
+        with closing(self._source.open()) as elements:
+            for element in elements:
+                met.append(element)
+                yield element
+        self._elements = met
