@@ -47,6 +47,16 @@ class Contender:
 
 
 MIRRORED = Contender("mirrored", "mirrored", "mirrored", "mirrored")
+LOOP = Contender(
+    "mirrored-loop", "mirrored, own loop", "mirrored", "mirrored", options=("--steps-a-call", "1")
+)
+LOOP_16 = Contender(
+    "mirrored-loop-16",
+    "mirrored, own loop, 16 steps a call",
+    "mirrored",
+    "mirrored",
+    options=("--steps-a-call", "16"),
+)
 TENSORFLOW = Contender(
     "tensorflow", "TensorFlow", "tensorflow, keras", "tensorflow", ("tensorflow-cpu==2.21.*",)
 )
@@ -61,8 +71,9 @@ TENSORFLOW_ARRAYS = Contender(
 TORCH = Contender("torch", "PyTorch", "torch", "torch", ("torch==2.13.0", "numpy>=2"))
 JAX = Contender("jax", "JAX", "jax", "jax", ("jax==0.10.*",))
 PRODUCTS = Contender("products", "products alone", "numpy", "mirrored")
-ALL = (MIRRORED, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
+ALL = (MIRRORED, LOOP, LOOP_16, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
 PEERS = (TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX)
+LOOPS = (LOOP, LOOP_16)
 BY_NAME = {each.name: each for each in ALL}
 
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.environments import (
+    LOOP,
+    LOOP_16,
     MIRRORED,
     PEERS,
     PRODUCTS,
@@ -147,7 +149,7 @@ def ratio(numerator: float | None, denominator: float | None) -> float | None:
     return numerator / denominator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
     """A limit for a ratio, by workload.
 
@@ -167,8 +169,14 @@ class Target:
         return value <= limit if self.at_most else value >= limit
 
 
+_LOOP_LIMITS = dict.fromkeys(("line", "digits", "mnist", "wide"), 1.3)
+LOOP_TARGETS = {
+    Target(f"{where}: {title} / fit", True, _LOOP_LIMITS): (loop, replicas)
+    for loop, title in ((LOOP, "own loop"), (LOOP_16, "own loop, 16 steps a call"))
+    for where, replicas in (("one device", 1), ("two replicas", TARGET_REPLICAS))
+}
 _TENSORFLOW_LIMITS = {"line": 200, "digits": 45, "mnist": 3.2, "wide": 2.3}
-TO_PRODUCTS, TO_ONE, PEER_ONE, TENSORFLOW_SEVERAL, ARRAYS_SEVERAL, PEER_SEVERAL = TARGETS = (
+TO_PRODUCTS, TO_ONE, PEER_ONE, TENSORFLOW_SEVERAL, ARRAYS_SEVERAL, PEER_SEVERAL = (
     Target(
         "one device: step / products alone",
         True,
@@ -195,12 +203,27 @@ TO_PRODUCTS, TO_ONE, PEER_ONE, TENSORFLOW_SEVERAL, ARRAYS_SEVERAL, PEER_SEVERAL 
 )
 
 
+TARGETS = (
+    TO_PRODUCTS,
+    TO_ONE,
+    *LOOP_TARGETS,
+    PEER_ONE,
+    TENSORFLOW_SEVERAL,
+    ARRAYS_SEVERAL,
+    PEER_SEVERAL,
+)
+
+
 def value_of(target: Target, report: Report, workload: str) -> float | None:
     """Return the ratio that a target limits, or None where a contender is missing."""
 
     def several(contender: Contender) -> float | None:
         return report.median(workload, contender.name, TARGET_REPLICAS)
 
+    if target in LOOP_TARGETS:
+        loop, replicas = LOOP_TARGETS[target]
+        fit = report.median(workload, MIRRORED.name, replicas)
+        return ratio(report.median(workload, loop.name, replicas), fit)
     one = report.median(workload, MIRRORED.name, 1)
     if target is TO_PRODUCTS:
         return ratio(one, report.median(workload, PRODUCTS.name, 1))

@@ -16,7 +16,7 @@ class Activation(Layer):
 
     Args:
         activation: A name, a function from a tensor to a tensor, or None for the identity.
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
         ValueError: There is no activation of that name.

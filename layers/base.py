@@ -30,6 +30,7 @@ class LayerOptions(TypedDict, total=False):
     name: str | None
     trainable: bool
     dtype: Any
+    input_shape: object
 
 
 class Layer(WeightOwner):
@@ -42,9 +43,11 @@ class Layer(WeightOwner):
         name: Its name; for None the class's name in snake case, numbered.
         trainable: Whether training changes its weights.
         dtype: The dtype of its weights and of what it computes with; the default float for None.
+        input_shape: The shape of one example, without the batch axis. A ``Sequential`` model whose
+            first layer has one begins with an ``Input`` of it; None leaves it to the data.
 
     Raises:
-        ValueError: ``name`` is not a string or contains a slash.
+        ValueError: ``name`` is not a string or contains a slash; ``input_shape`` is no shape.
         TypeError: ``dtype`` is none that tensors have.
 
     Example:
@@ -76,9 +79,16 @@ class Layer(WeightOwner):
             type.__setattr__(cls, "build", _building(vars(cls)["build"]))
 
     def __init__(
-        self, *, name: str | None = None, trainable: bool = True, dtype: Any = None
+        self,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        input_shape: object = None,
     ) -> None:
+        example_shape = None if input_shape is None else as_shape(input_shape)
         super().__init__(name, trainable, dtype)
+        self._example_shape = example_shape
         self._input_shape: Shape | None = None
         self._output_shape: Shape | None = None
         self._output_dtype: np.dtype[Any] = self.dtype
@@ -138,6 +148,11 @@ class Layer(WeightOwner):
         sizes = [2 if size is None else size for size in input_shape]
         output = self._run(ops.zeros(tuple(sizes), dtype=self.dtype), training=False)
         return without_batch(output.shape) if input_shape[:1] == (None,) else output.shape
+
+    @property
+    def example_shape(self) -> Shape | None:
+        """The shape of one example that it was made for, ``input_shape=``; None where not given."""
+        return self._example_shape
 
     # Calling.
 

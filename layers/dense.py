@@ -26,7 +26,7 @@ class Dense(Layer):
         bias_initializer: What the bias, of shape (units,), starts as.
         kernel_regularizer: The penalty on the kernel, if any.
         bias_regularizer: The penalty on the bias, if any.
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
         ValueError: ``units`` is not a positive integer, or a name is unknown.

@@ -15,7 +15,7 @@ class Flatten(Layer):
     """Joins all axes but the first into one.
 
     Args:
-        name, trainable, dtype: As for every layer.
+        name, trainable, dtype, input_shape: As for every layer.
 
     Example:
         >>> import numpy as np

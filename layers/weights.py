@@ -15,7 +15,7 @@ from mirrored.layers.regularizers import Regularizer
 from mirrored.layers.shapes import as_known_shape
 from mirrored.layers.tracking import find
 from mirrored.ops import Tensor
-from mirrored.variables import Variable
+from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
 class WeightOwner:
@@ -75,6 +75,8 @@ class WeightOwner:
         dtype: Any = None,
         trainable: bool = True,
         regularizer: Any = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> Variable:
         """Create a variable that belongs to the layer; a strategy's scope mirrors it.
 
@@ -85,6 +87,8 @@ class WeightOwner:
             dtype: Its dtype; the layer's for None.
             trainable: Whether training changes it.
             regularizer: The penalty on it: a name, a function of the variable, or None.
+            synchronization: When its copies on several replicas are brought together.
+            aggregation: How values that replicas assign become one.
 
         Raises:
             ValueError: The shape has an unknown size, a name is unknown, or the initializer
@@ -105,7 +109,14 @@ class WeightOwner:
                 )
             return value
 
-        variable = Variable(initial_value, trainable=trainable, name=path, dtype=wanted)
+        variable = Variable(
+            initial_value,
+            trainable=trainable,
+            name=path,
+            dtype=wanted,
+            synchronization=synchronization,
+            aggregation=aggregation,
+        )
         self._added.append(variable)
         if penalty is not None:
             self._regularized.append((variable, penalty))

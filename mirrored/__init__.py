@@ -4,21 +4,34 @@ Import it ``as mr``. Every public name is listed here, or in a module that is.
 """
 
 from mirrored import config as config
+from mirrored import data as data
 from mirrored import debugging as debugging
 from mirrored import distribute as distribute
+from mirrored import dtypes as dtypes
 from mirrored import errors as errors
 from mirrored import keras as keras
 from mirrored import layers as layers
 from mirrored import linalg as linalg
+from mirrored import math as math
 from mirrored import nn as nn
 from mirrored import optim as optim
 from mirrored import profiler as profiler
 from mirrored import random as random
+from mirrored import test as test
 from mirrored import train as train
+from mirrored import version as version
+from mirrored._absent import absent_names as _absent_names
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
+from mirrored.distribute.indexed_slices import IndexedSlices as IndexedSlices
+from mirrored.keras import callbacks as callbacks
+from mirrored.keras import initializers as initializers
+from mirrored.keras import losses as losses
+from mirrored.keras import metrics as metrics
+from mirrored.keras import optimizers as optimizers
 from mirrored.ops import Tensor as Tensor
+from mirrored.ops import TensorSpec as TensorSpec
 from mirrored.ops import abs as abs
 from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
@@ -79,13 +92,16 @@ from mirrored.ops import zeros_like as zeros_like
 from mirrored.program import function as function
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
-from mirrored.training import callbacks as callbacks
-from mirrored.training import losses as losses
-from mirrored.training import metrics as metrics
 from mirrored.variables import Variable as Variable
 from mirrored.variables import VariableAggregation as VariableAggregation
 from mirrored.variables import VariableSynchronization as VariableSynchronization
 
 bool = bool_  # TensorFlow's name of the dtype.
 
-__version__ = "0.1.0.dev0"
+double = float64
+newaxis = None
+truediv = divide
+
+__version__ = version.VERSION
+
+globals()["__getattr__"] = _absent_names("tf")

@@ -3,6 +3,7 @@
 An alias module without logic of its own.
 """
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored.ops import bias_add as bias_add
 from mirrored.ops import relu as relu
 from mirrored.ops import sigmoid as sigmoid
@@ -14,6 +15,6 @@ from mirrored.ops import (
 )
 from mirrored.ops import tanh as tanh
 from mirrored.training.loss_scaling import compute_average_loss as compute_average_loss
-from mirrored.training.loss_scaling import (
-    scale_regularization_loss as scale_regularization_loss,
-)
+from mirrored.training.loss_scaling import scale_regularization_loss as scale_regularization_loss
+
+globals()["__getattr__"] = _absent_names("tf.nn")

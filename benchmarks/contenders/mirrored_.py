@@ -1,8 +1,9 @@
-"""mirrored on simulated GPUs, through compile and fit as users call them.
+"""mirrored on simulated GPUs, through compile and fit as users call them, or a loop of their own.
 
 It also measures the all-reduce of the strategy against a copy of the same bytes.
 """
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,9 +36,7 @@ class Mirrored:
             self.model = mr.Model(inputs, outputs)
             self.model.compile(
                 optimizer=mr.optim.SGD(workload.learning_rate, momentum=workload.momentum),
-                loss="mse"
-                if workload.loss == "mse"
-                else mr.losses.SparseCategoricalCrossentropy(from_logits=True),
+                loss=make_loss(workload),
             )
         self.model.set_weights(initial_weights(workload))
 
@@ -77,10 +76,75 @@ class Mirrored:
         )
 
 
+def make_loss(workload: Workload, reduction: str = "sum_over_batch_size") -> mr.losses.Loss:
+    """Return a workload's loss."""
+    if workload.loss == "mse":
+        return mr.losses.MeanSquaredError(reduction)
+    return mr.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+
+
+class Loop(Mirrored):
+    """The same model in a loop of its own, as one is written for TensorFlow.
+
+    Args:
+        workload: What is trained.
+        replicas: On how many replicas.
+        steps: How many steps a recorded function takes in a call.
+    """
+
+    def __init__(self, workload: Workload, replicas: int, steps: int) -> None:
+        """Build the model, the metric and the function."""
+        super().__init__(workload, replicas)
+        self.steps = steps
+        model, optimizer = self.model, self.model.optimizer
+        with self.strategy.scope():
+            self.mean = mr.metrics.Mean()
+        loss_of = make_loss(workload, "none")
+
+        def step(x: Any, y: Any) -> None:
+            with mr.GradientTape() as tape:
+                losses = loss_of(y, model(x, training=True))
+                loss = mr.nn.compute_average_loss(losses, global_batch_size=workload.batch)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            self.mean.update_state(losses)
+
+        @mr.function
+        def one_step(x: Any, y: Any) -> None:
+            self.strategy.run(step, args=(x, y))
+
+        @mr.function
+        def several_steps(batches: Any) -> None:
+            for _ in range(steps):
+                self.strategy.run(step, args=next(batches))
+
+        self.one_step, self.several_steps = one_step, several_steps
+
+    def fit(self, data: Any, epochs: int, *, shuffle: bool) -> list[float]:
+        """Train, and return the loss of each epoch."""
+        dataset = mr.data.Dataset.from_tensor_slices(data)
+        if shuffle:
+            dataset = dataset.shuffle(len(data[0]))
+        dataset = dataset.batch(self.workload.batch)
+        batches = self.strategy.experimental_distribute_dataset(dataset)
+        losses = []
+        for _ in range(epochs):
+            self.mean.reset_state()
+            iterator = iter(batches)
+            if self.steps > 1:
+                for _ in range(len(batches) // self.steps):
+                    self.several_steps(iterator)
+            for x, y in iterator:
+                self.one_step(x, y)
+            losses.append(float(self.mean.result()))
+        return losses
+
+
 def facts() -> dict[str, Any]:
     """Return version, BLAS and threads."""
     return {"version": mr.__version__, "numpy": np.__version__, "blas": blas_facts()}
 
 
 if __name__ == "__main__":
-    protocol.run(Mirrored, facts)
+    steps = protocol.parse_arguments().steps_a_call
+    protocol.run(functools.partial(Loop, steps=steps) if steps else Mirrored, facts)

@@ -3,6 +3,7 @@
 Scripts find them in the same place; what they do is in ``mirrored.devices``.
 """
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored.config import experimental as experimental
 from mirrored.devices import LogicalDevice as LogicalDevice
 from mirrored.devices import LogicalDeviceConfiguration as LogicalDeviceConfiguration
@@ -15,3 +16,5 @@ from mirrored.devices import list_physical_devices as list_physical_devices
 from mirrored.devices import set_logical_device_configuration as set_logical_device_configuration
 from mirrored.devices import set_soft_device_placement as set_soft_device_placement
 from mirrored.devices import set_visible_devices as set_visible_devices
+
+globals()["__getattr__"] = _absent_names("tf.config")

@@ -3,6 +3,7 @@
 Scripts find them in the same place; what they do is in ``mirrored.devices``.
 """
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored.devices import LogicalDeviceConfiguration as VirtualDeviceConfiguration
 from mirrored.devices import get_device_details as get_device_details
 from mirrored.devices import get_device_policy as get_device_policy
@@ -36,3 +37,5 @@ __all__ = [
     "set_virtual_device_configuration",
     "set_visible_devices",
 ]
+
+globals()["__getattr__"] = _absent_names("tf.config.experimental")

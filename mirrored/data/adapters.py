@@ -4,7 +4,7 @@ Everything is checked here, on the host and before anything changed; arrays are 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,8 @@ import numpy as np
 
 from mirrored._numbers import as_integer
 
+# Inputs, targets and weights; None for those that there are none of.
+Columns = tuple[Any, Any, Any]
 _NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
 
 
@@ -31,6 +33,11 @@ class Arrays:
     sample_weight: np.ndarray | None
     size: int
 
+    @property
+    def columns(self) -> Columns:
+        """Inputs, targets and weights, as they are."""
+        return self.x, self.y, self.sample_weight
+
     def contiguous(self) -> "Arrays":
         """Return the examples one after the other in memory, as copies where they are not.
 
@@ -42,11 +49,25 @@ class Arrays:
             >>> adapt(np.zeros((2, 3), order="F"), [0, 1]).contiguous().x.flags.c_contiguous
             True
         """
-        y, weight = self.y, self.sample_weight
+        return self._each(np.ascontiguousarray)
+
+    def copied(self) -> "Arrays":
+        """Return a copy, which nothing but its holder writes to.
+
+        Example:
+            >>> from mirrored.data.adapters import adapt
+            >>> arrays = adapt([1.0], [2])
+            >>> arrays.copied().x is arrays.x
+            False
+        """
+        return self._each(np.copy)
+
+    def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> "Arrays":
+        x, y, weight = self.columns
         return Arrays(
-            np.ascontiguousarray(self.x),
-            None if y is None else np.ascontiguousarray(y),
-            None if weight is None else np.ascontiguousarray(weight),
+            function(x),
+            None if y is None else function(y),
+            None if weight is None else function(weight),
             self.size,
         )
 
@@ -206,6 +227,21 @@ def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
     return arrays.rows(0, split), arrays.rows(split, arrays.size)
 
 
+def described(data: Any) -> str:
+    """Return what errors call a user's data: its type, with an article.
+
+    Args:
+        data: The data.
+
+    Example:
+        >>> from mirrored.data.adapters import described
+        >>> described(iter([]))
+        'a list_iterator'
+    """
+    name = type(data).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 def _to_array(value: Any, name: str) -> np.ndarray:
     value = _single(value, name)
     if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
@@ -247,8 +283,9 @@ def _single(value: Any, name: str) -> Any:
         )
     if isinstance(value, Iterator):
         raise ValueError(
-            f"`{name}` must be an array. Received: a {type(value).__name__}. "
-            "Iterators are not supported yet; collect their items with `numpy.stack(list(...))`."
+            f"`{name}` must be an array. Received: {described(value)}. "
+            "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
+            "alone."
         )
     return value
 

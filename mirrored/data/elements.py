@@ -166,14 +166,14 @@ class Form:
         self._structure = element
         leaves = _nest.flatten(element)
         self._is_leaf = isinstance(element, np.ndarray)
-        self._is_pair = type(element) is tuple and len(leaves) == len(element)
+        self._is_flat = type(element) is tuple and all(isinstance(e, np.ndarray) for e in element)
         self._dtypes = [leaf.dtype for leaf in leaves]
 
     def pack(self, leaves: list[Any]) -> Any:
         """Return a structure of this form that holds `leaves` in order."""
         if self._is_leaf:
             return leaves[0]
-        return tuple(leaves) if self._is_pair else _nest.pack_like(self._structure, leaves)
+        return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, leaves)
 
     def leaves(self, element: Element, where: str) -> list[NDArray[Any]]:
         """Return the arrays of an element.

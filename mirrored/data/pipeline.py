@@ -14,6 +14,7 @@ from mirrored.data.elements import Elements, LeafSpec, to_numpy, to_tensors
 from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Stage
 from mirrored.devices import get_device
 from mirrored.ops import Tensor, transfer
+from mirrored.program import Stream
 
 
 class Pipeline:
@@ -26,11 +27,9 @@ class Pipeline:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> "DatasetIterator":
         """Return an iterator of tensors; its `close` ends the threads that work for it."""
-        with closing(self._host_elements()) as elements:
-            for element in elements:
-                yield to_tensors(element)
+        return DatasetIterator(self)
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Return an iterator of NumPy arrays, and NumPy's scalars, that may be written to.
@@ -91,3 +90,23 @@ class Pipeline:
         size = self._stage.cardinality
         words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
         return words.get(size, f"{size} elements")
+
+
+class DatasetIterator(Stream):
+    """Goes over the elements of a dataset, as tensors; it may be an argument of `mr.function`.
+
+    Args:
+        dataset: The dataset.
+    """
+
+    def __init__(self, dataset: Pipeline) -> None:
+        super().__init__(dataset)
+        self._elements = dataset._host_elements()
+
+    def produce(self) -> Any:
+        """Return the next element."""
+        return to_tensors(next(self._elements))
+
+    def close(self) -> None:
+        """End the threads that work for the iterator."""
+        self._elements.close()

@@ -50,16 +50,24 @@ class Stage(ABC):
         """Return what gives many elements at once, where that is cheaper than one by one."""
         return None
 
+    def first(self) -> Element:
+        """Return an element like the first one, without drawing an order for a pass.
+
+        Raises:
+            ValueError: There is none.
+        """
+        with closing(self.open()) as elements:
+            for element in elements:
+                return element
+        raise ValueError("The structure of the elements of an empty dataset is not known.")
+
     def specs(self) -> Any:
         """Return the structure of the elements, with a `LeafSpec` for each array.
 
         Raises:
             ValueError: It takes an element to know, and there is none.
         """
-        with closing(self.open()) as elements:
-            for element in elements:
-                return specs_of(element)
-        raise ValueError("The structure of the elements of an empty dataset is not known.")
+        return specs_of(self.first())
 
 
 class Derived(Stage):
@@ -72,6 +80,10 @@ class Derived(Stage):
     def __init__(self, source: Stage) -> None:
         self._source = source
         self.cardinality = source.cardinality
+
+    def first(self) -> Element:
+        """Return an element of the other stage."""
+        return self._source.first()
 
     def specs(self) -> Any:
         """Return those of the other stage."""
@@ -249,6 +261,10 @@ class Zipped(Stage):
         finally:
             for each in opened:
                 each.close()
+
+    def first(self) -> Element:
+        """Return elements of the stages, side by side."""
+        return _nest.map_structure(lambda stage: stage.first(), self._structure)
 
     def specs(self) -> Any:
         """Return those of the stages, side by side."""

@@ -45,13 +45,22 @@ class Mapped(Stage):
         with closing(self._source.open()) as elements:
             for index, element in enumerate(elements):
                 with named("map", index):
-                    value = call_with(self._function, element)
-                    # A list is a tuple of results, as in TensorFlow.
-                    value = tuple(value) if isinstance(value, list) else value
-                    result = to_element(value, "What `map_func` returned")
+                    result = self._result(element)
                     form = form or Form(result)
                     form.leaves(result, "What `map_func` returned")
                 yield result
+
+    def _result(self, element: Element) -> Element:
+        value = call_with(self._function, element)
+        # A list is a tuple of results, as in TensorFlow.
+        value = tuple(value) if isinstance(value, list) else value
+        return to_element(value, "What `map_func` returned")
+
+    def first(self) -> Element:
+        """Return the result for an element."""
+        element = self._source.first()
+        with named("map", 0):
+            return self._result(element)
 
 
 class Filtered(Derived):
@@ -128,6 +137,12 @@ class Batched(Stage):
                 if len(rows) < self._size:
                     return
 
+    def first(self) -> Element:
+        """Return a batch of one element, over and over."""
+        known = self._source.cardinality
+        size = self._size if self._drop or known < 0 else min(self._size, known)
+        return _nest.map_structure(lambda leaf: np.stack([leaf] * size), self._source.first())
+
     def specs(self) -> Any:
         """Return those of the elements with the size of a batch, where all have it, before."""
         size = self._size if self._drop else None
@@ -176,6 +191,10 @@ class Unbatched(Stage):
                         f"{index} (counted from 0) with the shapes {shapes}. Batch it first."
                     )
                 yield from Slices(element, *sizes.pop()).open()
+
+    def first(self) -> Element:
+        """Return a row."""
+        return _nest.map_structure(lambda leaf: leaf[0, ...], self._source.first())
 
     def specs(self) -> Any:
         """Return those of a row."""
@@ -319,6 +338,10 @@ class Numbered(Stage):
         with closing(self._source.open()) as elements:
             for number, element in enumerate(elements, self._start):
                 yield np.array(number, np.int64), element
+
+    def first(self) -> Element:
+        """Return a pair."""
+        return np.array(self._start, np.int64), self._source.first()
 
     def specs(self) -> Any:
         """Return those of a pair."""

@@ -86,6 +86,7 @@ def log_placement(op_name: str, device: Device) -> None:
     if names is None:
         logger.info("Executing op %s in device %s", op_name, device.full_name)
         return
+    op_name = "Const" if op_name == "_EagerConst" else op_name
     node = names(op_name)
     if node is not None:
         logger.info("%s: (%s): %s", node, op_name, device.full_name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest
+from mirrored._numbers import as_integer
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
@@ -130,6 +131,8 @@ class ReplicaContext:
             array([0, 1], dtype=int32)
         """
         del options
+        known = as_integer(axis)
+        axis = axis if known is None else known
         local = [adopt(each, None) for each in _nest.flatten(value)]
         with only():
             gathered, starts = self.merge_call(_batch_all_gather, (axis, local))
@@ -146,6 +149,10 @@ def _batch_all_reduce(strategy: "Strategy", op: Any, values: list[Any], options:
 
 
 def _batch_all_gather(strategy: "Strategy", axis: Any, values: list[Any]) -> tuple[Any, Any]:
+    # The replicas' numbers, which are equal objects but for small ones: one, where they agree.
+    axes = getattr(axis, "values", (axis,))
+    if all(each == axes[0] for each in axes):
+        axis = axes[0]
     gathered = [strategy.batch_all_gather(value, axis) for value in values]
     return [tensors for tensors, _ in gathered], [starts for _, starts in gathered]
 
@@ -235,7 +242,7 @@ def experimental_set_strategy(strategy: "Strategy | None") -> None:
         _frame.set(None)
         set_variable_creators()
         return
-    if not callable(getattr(strategy, "create_variable", None)):
+    if isinstance(strategy, type) or not callable(getattr(strategy, "create_variable", None)):
         raise TypeError(f"A strategy, or None, can be put in force. Received: {strategy!r}")
     _frame.set(_Frame(strategy, None, lasting=True))
     set_variable_creators(strategy.create_variable)

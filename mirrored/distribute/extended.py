@@ -6,10 +6,11 @@ It is apart from the strategy, as in TensorFlow, so that what most people use st
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mirrored import devices
+from mirrored import _nest, devices
 from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.reduction import check_parts
 from mirrored.distribute.values import Mirrored, select
 from mirrored.variables import Variable
 
@@ -52,7 +53,7 @@ class StrategyExtended:
 
     def update(
         self,
-        var: Variable,
+        var: Any,
         fn: Callable[..., Any],
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
@@ -87,11 +88,12 @@ class StrategyExtended:
         check_cross_replica(
             "Method requires being in cross-replica context, use get_replica_context().merge_call()"
         )
-        if not self._strategy.owns(var):
+        if not isinstance(var, Variable) or not self._strategy.owns(var):
             raise ValueError(
-                f"A strategy updates the variables made in its scope. Received: {var.name} for "
+                f"A strategy updates the variables made in its scope. Received: {var!r:.80} for "
                 f"{self._strategy}. Make the variable inside `with strategy.scope():`."
             )
+        check_parts(self._strategy, (tuple(args), kwargs or {}))
         copies = var.copies if isinstance(var, DistributedVariable) else (var,)
         results = []
         with enter(self._strategy, None):
@@ -119,10 +121,13 @@ class StrategyExtended:
         if destinations is None:
             return reduced
         if isinstance(destinations, DistributedVariable):
-            targets = [copy.device for copy in destinations.copies]
-            return Mirrored([reduced.copy_to(devices.get_device(name)) for name in targets])
+            targets = [devices.get_device(copy.device) for copy in destinations.copies]
+            return _nest.map_structure(
+                lambda leaf: Mirrored([leaf.copy_to(target) for target in targets]), reduced
+            )
         name = destinations.device if isinstance(destinations, Variable) else destinations
-        return reduced.copy_to(devices.get_device(name))
+        target = devices.get_device(name)
+        return _nest.map_structure(lambda leaf: leaf.copy_to(target), reduced)
 
     def batch_reduce_to(
         self, reduce_op: "ReduceOp | str", value_destination_pairs: Sequence[tuple[Any, Any]]

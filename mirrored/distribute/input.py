@@ -12,7 +12,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored.distribute.sharding import shard_bounds
 from mirrored.distribute.values import PerReplica
-from mirrored.ops.dispatch import is_tensor, to_array
+from mirrored.ops.dispatch import adopt, is_tensor, to_array
 from mirrored.ops.pending import PendingTensor
 from mirrored.program import Stream
 
@@ -93,7 +93,8 @@ class DistributedDataset:
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        return DistributedIterator(self._strategy, host_batches(self._dataset), self._take)
+        batches = host_batches(self._dataset)
+        return DistributedIterator(self._strategy, batches, self._take, origin=self)
 
     def __len__(self) -> int:
         """Return the number of batches, where the dataset knows it."""
@@ -112,6 +113,7 @@ class DistributedIterator(Stream):
         strategy: The strategy whose replicas get the parts.
         batches: The dataset's batches, as structures of arrays.
         take: See `DistributedDataset`.
+        origin: The dataset.
     """
 
     def __init__(
@@ -119,15 +121,12 @@ class DistributedIterator(Stream):
         strategy: "Strategy",
         batches: Iterator[Any],
         take: Callable[[Iterator[Any], int], list[Any]],
+        origin: DistributedDataset,
     ) -> None:
-        super().__init__()
+        super().__init__(origin)
         self._strategy = strategy
         self._batches = batches
         self._take = take
-
-    def get_next(self) -> Any:
-        """Return the next batch, as `next` does."""
-        return next(self)
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""
@@ -186,9 +185,9 @@ def host_batches(dataset: Any) -> Iterator[Any]:
     Args:
         dataset: A dataset, or anything that can be iterated over.
     """
-    iterator = getattr(dataset, "host_iterator", None)
-    if iterator is not None:
-        batches: Iterator[Any] = iterator()
+    elements = getattr(dataset, "_host_elements", None)
+    if elements is not None:
+        batches: Iterator[Any] = elements()
         return batches
     return (_arrays(element) for element in dataset)
 
@@ -200,14 +199,17 @@ def _arrays(element: Any) -> Any:
     if isinstance(element, dict):
         return {key: _arrays(each) for key, each in element.items()}
     # A copy: what it holds may be written to before the batch is used.
-    return np.asarray(element.numpy()) if is_tensor(element) else np.array(to_array(element))
+    values = adopt(element, None).numpy() if is_tensor(element) else to_array(element)
+    return np.array(values)
 
 
 def _joined(parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
     """Return one structure, whose leaves `join` makes of the corresponding ones of all parts."""
     first = parts[0]
+    if isinstance(first, np.ndarray):
+        return join(parts)
     if isinstance(first, tuple):
-        return tuple(_joined(each, join) for each in zip(*parts, strict=True))
+        return tuple([_joined(each, join) for each in zip(*parts, strict=True)])
     if isinstance(first, dict):
         return {key: _joined([part[key] for part in parts], join) for key in first}
     return join(parts)
@@ -225,8 +227,10 @@ def _rows(element: Any, start: int, stop: int) -> Any:
 def _cut(batches: Iterator[Any], replicas: int) -> list[Any]:
     """Return the next batch in a part for each replica."""
     batch = next(batches)
-    bounds = shard_bounds(_size(batch), replicas)
-    return [batch] if replicas == 1 else [_rows(batch, *each) for each in bounds]
+    size = _size(batch)
+    if replicas == 1:
+        return [batch]
+    return [_rows(batch, *each) for each in shard_bounds(size, replicas)]
 
 
 def _give_out(batches: Iterator[Any], replicas: int) -> list[Any]:
@@ -238,8 +242,9 @@ def _give_out(batches: Iterator[Any], replicas: int) -> list[Any]:
         parts.append(part)
         if len(parts) == replicas:
             break
-    empty = _rows(parts[0], 0, 0)
-    return parts + [empty] * (replicas - len(parts))
+    parts += [_rows(parts[0], 0, 0)] * (replicas - len(parts))
+    _nest.map_structure(lambda *_: None, *parts, each="replica")  # Raises where they differ.
+    return parts
 
 
 def _starts(parts: Sequence[Any]) -> list[int]:
@@ -257,11 +262,12 @@ def _size(batch: Any) -> int:
     Raises:
         ValueError: It has none, or not the same in all of its parts.
     """
-    shapes = [leaf.shape for leaf in _nest.flatten(batch)]
-    if not shapes or any(not shape for shape in shapes):
+    plain = type(batch) is tuple and all([type(each) is np.ndarray for each in batch])
+    shapes = [leaf.shape for leaf in (batch if plain else _nest.flatten(batch))]
+    if not shapes or () in shapes:
         raise _unbatched(shapes)
     size: int = shapes[0][0]
-    if any(shape[0] != size for shape in shapes):
+    if any([shape[0] != size for shape in shapes]):
         raise ValueError(
             "A batch has as many examples in each of its parts. Received: parts of shapes "
             f"{shapes}. If they are one example, call `dataset.batch(global_batch_size)` first."
@@ -283,7 +289,15 @@ def _check_dataset(dataset: Any) -> None:
             f"A dataset is something to iterate over. Received: a {type(dataset).__name__}. Give "
             "a mr.data.Dataset, or a list of batches."
         )
-    spec = getattr(dataset, "element_spec", None)
-    shapes = [getattr(leaf, "shape", None) for leaf in _nest.flatten(spec)]
+    shapes = list(_shapes(getattr(dataset, "element_spec", None)))
     if any(shape == () for shape in shapes):
         raise _unbatched(shapes)
+
+
+def _shapes(spec: Any) -> Iterator[Any]:
+    """Yield the shapes of a structure of specs, which are tuples themselves."""
+    if hasattr(spec, "shape"):
+        yield spec.shape
+    elif isinstance(spec, tuple | dict):
+        for each in spec.values() if isinstance(spec, dict) else spec:
+            yield from _shapes(each)

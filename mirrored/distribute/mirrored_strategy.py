@@ -19,8 +19,9 @@ from mirrored.distribute.distributed_variables import (
 from mirrored.distribute.strategy import Strategy
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import only
+from mirrored.ops.spec import FLOATS
 from mirrored.program.executors import EXECUTORS
-from mirrored.variables import Variable, VariableSynchronization
+from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
 class MirroredStrategy(Strategy):
@@ -118,6 +119,7 @@ class MirroredStrategy(Strategy):
                         kwargs["initial_value"] = ops.identity(copies[0].read_value())
                     name = f"{kwargs['name']}/replica_{i}" if i else kwargs["name"]
                     copies.append(next_creator(**{**kwargs, "name": name}))
+                _check_mean(copies[0])
         return (SyncOnReadVariable if on_read else MirroredVariable)(self, copies)
 
 
@@ -140,3 +142,12 @@ def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
             f"No duplicates allowed in `devices` argument: {[d.full_name for d in found]}"
         )
     return found
+
+
+def _check_mean(variable: Variable) -> None:
+    if variable.aggregation is VariableAggregation.MEAN and variable.dtype not in FLOATS:
+        raise ValueError(
+            "creating distributed mr.Variable with aggregation=MEAN and a non-floating dtype is "
+            "not supported, please use a different aggregation or dtype. Received: the variable "
+            f"{variable.name} of dtype {variable.dtype.name}."
+        )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest, devices, ops
+from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.reduce_op import ReduceOp
@@ -73,7 +74,8 @@ def check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
         parts: The tensors.
     """
     for part in parts:
-        if not isinstance(axis, int) or not -part.ndim <= axis < part.ndim:
+        number = as_integer(axis)
+        if number is None or not -part.ndim <= number < part.ndim:
             raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {part.ndim}")
 
 

@@ -402,6 +402,7 @@ class Strategy:
             value_fn: From a `ValueContext` to the replica's value, or a structure of values.
 
         Raises:
+            TypeError: It is no function.
             ValueError: The structures differ between replicas.
 
         Example:
@@ -416,9 +417,11 @@ class Strategy:
               1: 1
             }
         """
+        if not callable(value_fn):
+            raise TypeError(f"`value_fn` is a function of a ValueContext. Received: {value_fn!r}")
         count = self.num_replicas_in_sync
         values = [value_fn(ValueContext(replica, count)) for replica in range(count)]
-        return regroup(values) if count > 1 else values[0]
+        return regroup(values, always_wrap=True) if count > 1 else values[0]
 
 
 def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:

@@ -123,15 +123,24 @@ def select(replica: int, structure: Any) -> Any:
     return _nest.map_structure(part, structure)
 
 
-def regroup(results: Sequence[Any]) -> Any:
+def regroup(results: Sequence[Any], *, always_wrap: bool = False) -> Any:
     """Return the replicas' results as one structure of per-replica values.
 
     One and the same object from every replica, such as a mirrored variable or None, stays one.
 
+    Args:
+        results: The results, by replica.
+        always_wrap: Whether it becomes a per-replica value too.
+
     Raises:
         ValueError: The replicas' structures differ; the message names the path.
     """
-    return _nest.map_structure(_regroup_leaf, *results, each="replica")
+    group = _wrapped if always_wrap else _regroup_leaf
+    return _nest.map_structure(group, *results, each="replica")
+
+
+def _wrapped(*leaves: Any) -> PerReplica:
+    return PerReplica(leaves)
 
 
 def _regroup_leaf(*leaves: Any) -> Any:

@@ -3,17 +3,24 @@
 An alias module without logic of its own.
 """
 
-from mirrored import layers as layers
-from mirrored import optim as optim
+from mirrored._absent import absent_names as _absent_names
+from mirrored.keras import activations as activations
 from mirrored.keras import backend as backend
+from mirrored.keras import callbacks as callbacks
+from mirrored.keras import initializers as initializers
+from mirrored.keras import layers as layers
+from mirrored.keras import losses as losses
+from mirrored.keras import metrics as metrics
+from mirrored.keras import models as models
+from mirrored.keras import optimizers as optimizers
+from mirrored.keras import regularizers as regularizers
+from mirrored.keras import utils as utils
 from mirrored.layers import Input as Input
-from mirrored.layers import activations as activations
-from mirrored.layers import initializers as initializers
-from mirrored.layers import regularizers as regularizers
+from mirrored.layers import Layer as Layer
+from mirrored.optim import Optimizer as Optimizer
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
-from mirrored.training import callbacks as callbacks
-from mirrored.training import losses as losses
-from mirrored.training import metrics as metrics
+from mirrored.training.losses import Loss as Loss
+from mirrored.training.metric import Metric as Metric
 
-optimizers = optim
+globals()["__getattr__"] = _absent_names("tf.keras")

@@ -3,5 +3,15 @@
 An alias module without logic of its own.
 """
 
+from mirrored._absent import absent_names as _absent_names
+from mirrored.layers import reset_names as clear_session
 from mirrored.ops import floatx as floatx
 from mirrored.ops import set_floatx as set_floatx
+
+__all__ = [
+    "clear_session",
+    "floatx",
+    "set_floatx",
+]
+
+globals()["__getattr__"] = _absent_names("tf.keras.backend")

@@ -38,10 +38,20 @@ _PYTHON_TYPES: dict[Any, DType] = {float: float32, "float": float32, int: int32,
 
 
 class TensorSpec(NamedTuple):
-    """The shape and the dtype of a tensor."""
+    """The shape and the dtype of a tensor.
+
+    Attributes:
+        shape: The size of each axis; in a dataset's specification None where it is not known.
+        dtype: The dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.TensorSpec((None, 28), mr.float64).shape
+        (None, 28)
+    """
 
     shape: Shape
-    dtype: DType
+    dtype: DType = float32
 
 
 def as_dtype(type_value: Any) -> DType:

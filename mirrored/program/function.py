@@ -6,6 +6,7 @@ A call with a tape open around it, or inside a replica or another recorded funct
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,11 +84,11 @@ class Function:
                 recorded = self._recordings.find((arguments.key, ()), is_current=_is_current)
                 if recorded is not None:
                     return _run(recorded, arguments.arrays)
-            pulls = Pulls(arguments.streams)
-            recorded = self._known(arguments.key, plans or (), pulls)
-            if recorded is None:
-                recorded = self._record(arguments, pulls)
-            pulls.take()
+            with closing(Pulls(arguments.streams)) as pulls:
+                recorded = self._known(arguments.key, plans or (), pulls)
+                if recorded is None:
+                    recorded = self._record(arguments, pulls)
+                pulls.take()
             return _run(recorded, arguments.arrays + pulls.arrays)
 
     def _known(self, key: Any, plans: Sequence[Plan], pulls: Pulls) -> _Recorded | None:

@@ -47,10 +47,7 @@ class Pulls:
             plan: What another call asked for.
         """
         self._begin()
-        for source, like in plan:
-            if self._look(self._stream(source))[0] != like:
-                return False
-        return True
+        return all(self._look(self._stream(source))[0] == like for source, like in plan)
 
     def record(self, recorder: GraphRecorder) -> None:
         """Give a function that is being recorded what stands for the elements that it asks for.
@@ -84,6 +81,11 @@ class Pulls:
         """Take the elements out of their iterators."""
         for stream, count in self._taken.items():
             stream.skip(count)
+
+    def close(self) -> None:
+        """End the iterators that the call itself made."""
+        for stream in self._made.values():
+            stream.close()
 
     def _source_of(self, stream: Stream, iterators: Counter[int]) -> Any:
         """Return an iterator, or, where the call made it, its dataset and how many came before."""

@@ -18,12 +18,12 @@ class Stream:
     """An iterator whose next elements can be looked at. A subclass gives them in `produce`.
 
     Args:
-        origin: The dataset that it goes over, where a function that is recorded asked for it: each
-            run of the function goes over it anew.
+        origin: The dataset that it goes over. Where a function asked for the iterator while it was
+            recorded, each run of the function goes over the dataset anew.
     """
 
     def __init__(self, origin: Any = None) -> None:
-        self.origin = origin
+        self.origin = origin if active_recorder() is not None else None
         self._ahead: deque[Any] = deque()
 
     def produce(self) -> Any:
@@ -33,6 +33,9 @@ class Stream:
             StopIteration: There is none.
         """
         raise NotImplementedError(f"{type(self).__name__} has no `produce`.")
+
+    def close(self) -> None:
+        """End what gives the elements, and all that it runs in the background."""
 
     def peek(self, place: int) -> Any:
         """Return an element that is still to come, or `END`.
@@ -56,6 +59,10 @@ class Stream:
         for _ in range(count):
             self._ahead.popleft()
 
+    def get_next(self) -> Any:
+        """Return the next element, as `next` does."""
+        return next(self)
+
     def __iter__(self) -> Self:
         """Return the iterator."""
         return self
@@ -69,8 +76,7 @@ class Stream:
         recorder = active_recorder()
         if recorder is not None:
             return recorder.pull(self)
-        element = self.peek(0)
-        if element is END:
-            raise OutOfRangeError("End of sequence")
-        self.skip(1)
-        return element
+        try:
+            return self._ahead.popleft() if self._ahead else self.produce()
+        except StopIteration:
+            raise OutOfRangeError("End of sequence") from None

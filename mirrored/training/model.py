@@ -11,7 +11,7 @@ import numpy as np
 from mirrored._files import PathName
 from mirrored.errors import InvalidArgumentError
 from mirrored.program import Recordings
-from mirrored.training import loop, saving
+from mirrored.training import loop, plan, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import Compilation, compile_model
 from mirrored.training.metrics import Metric
@@ -121,7 +121,7 @@ class Model(Network):
                 f"Received: loss_weights={loss_weights!r}."
             )
         if steps_per_execution != "auto":
-            loop.check_count("steps_per_execution", steps_per_execution, least=1)
+            plan.check_count("steps_per_execution", steps_per_execution, least=1)
         self._compilation = compile_model(self, optimizer, loss, metrics, weighted_metrics)
         self._compilation.run_eagerly = bool(run_eagerly)
         self._compilation.steps_per_execution = steps_per_execution
@@ -156,27 +156,37 @@ class Model(Network):
         validation_batch_size: int | None = None,
         validation_freq: int | Sequence[int] = 1,
     ) -> History:
-        """Train on arrays. However many replicas there are, the weights come out the same.
+        """Train on data. However many replicas there are, the weights come out the same.
+
+        Data are arrays, or a `mr.data.Dataset`, a generator or another iterable of global batches
+        (x, y) or (x, y, sample_weight). A generator is gone through once. A dataset is iterated
+        over again for each epoch; with `steps_per_epoch` an epoch goes on where the one before
+        ended, and one that ends with the dataset is followed by another pass. Where data end in
+        the middle of an epoch, a warning says so, and training ends with that epoch. A batch that
+        does not fit is an error that gives its number, and the weights are those of the step
+        before.
 
         Ctrl-C ends training after the step that is running: the model is consistent, and the
         epochs so far are in `model.history`.
 
         Args:
-            x: Inputs of shape (examples, ...).
-            y: Targets of shape (examples, ...).
-            batch_size: Examples a step, over all replicas together; 32 by default.
+            x: Inputs of shape (examples, ...), or a dataset or generator of batches.
+            y: Targets of shape (examples, ...); for arrays only.
+            batch_size: Examples a step, over all replicas together; 32 by default. For arrays
+                only: a dataset's batches are global batches already.
             epochs: The epoch to end before, counted from 0; each is one pass over the data.
             verbose: 0 shows nothing; 1 a progress bar on a terminal and a line an epoch
                 elsewhere; 2 lines; "auto" is 1.
             callbacks: Callbacks whose hooks are called, in order.
-            validation_split: The part of the data, taken from its end, to validate on instead.
-            validation_data: (x, y) or (x, y, sample_weight) to evaluate on after epochs.
-            shuffle: Whether to take the examples in another random order each epoch.
+            validation_split: The part of the arrays, taken from their end, to validate on instead.
+            validation_data: (x, y) or (x, y, sample_weight) to evaluate on after epochs, or a
+                dataset or generator of batches.
+            shuffle: Whether to take the examples of arrays in another random order each epoch.
             class_weight: A weight for each integer label.
-            sample_weight: A weight for each example, of shape (examples,).
+            sample_weight: A weight for each example, of shape (examples,); for arrays only.
             initial_epoch: The epoch to begin with, counted from 0.
             steps_per_epoch: How many batches make an epoch; the next epoch goes on where it ended.
-                None takes all.
+                None takes all; a dataset without end needs it.
             validation_steps: How many batches to validate on; None takes all.
             validation_batch_size: As `batch_size`, for validation; None is `batch_size`.
             validation_freq: Validate after every so many epochs, or after those in a list,
@@ -191,7 +201,7 @@ class Model(Network):
             NonFiniteLossError: The loss became NaN or infinite; the weights are those before.
             ResourceExhaustedError: A device has not enough memory; the weights are those before.
         """
-        options = loop.FitOptions(
+        options = plan.FitOptions(
             batch_size=batch_size,
             epochs=epochs,
             verbose=verbose,
@@ -220,14 +230,15 @@ class Model(Network):
         callbacks: Sequence[Callback] | Callback | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Return the loss on arrays, and the metrics if there are any.
+        """Return the loss on data, and the metrics if there are any.
 
         Args:
-            x: Inputs of shape (examples, ...).
-            y: Targets of shape (examples, ...).
-            batch_size: Examples a step, over all replicas together; 32 by default.
+            x: Inputs of shape (examples, ...), or a dataset or generator of batches, as for `fit`.
+            y: Targets of shape (examples, ...); for arrays only.
+            batch_size: Examples a step, over all replicas together; 32 by default. For arrays
+                only.
             verbose: As for `fit`.
-            sample_weight: A weight for each example, of shape (examples,).
+            sample_weight: A weight for each example, of shape (examples,); for arrays only.
             steps: How many batches to evaluate; None takes all.
             callbacks: Callbacks whose hooks are called, in order.
             return_dict: Whether to return the values by name.
@@ -240,7 +251,7 @@ class Model(Network):
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
         logs = loop.evaluate(
-            self, x, y, sample_weight, loop.RunOptions(batch_size, verbose, steps, callbacks)
+            self, x, y, sample_weight, plan.RunOptions(batch_size, verbose, steps, callbacks)
         )
         if return_dict:
             return logs
@@ -255,11 +266,13 @@ class Model(Network):
         steps: int | None = None,
         callbacks: Sequence[Callback] | Callback | None = None,
     ) -> np.ndarray[Any, Any]:
-        """Return the outputs for arrays, joined along the first axis.
+        """Return the outputs for data, joined along the first axis.
 
         Args:
-            x: Inputs of shape (examples, ...).
-            batch_size: Examples a step, over all replicas together; 32 by default.
+            x: Inputs of shape (examples, ...), or a dataset or generator of batches: inputs, or
+                tuples that begin with them.
+            batch_size: Examples a step, over all replicas together; 32 by default. For arrays
+                only.
             verbose: As for `fit`.
             steps: How many batches to predict; None takes all.
             callbacks: Callbacks whose hooks are called, in order.
@@ -267,7 +280,7 @@ class Model(Network):
         Raises:
             ValueError: An argument is out of range, or the data do not fit the model.
         """
-        return loop.predict(self, x, loop.RunOptions(batch_size, verbose, steps, callbacks))
+        return loop.predict(self, x, plan.RunOptions(batch_size, verbose, steps, callbacks))
 
     # ------------------------------------------------------------------ looking and storing
 

@@ -41,6 +41,8 @@ class ProgressBar(Callback):
         self._verbose = 1 if verbose == "auto" else int(verbose)
         self._bar: tqdm[Any] | None = None
         self._started = 0.0
+        self._done = 0
+        self._steps: int | None = None  # Of the epoch before, where nobody knew it before.
         self._training = False  # Validation inside `fit` is part of its epoch's bar and line.
 
     def steps_between(self, kind: str, steps: int) -> int:
@@ -51,6 +53,7 @@ class ProgressBar(Callback):
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Note that evaluations are validation from here on."""
         self._training = True
+        self._steps = None
 
     def on_train_end(self, logs: Logs | None = None) -> None:
         """Finish."""
@@ -63,9 +66,11 @@ class ProgressBar(Callback):
     def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
         """Advance the bar."""
         self._advance(batch, logs)
+        self._done = batch + 1
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Put the line with the values of the epoch and its validation in the bar's place."""
+        self._steps = self._done
         self._end(self._epoch_title(epoch), logs)
 
     def on_test_begin(self, logs: Logs | None = None) -> None:
@@ -117,7 +122,7 @@ class ProgressBar(Callback):
         self._clear_bar()  # What an interrupted run may have left.
         self._started = time.perf_counter()
         if self._verbose == 1 and sys.stdout is not None and sys.stdout.isatty():
-            self._bar = _new_bar(title, self.params.get("steps"))
+            self._bar = _new_bar(title, self.params.get("steps") or self._steps)
 
     def _advance(self, batch: int, logs: Logs | None) -> None:
         if self._bar is not None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirrored.data.batches import Batches, Span
+from mirrored.data.adapters import Columns
+from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica, shard_bounds
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.program import (
@@ -76,7 +77,7 @@ class RecordedRunner:
     ) -> None:
         """Take a step of training for each batch; see `Runner`."""
         with self._undone_unless_stepped():
-            for part in _of_one_size(span):
+            for part in span.parts():
                 step = self._recorded("train", part)
                 program = self._program(step)
                 try:
@@ -90,12 +91,12 @@ class RecordedRunner:
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""
-        for part in _of_one_size(span):
+        for part in span.parts():
             self._run_and_report(self._recorded("test", part), part, take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `Runner`."""
-        for part in _of_one_size(span):
+        for part in span.parts():
             step = self._recorded("predict", part)
             self._run(step, part, partial(_joined, self._program(step).outputs, take))
 
@@ -148,11 +149,12 @@ class RecordedRunner:
     def _run(self, step: _Recording, span: Span, each: Callable[[int], bool]) -> bool:
         """Replay a step for each batch of a span; return whether to go on."""
         program = self._program(step)
-        columns = [each for each in _columns(step.kind, span.batches) if each is not None]
+        columns = _columns(step.kind, span)
+        inputs = iter(program.inputs)
         feeds = {}
-        for lane, (start, stop) in enumerate(step.shards):
-            inputs = program.inputs[lane * len(columns) : (lane + 1) * len(columns)]
-            feeds[lane] = _feed(span, start, stop, list(zip(columns, inputs, strict=True)))
+        for lane, rows in enumerate(step.shards):
+            x, y, weight = (None if each is None else next(inputs) for each in columns)
+            feeds[lane] = span.batches.feeder(span.first, rows, (x, y, weight))
         return program.run(span.count, feeds, each, self._strategy.team(program.threads))
 
     def _program(self, step: _Recording) -> Program:
@@ -171,9 +173,7 @@ class RecordedRunner:
         size = span.batches.size(span.first)
         specs = tuple(
             None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
-            for array, dtype in zip(
-                _columns(kind, span.batches), input_dtypes(self._model), strict=True
-            )
+            for array, dtype in zip(_columns(kind, span), input_dtypes(self._model), strict=True)
         )
         recordings: Recordings[_Recording] = self._model._recordings
         return recordings.get(
@@ -189,10 +189,13 @@ class RecordedRunner:
             optimizer.pack(self._model.trainable_variables)
         step = self._record(kind, *args)
         # Where only some variables have a gradient, those were brought together meanwhile.
-        return step if step.graph.is_current() else self._record(kind, *args)
+        return step if step.graph.is_current() else self._record(kind, *args, logs=False)
 
-    def _record(self, kind: str, size: int, specs: tuple[TensorSpec | None, ...]) -> _Recording:
-        recorder = GraphRecorder(validates=False)  # The data were checked as a whole.
+    def _record(
+        self, kind: str, size: int, specs: tuple[TensorSpec | None, ...], *, logs: bool = True
+    ) -> _Recording:
+        # The data were checked.
+        recorder = GraphRecorder(f"{kind}_function", logs=logs, validates=False)
         bounds = shard_bounds(size, self._strategy.num_replicas_in_sync)
         columns: list[list[Tensor]] = [[] for _ in specs]
         for lane, (start, stop) in enumerate(bounds):
@@ -235,11 +238,10 @@ def _identity(model: "Model") -> tuple[Any, ...]:
     )
 
 
-def _columns(kind: str, batches: Batches) -> tuple[Any, Any, Any]:
-    arrays = batches.arrays
-    return (
-        (arrays.x, None, None) if kind == "predict" else (arrays.x, arrays.y, arrays.sample_weight)
-    )
+def _columns(kind: str, span: Span) -> Columns:
+    """Return arrays like those of the batches of a span that are alike."""
+    x, y, weight = span.batches.columns(span.first)
+    return (x, None, None) if kind == "predict" else (x, y, weight)
 
 
 def _guarded(totals: Totals) -> tuple[Tensor, ...]:
@@ -254,60 +256,3 @@ def _total(parts: Sequence[Any]) -> float:
 def _joined(outputs: list[Any], take: Callable[[np.ndarray[Any, Any]], None], _: int) -> bool:
     take(np.concatenate(outputs))
     return True
-
-
-def _of_one_size(span: Span) -> Iterator[Span]:
-    """Yield a span in parts whose batches have one size: only the last batch may be shorter."""
-    batches, first, count = span.batches, span.first, span.count
-    shorter = batches.size(first + count - 1) < batches.size(first)
-    if count > shorter:
-        yield Span(batches, first, count - shorter)
-    if shorter:
-        yield Span(batches, first + count - 1, 1)
-
-
-def _feed(
-    span: Span, start: int, stop: int, columns: Sequence[tuple[Any, Any]]
-) -> Callable[[int], None]:
-    """Return what brings a replica's part of each batch of a span to a program's inputs."""
-    batches = span.batches
-    step, count = batches.batch_size, stop - start
-    origin = span.first * step + start
-    order = batches.order
-    if order is None:
-        copies = [_copier(array, target) for array, target in columns]
-
-        def feed_slice(i: int) -> None:
-            begin = origin + i * step
-            for copy in copies:
-                copy(begin, begin + count)
-
-        return feed_slice
-    gathers = [_gatherer(array, target) for array, target in columns]
-
-    def feed_rows(i: int) -> None:
-        begin = origin + i * step
-        rows = order[begin : begin + count]
-        for gather, target in gathers:
-            # "clip" lets NumPy write straight into the target; the rows are known to be there.
-            gather(rows, 0, target, "clip")
-
-    return feed_rows
-
-
-def _copier(array: np.ndarray[Any, Any], target: Any) -> Callable[[int, int], None]:
-    return lambda begin, end: np.copyto(target, array[begin:end], "unsafe")
-
-
-def _gatherer(array: np.ndarray[Any, Any], target: Any) -> tuple[Callable[..., Any], Any]:
-    """Return a function that takes rows as `array.take` does, and what it writes them to."""
-    if array.dtype == target.dtype:
-        return array.take, target
-    staging: Any = np.empty(target.shape, array.dtype)
-    take: Any = array.take
-
-    def convert(rows: Any, axis: int, out: Any, mode: str) -> None:
-        take(rows, axis, staging, mode)
-        np.copyto(out, staging, "unsafe")
-
-    return convert, target

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mirrored import ops
-from mirrored.data.batches import Batch, Span
+from mirrored.data.adapters import Arrays
+from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica, shard_bounds
 from mirrored.training.step import (
     Shards,
@@ -80,8 +81,7 @@ class EagerRunner:
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
         """Take a step of training for each batch; see `Runner`."""
-        for i in range(span.count):
-            batch = span.batches[span.first + i]
+        for i, batch in enumerate(span):
             check = partial(self._check_finite, where=where(i))
             totals = self._step.train(self._distribute(batch), batch.size, check)
             take([_row(totals)], batch.size)
@@ -90,15 +90,14 @@ class EagerRunner:
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""
-        for i in range(span.count):
-            batch = span.batches[span.first + i]
+        for batch in span:
             totals = self._step.test(self._distribute(batch), batch.size)
             take([_row(totals)], batch.size)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `Runner`."""
-        for i in range(span.count):
-            parts = self._step.predict(self._distribute(span.batches[span.first + i]))
+        for batch in span:
+            parts = self._step.predict(self._distribute(batch))
             # A replica without examples has nothing to add.
             take(np.concatenate([part.numpy() for part in parts if part is not None and len(part)]))
 
@@ -108,13 +107,11 @@ class EagerRunner:
         if not all(math.isfinite(each) for each in (loss, *losses)):
             raise non_finite_error(self._model, loss, losses, where)
 
-    def _distribute(self, batch: Batch) -> Shards:
+    def _distribute(self, batch: Arrays) -> Shards:
         bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
         x, y, weight = (
             None if array is None else self._cut(_cast(array, dtype), bounds)
-            for array, dtype in zip(
-                (batch.x, batch.y, batch.sample_weight), input_dtypes(self._model), strict=True
-            )
+            for array, dtype in zip(batch.columns, input_dtypes(self._model), strict=True)
         )
         return Shards(x, y, weight)
 

@@ -15,7 +15,8 @@ class Sequential(Model):
     """A model that is a list of layers.
 
     Args:
-        layers: The layers, in order; the first may be what `Input` returned.
+        layers: The layers, in order. The first may be what `Input` returned, or have an
+            `input_shape`.
         trainable: Whether training changes the weights.
         name: The name; None gives `sequential`, numbered.
 
@@ -62,8 +63,16 @@ class Sequential(Model):
                 f"The layer {layer.name!r} is in Sequential model '{self.name}' already. Make a "
                 "second layer, or use a functional model to share one."
             )
-        if self._end is not None:
-            self._finish_at(layer(self._end))
+        first = not self._chain and self._begin is None
+        begin = None
+        if first and layer.example_shape is not None:
+            begin = InputLayer(layer.example_shape, dtype=layer.dtype)
+        before = self._end if begin is None else begin.output
+        if before is not None:
+            end = layer(before)
+            if begin is not None:
+                self._begin_at(begin)
+            self._finish_at(end)
             self.built = True
         self._chain = [*self._chain, layer]
 

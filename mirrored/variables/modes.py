@@ -49,8 +49,7 @@ def check_modes(
         name: The variable's name, for messages.
 
     Raises:
-        ValueError: One of the two is something else, or a variable that is brought together on
-            reads is to be trained.
+        ValueError: One of the two is something else.
     """
     for what, value, kind in (
         ("synchronization", synchronization, VariableSynchronization),
@@ -62,10 +61,4 @@ def check_modes(
                 f"{[str(each) for each in kind]}."
             )
     on_read = synchronization is VariableSynchronization.ON_READ
-    if on_read and trainable:
-        raise ValueError(
-            "Synchronization value can be set to VariableSynchronization.ON_READ only for "
-            "non-trainable variables. You have specified trainable=True and "
-            f"synchronization=VariableSynchronization.ON_READ for variable: {name}."
-        )
     return not on_read if trainable is None else bool(trainable)

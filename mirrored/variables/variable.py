@@ -109,8 +109,7 @@ class Variable(Operators, metaclass=_VariableType):
         aggregation: How values that replicas assign become one.
 
     Raises:
-        ValueError: No initial value, an unknown synchronization or aggregation, or one that is
-            brought together on reads and is to be trained.
+        ValueError: No initial value, or an unknown synchronization or aggregation.
 
     Example:
         >>> import mirrored as mr

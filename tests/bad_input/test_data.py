@@ -52,7 +52,8 @@ DATA: dict[str, tuple[dict[str, Any], str]] = {
     "no x": ({"x": None}, "`fit` needs input data. Received: x=None"),
     "no y": ({"y": None}, "`fit` needs targets to compute the loss. Received: y=None"),
     "no y for validation": ({"validation_data": (X, None)}, "`validation` needs targets"),
-    "an iterator": ({"x": iter(X)}, "`x` must be an array. Received: a"),
+    "an iterator with targets": ({"x": iter(X)}, "When providing `x` as an iterator, `y` should"),
+    "targets that are an iterator": ({"y": iter(Y)}, "`y` must be an array. Received: an iterator"),
     "empty": ({"x": X[:0], "y": Y[:0]}, "`fit` needs at least one example. Received: empty data"),
     "empty lists": ({"x": [], "y": []}, "`fit` needs at least one example. Received: empty data"),
     "empty validation": ({"validation_data": (X[:0], Y[:0])}, "`validation` needs at least one"),
@@ -156,6 +157,167 @@ def test_what_is_refused_draws_no_random_numbers(
     assert mr.random.uniform((3,)).numpy().tolist() == expected
 
 
+Dataset = mr.data.Dataset
+
+
+def rows(*arrays: Any) -> mr.data.Dataset:
+    return Dataset.from_tensor_slices(arrays or (X, Y))
+
+
+def batches(*arrays: Any) -> mr.data.Dataset:
+    return rows(*arrays).batch(6)
+
+
+UNBATCHED = "needs batches, whose arrays all begin with an axis of the examples"
+# What is given instead of arrays, other arguments, and what the error says.
+STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
+    "targets beside": (batches, {"y": Y}, "as a Dataset, `y` should not be passed. Instead, the"),
+    "weights beside": (batches, {"sample_weight": Y}, "`sample_weight` should not be passed"),
+    "batch size": (batches, {"batch_size": 6}, "The `batch_size` argument must not be specified"),
+    "part to validate on": (
+        batches,
+        {"validation_split": 0.5},
+        "Argument `validation_split` is only supported for tensors or NumPy arrays",
+    ),
+    "batch size for validation": (
+        batches,
+        {"validation_data": batches(), "validation_batch_size": 3},
+        "The `validation_batch_size` argument must not be specified",
+    ),
+    "single examples": (rows, {}, f"Batch 0 of the data (counted from 0): `fit` {UNBATCHED}"),
+    "single examples and targets of rank 1": (
+        lambda: rows(X, np.eye(5)[np.arange(12) % 5]),
+        {},
+        UNBATCHED,
+    ),
+    "single examples for validation": (batches, {"validation_data": rows()}, UNBATCHED),
+    "other numbers of examples": (lambda: iter([(X, Y[:5])]), {}, UNBATCHED),
+    "no batch": (lambda: batches().take(0), {}, "`fit` needs at least one batch. Received: a Data"),
+    "no batch of a generator": (lambda: iter([]), {}, "at least one batch. Received: a list_it"),
+    "an empty batch": (lambda: iter([(X[:0], Y[:0])]), {}, "`fit` needs at least one example"),
+    "no batch for validation": (
+        batches,
+        {"validation_data": batches().skip(9)},
+        "`validation` needs at least one batch",
+    ),
+    "no end": (lambda: batches().repeat(), {}, "`fit` needs `steps_per_epoch` for a dataset that"),
+    "no end of validation": (
+        batches,
+        {"validation_data": batches().repeat()},
+        "`validation` needs `validation_steps` for a dataset that never ends",
+    ),
+    "no targets": (lambda: batches(X), {}, "`fit` needs batches of (x, y) or (x, y, sample_weig"),
+    "shapes": (lambda: batches(X[:, :4], Y), {}, FITS_NOT),
+    "shapes for validation": (
+        batches,
+        {"validation_data": batches(X[:, :4], Y)},
+        f"Batch 0 of the data (counted from 0): {FITS_NOT}",
+    ),
+    "labels": (
+        lambda: batches(X, Y + 1),
+        {},
+        "Batch 0 of the data (counted from 0): Received a la",
+    ),
+    "labels for validation": (
+        batches,
+        {"validation_data": batches(X, Y + 1)},
+        "Received a label value of 3",
+    ),
+    "strings": (lambda: iter([(X, Y.astype(str))]), {}, f"`y` {NUMBERS}y with dtype <U"),
+    "weights that are not finite": (
+        lambda: batches(X, Y, np.full(12, np.nan)),
+        {},
+        "`sample_weight` must be finite",
+    ),
+    "two kinds of weights": (
+        lambda: batches(X, Y, np.ones(12)),
+        {"class_weight": {0: 1.0}},
+        "`class_weight` and `sample_weight` cannot be given at the same time",
+    ),
+    "steps": (batches, {"steps_per_epoch": 0}, "Received: steps_per_epoch=0"),
+}
+
+
+@pytest.mark.parametrize(("data", "change", "message"), STREAMS.values(), ids=STREAMS)
+def test_fit_on_streams(
+    data: Callable[[], Any],
+    change: dict[str, Any],
+    message: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    def act(model: mr.Model) -> None:
+        history = model.history
+        try:
+            model.fit(data(), verbose=0, **change)
+        finally:
+            assert model.history is history
+
+    check_refused(make_model(strategy), act, ValueError, message)
+
+
+# The second batch of an epoch, and what the error says of it.
+SECOND: dict[str, tuple[tuple[Any, ...], str]] = {
+    "label": ((X[6:], Y[6:] + 3), "Received a label value of"),
+    "shape": ((X[6:, :4], Y[6:]), FITS_NOT),
+    "numbers of examples": ((X[6:], Y[7:]), UNBATCHED),
+    "strings": ((X[6:].astype(str), Y[6:]), f"`x` {NUMBERS}"),
+    "targets": ((X[6:],), "needs batches of (x, y)"),
+    "weights": ((X[6:], Y[6:], np.full(6, np.inf)), "`sample_weight` must be finite"),
+    "no examples": ((X[:0], Y[:0]), "needs at least one example"),
+}
+
+
+@pytest.mark.parametrize(("second", "message"), SECOND.values(), ids=SECOND)
+def test_a_batch_that_does_not_fit(
+    second: tuple[Any, ...],
+    message: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    """The batches before it are trained on; then the error tells which one it is."""
+
+    def act(model: mr.Model) -> None:
+        model.fit(iter([(X[:6], Y[:6]), second, (X[6:], Y[6:])]), verbose=0)
+
+    check_refused(make_model(strategy), act, ValueError, "Batch 1 of the data", message, steps=1)
+
+
+RUNS: dict[str, tuple[dict[str, Any], str]] = {
+    "targets": ({"x": batches(), "y": Y}, "`y` should not be passed"),
+    "batch size": (
+        {"x": batches(), "batch_size": 6},
+        "The `batch_size` argument must not be specified",
+    ),
+    "single examples": ({"x": rows()}, "needs batches"),
+    "no end": ({"x": batches().repeat()}, "needs `steps` for a dataset that never ends"),
+    "no batch": ({"x": batches().take(0)}, "needs at least one batch"),
+    "shapes": ({"x": batches(X[:, :4], Y)}, FITS_NOT),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "case"),
+    [*(("evaluate", case) for case in RUNS), *(("predict", case) for case in [*RUNS][1:])],
+)
+def test_evaluate_and_predict_on_streams(
+    method: str,
+    case: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    change, message = RUNS[case]
+    check_refused(
+        make_model(strategy),
+        lambda model: getattr(model, method)(verbose=0, **change),
+        ValueError,
+        message,
+    )
+
+
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -195,8 +357,10 @@ def test_evaluate_and_predict(
         ({"y": np.zeros((12, 2))}, "needs one integer label"),
         ({"validation_data": (X[:, :4], Y)}, "incompatible"),
         ({"steps_per_epoch": 99}, "Received: steps_per_epoch=99"),
+        ({"x": batches(X, Y + 7), "y": None, "batch_size": None}, "outside the valid range"),
+        ({"x": rows(), "y": None, "batch_size": None}, "needs batches"),
     ],
-    ids=["labels", "rank", "validation", "steps"],
+    ids=["labels", "rank", "validation", "steps", "labels of a dataset", "single examples"],
 )
 def test_a_model_that_is_not_built_stays_so(
     change: dict[str, Any],

@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data.adapters import Arrays, adapt, check_batch_size, split_validation, with_class_weights
+from mirrored.data.adapters import (
+    Arrays,
+    adapt,
+    check_batch_size,
+    split_validation,
+    with_class_weights,
+)
 
 
 class HasNumpy:
@@ -113,7 +119,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "list of arrays": ({"x": [X, X]}, r"one input .*a list of 2 arrays.*`numpy.stack`"),
     "tuple of tensors": ({"x": (HasNumpy(X), HasNumpy(X))}, r"a tuple of 2 arrays"),
     "several targets": ({"y": [Y, Y]}, r"`y` must be one array"),
-    "generator": ({"x": (row for row in X)}, r"Received: a generator. Iterators are not"),
+    "generator": ({"x": (row for row in X)}, r"Received: a generator. Collect its items"),
     "object without rows": ({"x": object()}, r"`x` must hold numbers .* dtype object"),
     "lengths": (
         {"y": [1, 2]},

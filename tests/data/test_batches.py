@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mirrored.data.adapters import adapt
-from mirrored.data.batches import Batches, Span
+from mirrored.data.batches import ArrayBatches, BatchList, Span
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_cover(examples: int, batch_size: int, sizes: list[int], shuffled: bool)
     order = np.random.default_rng(examples).permutation(examples) if shuffled else None
     x = np.arange(2.0 * examples).reshape(examples, 2)
     y, weights = np.arange(examples), np.arange(examples) / 4
-    batches = Batches(adapt(x, y, weights), batch_size, order)
+    batches = ArrayBatches(adapt(x, y, weights), batch_size, order)
     rows = np.arange(examples) if order is None else order
     assert len(batches) == len(sizes)
     for _ in range(2):  # A second pass gives the same batches.
@@ -33,18 +33,21 @@ def test_cover(examples: int, batch_size: int, sizes: list[int], shuffled: bool)
 
 def test_without_order_batches_are_views() -> None:
     x = np.zeros((5, 2))
-    assert all(np.shares_memory(batch.x, x) for batch in Batches(adapt(x, x), 2))
+    assert all(np.shares_memory(batch.x, x) for batch in ArrayBatches(adapt(x, x), 2))
 
 
 def test_inputs_alone() -> None:
-    (batch,) = Batches(adapt([1.0, 2.0], for_what="predict"), 8)
+    (batch,) = ArrayBatches(adapt([1.0, 2.0], for_what="predict"), 8)
     assert batch.y is None
     assert batch.sample_weight is None
 
 
 def test_order_may_take_some_rows() -> None:
     arrays = adapt([0.0, 1.0, 2.0], [0, 1, 2])
-    assert [batch.x.tolist() for batch in Batches(arrays, 2, np.array([2, 2, 0]))] == [[2, 2], [0]]
+    assert [batch.x.tolist() for batch in ArrayBatches(arrays, 2, np.array([2, 2, 0]))] == [
+        [2, 2],
+        [0],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +61,12 @@ def test_order_may_take_some_rows() -> None:
 )
 def test_order_refused(order: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Batches(adapt([0.0, 1.0, 2.0], [0, 1, 2]), 2, order)
+        ArrayBatches(adapt([0.0, 1.0, 2.0], [0, 1, 2]), 2, order)
 
 
 def test_batch_size_refused() -> None:
     with pytest.raises(ValueError, match=r"expected a positive integer. Received: batch_size=0"):
-        Batches(adapt([0.0], [0]), 0)
+        ArrayBatches(adapt([0.0], [0]), 0)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -72,7 +75,7 @@ def test_a_span_splits_into_spans_in_order(
     first: int, count: int, most: int, shuffled: bool
 ) -> None:
     order = np.random.default_rng(0).permutation(7) if shuffled else None
-    batches = Batches(adapt(np.arange(7.0), np.arange(7)), 2, order)
+    batches = ArrayBatches(adapt(np.arange(7.0), np.arange(7)), 2, order)
     parts = list(Span(batches, first, count).split(most))
     assert [i for part in parts for i in range(part.first, part.first + part.count)] == list(
         range(first, first + count)
@@ -82,7 +85,45 @@ def test_a_span_splits_into_spans_in_order(
 
 
 def test_sizes_of_batches() -> None:
-    batches = Batches(adapt(np.arange(7.0), np.arange(7)), 3)
+    batches = ArrayBatches(adapt(np.arange(7.0), np.arange(7)), 3)
     assert [batches.size(i) for i in range(len(batches))] == [3, 3, 1]
     with pytest.raises(IndexError, match=r"There are 3 batches. Received: index 3"):
         batches[3]
+
+
+def test_parts_of_a_span_are_batches_of_one_kind() -> None:
+    """Of the same shapes and dtypes, and with the same of targets and weights there."""
+    kinds = [
+        adapt(np.zeros((2, 3)), [0, 1]),
+        adapt(np.ones((2, 3)), [1, 1]),
+        adapt(np.zeros((2, 3), np.float32), [0, 1]),
+        adapt(np.zeros((2, 4), np.float32), [0, 1]),
+        adapt(np.zeros((1, 4), np.float32), [0]),
+        adapt(np.zeros((1, 4), np.float32), [0], [1.0]),
+        adapt(np.zeros((1, 4), np.float32), for_what="predict"),
+        adapt(np.ones((1, 4), np.float32), for_what="predict"),
+    ]
+    batches = BatchList(kinds)
+    assert [(each.first, each.count) for each in Span(batches, 1, 7).parts()] == [
+        *((first, 1) for first in range(1, 6)),
+        (6, 2),
+    ]
+    assert [each.count for each in Span(batches, 0, 2).parts()] == [2]
+
+
+@pytest.mark.parametrize("rows", [(0, 2), (1, 2), (2, 2)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_feeders_write_rows_of_batches(rows: tuple[int, int], dtype: Any, shuffled: bool) -> None:
+    """Whether the batches are cut from arrays or there one by one."""
+    x, y = np.arange(14.0).reshape(7, 2), np.arange(7)
+    order = np.random.default_rng(0).permutation(7) if shuffled else None
+    whole = ArrayBatches(adapt(x, y, np.arange(7.0)), 2, order)
+    for batches in (whole, BatchList(list(whole))):
+        count = rows[1] - rows[0]
+        targets = np.zeros((count, 2), dtype), np.zeros(count, np.int64), None
+        feed = batches.feeder(1, rows, targets)
+        for number in range(2):
+            feed(number)
+            np.testing.assert_array_equal(targets[0], whole[1 + number].x[slice(*rows)])
+            np.testing.assert_array_equal(targets[1], whole[1 + number].y[slice(*rows)])

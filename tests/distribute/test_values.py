@@ -1,25 +1,14 @@
-"""Per-replica values, and what is written to and read from a mirrored variable."""
+"""Values with one part a replica: how they are shown, put together, taken apart and used."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored import ops
-from mirrored.distribute import (
-    MirroredStrategy,
-    MirroredVariable,
-    PerReplica,
-    get_replica_context,
-)
+from mirrored.distribute import Mirrored, MirroredStrategy, PerReplica, get_replica_context
 from mirrored.distribute.values import regroup, select
 from mirrored.errors import InvalidArgumentError
-
-Simulate = Callable[..., list[mr.config.LogicalDevice]]
-Aggregation = mr.VariableAggregation
-FULL = "/job:localhost/replica:0/task:0/device:"
 
 
 class Pair(NamedTuple):
@@ -29,35 +18,7 @@ class Pair(NamedTuple):
     second: Any
 
 
-def number() -> int:
-    """Return the number of the running replica."""
-    context = get_replica_context()
-    assert context is not None
-    return context.replica_id_in_sync_group
-
-
-@pytest.fixture
-def strategy(simulate: Simulate) -> MirroredStrategy:
-    simulate(2)
-    return MirroredStrategy()
-
-
-def mirrored_variable(
-    strategy: MirroredStrategy, value: Any, name: str = "v", **kwargs: Any
-) -> MirroredVariable:
-    """Return a variable made in the strategy's scope."""
-    with strategy.scope():
-        variable = mr.Variable(value, name=name, **kwargs)
-    assert isinstance(variable, MirroredVariable)
-    return variable
-
-
-def copies(variable: MirroredVariable) -> list[Any]:
-    """Return the values of the copies."""
-    return [copy.numpy().tolist() for copy in variable.copies]
-
-
-# PerReplica
+# PerReplica and Mirrored
 
 
 def test_per_replica_repr() -> None:
@@ -81,6 +42,31 @@ def test_per_replica_is_no_tensor(use: Callable[[Any], Any]) -> None:
     value = PerReplica([1.0, 2.0])
     with pytest.raises(InvalidArgumentError, match="2 parts, one a replica, cannot be used as"):
         use(value)
+
+
+def test_mirrored_is_a_tensor_of_the_running_replica(simulate: Callable[..., Any]) -> None:
+    simulate(2)
+    strategy = MirroredStrategy()
+    value = Mirrored([mr.constant([1.0]), mr.constant([2.0])])
+    assert repr(value).startswith("Mirrored:{\n  0: <mr.Tensor: shape=(1,)")
+    assert (value.shape, value.dtype, value.numpy().tolist()) == ((1,), mr.float32, [1.0])
+    assert float((value + 1.0)[0]) == 2.0
+
+    def replica(part: Any) -> Any:
+        here = get_replica_context()
+        assert here is not None
+        assert isinstance(part, mr.Tensor)  # Taken apart, as any value with one a replica.
+        return value * 10.0, here.all_reduce("sum", value), part
+
+    product, total, part = strategy.run(replica, (value,))
+    assert [float(each[0]) for each in product.values] == [10.0, 20.0]
+    assert [float(each[0]) for each in total.values] == [3.0, 3.0]
+    assert [float(each[0]) for each in part.values] == [1.0, 2.0]
+
+
+def test_mirrored_in_one_replica_of_another_strategy() -> None:
+    value = Mirrored([mr.constant(1.0), mr.constant(2.0)])
+    assert float(MirroredStrategy(["CPU:0"]).run(lambda: value + 0.0)) == 1.0
 
 
 SHARED = object()
@@ -128,282 +114,8 @@ def test_regroup_of_different_structures(parts: list[Any], match: str) -> None:
         regroup(parts)
 
 
-# Making a mirrored variable
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "trainable", "dtype"),
-    [
-        ({}, True, "float32"),
-        ({"trainable": False}, False, "float32"),
-        ({"dtype": "float64"}, True, "float64"),
-    ],
-)
-def test_properties(
-    strategy: MirroredStrategy, kwargs: dict[str, Any], trainable: bool, dtype: str
-) -> None:
-    v = mirrored_variable(strategy, [1.0, 2.0], aggregation=Aggregation.SUM, **kwargs)
-    assert (v.shape, v.dtype.name, v.trainable) == ((2,), dtype, trainable)
-    assert (v.name, v.aggregation, v.strategy) == ("v:0", Aggregation.SUM, strategy)
-    assert [copy.name for copy in v.copies] == ["v:0", "v/replica_1:0"]
-    assert [copy.device for copy in v.copies] == [f"{FULL}GPU:0", f"{FULL}GPU:1"]
-    assert v.device == f"{FULL}GPU:0"
-
-
-def test_repr(strategy: MirroredStrategy) -> None:
-    assert repr(mirrored_variable(strategy, 1.0)) == (
-        "MirroredVariable:{\n"
-        "  0: <mr.Variable 'v:0' shape=() dtype=float32, numpy=1.0>,\n"
-        "  1: <mr.Variable 'v/replica_1:0' shape=() dtype=float32, numpy=1.0>\n"
-        "}"
-    )
-
-
-def test_the_initial_value_is_computed_once(strategy: MirroredStrategy) -> None:
-    calls: list[int] = []
-
-    def initial() -> ops.Tensor:
-        calls.append(1)
-        return ops.random_normal((4,))
-
-    v = mirrored_variable(strategy, initial)
-    assert calls == [1]
-    first, second = copies(v)
-    assert first == second
-
-
-# Reading
-
-
-def test_a_read_is_that_of_the_running_replica(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 1.0)
-    v.copies[1].assign(5.0)
-    parts = strategy.run(lambda: PerReplica([(float(v), float(v + 1.0), v.device)]))
-    assert [each.values[0] for each in strategy.experimental_local_results(parts)] == [
-        (1.0, 2.0, f"{FULL}GPU:0"),
-        (5.0, 6.0, f"{FULL}GPU:1"),
-    ]
-    assert float(v) == 1.0
-
-
-def test_a_read_is_a_snapshot(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, [1.0])
-    before = v.read_value()
-    v.assign_add([1.0])
-    assert (before.numpy().tolist(), v.numpy().tolist()) == ([1.0], [2.0])
-
-
-def test_tapes_watch_the_variable_and_not_its_copies(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 3.0)
-
-    def replica(x: ops.Tensor) -> Any:
-        with mr.GradientTape() as tape:
-            y = v * x * v
-        (watched,) = tape.watched_variables()
-        assert watched is v
-        return tape.gradient(y, watched)
-
-    gradients = strategy.run(replica, (PerReplica([mr.constant(1.0), mr.constant(2.0)]),))
-    assert [float(part) for part in gradients.values] == [6.0, 12.0]
-
-
-def test_a_tape_around_the_replicas_sums_their_reads(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 3.0)
-    with mr.GradientTape() as tape:
-        parts = strategy.run(lambda x: v * x, (PerReplica([2.0, 5.0]),))
-        total = mr.add_n(list(parts.values))
-    assert float(tape.gradient(total, v)) == 7.0
-
-
-# Writing in the cross-replica context, and outside all scopes
-
-
-@pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize("aggregation", list(Aggregation))
-@pytest.mark.parametrize(
-    ("method", "expected"), [("assign", 2.0), ("assign_add", 5.0), ("assign_sub", 1.0)]
-)
-def test_cross_replica_writes_reach_every_copy(
-    strategy: MirroredStrategy,
-    inside: bool,
-    aggregation: Aggregation,
-    method: str,
-    expected: float,
-) -> None:
-    v = mirrored_variable(strategy, 3.0, aggregation=aggregation)
-    if inside:
-        with strategy.scope():
-            assert getattr(v, method)(2.0) is v
-    else:
-        assert getattr(v, method)(2.0) is v
-    assert copies(v) == [expected, expected]
-
-
-def test_a_per_replica_value_is_aggregated(strategy: MirroredStrategy) -> None:
-    """What `run` returned may differ between replicas, and the copies may not."""
-    v = mirrored_variable(strategy, 0.0, aggregation=Aggregation.SUM)
-    with strategy.scope():
-        v.assign(PerReplica([1.0, 2.0]))
-    assert copies(v) == [3.0, 3.0]
-    v.assign_sub(PerReplica([1.0, 1.0]))
-    assert copies(v) == [1.0, 1.0]
-
-
-def test_a_per_replica_value_without_aggregation(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 0.0)
-    with pytest.raises(ValueError, match="You must specify an aggregation method"):
-        v.assign(PerReplica([1.0, 2.0]))
-    assert copies(v) == [0.0, 0.0]
-
-
-# Writing in replicas
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    ("aggregation", "method", "value", "expected"),
-    [
-        # The rows of TensorFlow's guide: an ON_WRITE 3, assign_add(7 (id + 1)) -> 10 and 10.
-        (Aggregation.ONLY_FIRST_REPLICA, "assign_add", lambda i: 7 * (i + 1), 10),
-        (Aggregation.ONLY_FIRST_REPLICA, "assign", lambda i: 5 + i, 5),
-        (Aggregation.SUM, "assign", lambda i: 5 + i, 11),
-        (Aggregation.SUM, "assign_add", lambda i: 5 + i, 14),
-        (Aggregation.SUM, "assign_sub", lambda i: 5 + i, -8),
-        (Aggregation.MEAN, "assign", lambda i: 6 * i, 3),
-        (Aggregation.MEAN, "assign_add", lambda i: 6 * i, 6),
-        (Aggregation.MEAN, "assign_sub", lambda i: 6 * i, 0),
-    ],
-)
-def test_replica_writes_are_aggregated(
-    strategy: MirroredStrategy,
-    dtype: str,
-    aggregation: Aggregation,
-    method: str,
-    value: Callable[[int], int],
-    expected: int,
-) -> None:
-    v = mirrored_variable(strategy, 3, aggregation=aggregation, dtype=dtype)
-    strategy.run(lambda: getattr(v, method)(value(number())))
-    assert copies(v) == [expected, expected]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda i: [1.0, float(i)],
-        lambda i: (1.0, float(i)),
-        lambda i: np.array([1.0, i], np.float64),
-        lambda i: mr.constant([1.0, float(i)]),
-    ],
-    ids=["list", "tuple", "array", "tensor"],
-)
-@pytest.mark.parametrize(
-    ("aggregation", "expected"), [(Aggregation.SUM, [2.0, 1.0]), (Aggregation.MEAN, [1.0, 0.5])]
-)
-def test_replica_writes_of_any_kind_of_value(
-    strategy: MirroredStrategy,
-    make: Callable[[int], Any],
-    aggregation: Aggregation,
-    expected: list[float],
-) -> None:
-    v = mirrored_variable(strategy, [0.0, 0.0], aggregation=aggregation)
-    strategy.run(lambda: v.assign(make(number())))
-    assert copies(v) == [expected, expected]
-
-
-def test_replica_writes_of_integers(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 3, aggregation=Aggregation.SUM)
-    assert v.dtype == mr.int32
-    strategy.run(lambda: v.assign_add(5 + number()))
-    assert copies(v) == [14, 14]
-
-
-@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
-def test_replica_writes_without_aggregation(strategy: MirroredStrategy, method: str) -> None:
-    v = mirrored_variable(strategy, 3.0)
-    with pytest.raises(
-        ValueError,
-        match="You must specify an aggregation method to update a MirroredVariable in Replica "
-        r"Context\.",
-    ) as error:
-        strategy.run(lambda: getattr(v, method)(1.0))
-    assert f"Received: {method} of the replicas' values on the variable 'v:0'" in str(error.value)
-    assert copies(v) == [3.0, 3.0]
-
-
-def test_a_plain_value_cannot_be_summed(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 3.0, aggregation=Aggregation.SUM)
-    with pytest.raises(
-        ValueError,
-        match=r"A non-DistributedValues value 5\.0 cannot be reduced with the given reduce op "
-        r"ReduceOp\.SUM\.",
-    ):
-        strategy.run(lambda: v.assign_add(5.0))
-    assert copies(v) == [3.0, 3.0]
-
-
-def test_a_plain_value_is_its_own_mean(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 3.0, aggregation=Aggregation.MEAN)
-    strategy.run(lambda: v.assign_add(5.0))
-    assert copies(v) == [8.0, 8.0]
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "match"),
-    [
-        ([1.0, 2.0, 3.0], ValueError, r"Cannot assign value to variable ' v:0': Shape mismatch\."),
-        (np.array(["a", "b"]), TypeError, "Cannot make a tensor"),
-    ],
-)
-def test_a_refused_write_changes_no_copy(
-    strategy: MirroredStrategy, value: Any, error: type[Exception], match: str
-) -> None:
-    v = mirrored_variable(strategy, [1.0, 2.0])
-    with pytest.raises(error, match=match):
-        v.assign(value)
-    assert copies(v) == [[1.0, 2.0]] * 2
-
-
-def test_a_write_without_memory_on_one_replica_changes_no_copy(simulate: Simulate) -> None:
-    simulate(2, memory_limit=1)
-    strategy = MirroredStrategy()
-    v = mirrored_variable(strategy, mr.zeros((1000,)))
-    with mr.device("GPU:1"):
-        ballast = mr.zeros(((1 << 18) - 1500,))
-    with pytest.raises(mr.errors.ResourceExhaustedError, match="GPU:1"):
-        v.assign_add(np.ones(1000))
-    assert copies(v) == [[0.0] * 1000] * 2
-    del ballast
-    v.assign_add(np.ones(1000))
-    assert copies(v) == [[1.0] * 1000] * 2
-
-
-# Which variables can be made
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "match"),
-    [
-        (
-            {"synchronization": mr.VariableSynchronization.NONE},
-            "`NONE` variable synchronization mode is not supported with mr.distribute strategy. "
-            "Please change the `synchronization` for variable: X",
-        ),
-        ({"synchronization": mr.VariableSynchronization.ON_READ}, "`ON_READ` .* variable: X"),
-        ({"aggregation": "sum"}, "Invalid variable aggregation mode: sum for variable: X"),
-    ],
-)
-def test_refused_modes(strategy: MirroredStrategy, kwargs: dict[str, Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        mirrored_variable(strategy, 1.0, name="X", **kwargs)
-
-
-@pytest.mark.parametrize(
-    "mode", [mr.VariableSynchronization.AUTO, mr.VariableSynchronization.ON_WRITE]
-)
-def test_modes_that_write_every_copy(
-    strategy: MirroredStrategy, mode: mr.VariableSynchronization
-) -> None:
-    v = mirrored_variable(strategy, 1.0, synchronization=mode)
-    v.assign(2.0)
-    assert copies(v) == [2.0, 2.0]
+@pytest.mark.parametrize("parts", [[1, 1], [SHARED, SHARED], [None, None], [1.5, 2.5]])
+def test_regroup_that_always_wraps(parts: list[Any]) -> None:
+    grouped = regroup([{"a": part} for part in parts], always_wrap=True)["a"]
+    assert type(grouped) is PerReplica
+    assert grouped.values == tuple(parts)

@@ -112,7 +112,9 @@ def test_bar_shows_the_values_of_each_batch(
 def test_bar_of_unknown_length(terminal: Terminal) -> None:
     with contextlib.redirect_stdout(terminal):
         train(ProgressBar(1), steps=None)
-    assert bars(terminal.getvalue())[0].startswith("Epoch 1/2: 0/?")
+    drawn = bars(terminal.getvalue())
+    assert drawn[0].startswith("Epoch 1/2: 0/?")
+    assert "Epoch 2/2: 0/3 |            | 00:00" in drawn  # The first epoch has told.
     assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2 - ")
 
 

@@ -65,7 +65,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         options: CommunicationOptions,
     ) -> Tensor:
         """Compute `reduce`; its arguments are checked."""
-        self._log(values, [destination])
+        _log(self._lines, self._device_for(values), [destination])
         return self.broadcast_implementation(self._reduced(reduce_op, values), [destination])[0]
 
     def batch_all_reduce_implementation(
@@ -76,11 +76,15 @@ class ReductionToOneDevice(CrossDeviceOps):
     ) -> list[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
         where = [[value._device for value in values] for values in batch]
-        for values, destinations in zip(batch, where, strict=True):
-            self._log(values, destinations)
         recorder = active_recorder()
         if recorder is not None and self._accumulate is ops.add_n and _share_host_memory(where):
-            return _recorded_all_reduce(recorder, reduce_op, batch)
+            # The sum can be anywhere: beside the first replica's update, which reads it.
+            chosen = None if self._reduce_to is None else devices.get_device(self._reduce_to)
+            for destinations in where:
+                _log(self._lines, chosen or destinations[0], destinations)
+            return _recorded_all_reduce(recorder, reduce_op, batch, chosen)
+        for values, destinations in zip(batch, where, strict=True):
+            _log(self._lines, self._device_for(values), destinations)
         return [
             self.broadcast_implementation(self._reduced(reduce_op, values), destinations)
             for values, destinations in zip(batch, where, strict=True)
@@ -97,13 +101,14 @@ class ReductionToOneDevice(CrossDeviceOps):
             return devices.get_device(self._reduce_to)
         return values[0]._device if len(values) == 1 else devices.get_device("CPU:0")
 
-    def _log(self, values: Sequence[Tensor], destinations: Sequence[Device]) -> None:
-        if self._lines.take():
-            logger.info(
-                "Reduce to %s then broadcast to %s.",
-                self._device_for(values).full_name,
-                tuple(device.full_name for device in destinations),
-            )
+
+def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> None:
+    if lines.take():
+        logger.info(
+            "Reduce to %s then broadcast to %s.",
+            device.full_name,
+            tuple(each.full_name for each in destinations),
+        )
 
 
 def _share_host_memory(where: Sequence[Sequence[Device]]) -> bool:
@@ -113,7 +118,10 @@ def _share_host_memory(where: Sequence[Sequence[Device]]) -> bool:
 
 
 def _recorded_all_reduce(
-    recorder: Recorder, reduce_op: ReduceOp, batch: Sequence[Sequence[Tensor]]
+    recorder: Recorder,
+    reduce_op: ReduceOp,
+    batch: Sequence[Sequence[Tensor]],
+    device: Device | None,
 ) -> list[list[Tensor]]:
     """Note the reduction of each dtype's values as one vector a replica: one sum, one pass.
 
@@ -123,7 +131,7 @@ def _recorded_all_reduce(
     for members in alike(batch):
         replicas = list(zip(*(batch[i] for i in members), strict=True))
         flats = [flatten(tensors) for tensors in replicas]
-        total = recorder.sum_over_devices(flats, flats[0]._device)
+        total = recorder.sum_over_devices(flats, device or flats[0]._device)
         with devices.device(total._device):
             reduced = of_sum(reduce_op, total, len(flats))
         for flat, tensors in zip(flats, replicas, strict=True):

@@ -1,0 +1,15 @@
+"""Keras' names of layers, as ``mr.keras.layers``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import absent_names as _absent_names
+from mirrored.layers import Activation as Activation
+from mirrored.layers import Dense as Dense
+from mirrored.layers import Dropout as Dropout
+from mirrored.layers import Flatten as Flatten
+from mirrored.layers import Input as Input
+from mirrored.layers import InputLayer as InputLayer
+from mirrored.layers import Layer as Layer
+
+globals()["__getattr__"] = _absent_names("tf.keras.layers")

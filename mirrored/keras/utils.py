@@ -1,0 +1,17 @@
+"""The helpers that Keras keeps in its utilities, as ``mr.keras.utils``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import absent_names as _absent_names
+from mirrored.layers import reset_names as clear_session
+from mirrored.training.utilities import set_random_seed as set_random_seed
+from mirrored.training.utilities import to_categorical as to_categorical
+
+__all__ = [
+    "clear_session",
+    "set_random_seed",
+    "to_categorical",
+]
+
+globals()["__getattr__"] = _absent_names("tf.keras.utils")

@@ -1,0 +1,75 @@
+"""The public names of mathematical operations, as ``mr.math``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import absent_names as _absent_names
+from mirrored.ops import abs as abs
+from mirrored.ops import add as add
+from mirrored.ops import add_n as add_n
+from mirrored.ops import argmax as argmax
+from mirrored.ops import divide as divide
+from mirrored.ops import divide as truediv
+from mirrored.ops import equal as equal
+from mirrored.ops import exp as exp
+from mirrored.ops import greater as greater
+from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import less as less
+from mirrored.ops import less_equal as less_equal
+from mirrored.ops import log as log
+from mirrored.ops import logical_and as logical_and
+from mirrored.ops import logical_not as logical_not
+from mirrored.ops import logical_or as logical_or
+from mirrored.ops import maximum as maximum
+from mirrored.ops import minimum as minimum
+from mirrored.ops import multiply as multiply
+from mirrored.ops import negative as negative
+from mirrored.ops import not_equal as not_equal
+from mirrored.ops import pow as pow
+from mirrored.ops import reduce_max as reduce_max
+from mirrored.ops import reduce_mean as reduce_mean
+from mirrored.ops import reduce_sum as reduce_sum
+from mirrored.ops import sigmoid as sigmoid
+from mirrored.ops import sign as sign
+from mirrored.ops import softmax as softmax
+from mirrored.ops import sqrt as sqrt
+from mirrored.ops import square as square
+from mirrored.ops import subtract as subtract
+from mirrored.ops import tanh as tanh
+
+__all__ = [
+    "abs",
+    "add",
+    "add_n",
+    "argmax",
+    "divide",
+    "equal",
+    "exp",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "pow",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_sum",
+    "sigmoid",
+    "sign",
+    "softmax",
+    "sqrt",
+    "square",
+    "subtract",
+    "tanh",
+    "truediv",
+]
+
+globals()["__getattr__"] = _absent_names("tf.math")

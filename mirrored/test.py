@@ -1,0 +1,11 @@
+"""The questions that scripts ask about GPUs, as ``mr.test``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import absent_names as _absent_names
+from mirrored.devices.availability import gpu_device_name as gpu_device_name
+from mirrored.devices.availability import is_built_with_cuda as is_built_with_cuda
+from mirrored.devices.availability import is_gpu_available as is_gpu_available
+
+globals()["__getattr__"] = _absent_names("tf.test")

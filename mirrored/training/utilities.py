@@ -1,0 +1,97 @@
+"""The small helpers that Keras keeps in ``keras.utils`` and that scripts begin with.
+
+They set seeds and prepare labels on the host; no device takes part.
+"""
+
+import random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import ops
+from mirrored._numbers import as_integer
+from mirrored.errors import InvalidArgumentError
+
+
+def set_random_seed(seed: int) -> None:
+    """Set the seeds of Python's `random`, of NumPy and of this library.
+
+    Args:
+        seed: An integer from 0 to 2**32 - 1, which is what NumPy takes.
+
+    Raises:
+        ValueError: It is no such integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.set_random_seed(1)
+        >>> first = np.random.rand(), float(mr.random.uniform(()))
+        >>> mr.keras.utils.set_random_seed(1)
+        >>> first == (np.random.rand(), float(mr.random.uniform(())))
+        True
+    """
+    number = as_integer(seed)
+    if number is None:
+        raise InvalidArgumentError(
+            f"Expected `seed` argument to be an integer. Received: seed={seed} "
+            f"(of type {type(seed)})"
+        )
+    if not 0 <= number < 2**32:
+        raise InvalidArgumentError(
+            f"`seed` is from 0 to 2**32 - 1, as NumPy's seeds are. Received: seed={seed}. For a "
+            "larger one call `random.set_seed`, which sets that of this library alone."
+        )
+    random.seed(number)
+    np.random.seed(number)
+    ops.set_seed(number)
+
+
+def to_categorical(x: Any, num_classes: int | None = None) -> NDArray[np.float64]:
+    """Return labels as rows with a 1 in the place of the label, for `categorical_crossentropy`.
+
+    Args:
+        x: Labels from 0 to `num_classes` - 1, of shape (...) or (..., 1).
+        num_classes: How many classes there are; None for one more than the largest label.
+
+    Returns:
+        An array of shape (..., num_classes) and dtype float64, as Keras returns.
+
+    Raises:
+        ValueError: A label is no whole number or is out of range, there is none to tell the
+            number of classes by, or that number is no positive integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.to_categorical([0, 2])
+        array([[1., 0., 0.],
+               [0., 0., 1.]])
+    """
+    labels = _as_labels(x)
+    if num_classes is None and not labels.size:
+        raise InvalidArgumentError(
+            f"There are no labels to tell the number of classes by. Received: x={x!r}. Pass "
+            "`num_classes`."
+        )
+    count = as_integer(labels.max() + 1 if num_classes is None else num_classes)
+    if count is None or count < 1:
+        raise InvalidArgumentError(
+            f"`num_classes` is a positive integer or None. Received: num_classes={num_classes!r}"
+        )
+    outside = labels[(labels < 0) | (labels >= count)]
+    if outside.size:
+        raise InvalidArgumentError(
+            f"Received a label value of {outside[0]} which is outside the valid range of "
+            f"[0, {count}). Number the classes from 0."
+        )
+    rows: NDArray[np.float64] = np.equal(labels[..., None], np.arange(count)).astype(np.float64)
+    return rows
+
+
+def _as_labels(x: Any) -> NDArray[np.int64]:
+    """Return labels as integers, without a last axis of size 1."""
+    given = np.asarray(x)
+    if given.dtype.kind not in "iufb" or (given % 1 != 0).any():
+        raise InvalidArgumentError(f"Labels are whole numbers. Received: x={x!r:.200}")
+    labels = given.astype(np.int64)
+    return labels[..., 0] if labels.ndim > 1 and labels.shape[-1] == 1 else labels

@@ -1,0 +1,44 @@
+"""What the tests of datasets share: elements as plain Python values, and threads that are left."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import _nest
+
+
+def _listed(dataset: mr.data.Dataset) -> list[Any]:
+    def plain(value: Any) -> Any:
+        return value.tolist()
+
+    return [_nest.map_structure(plain, element) for element in dataset.as_numpy_iterator()]
+
+
+@pytest.fixture
+def listed() -> Callable[[mr.data.Dataset], list[Any]]:
+    """Return ``listed(dataset)``: its elements, made of Python's numbers and lists."""
+    return _listed
+
+
+@pytest.fixture
+def ragged() -> mr.data.Dataset:
+    """Return a dataset whose third element has another shape than the first two."""
+    return mr.data.Dataset.from_generator(lambda: iter([[1, 2], [3, 4], [5], [6, 7]]))
+
+
+@pytest.fixture
+def one_by_one() -> Callable[[mr.data.Dataset], mr.data.Dataset]:
+    """Return a function from a dataset to an equal one, which is read element by element."""
+    return lambda dataset: dataset.filter(lambda *parts: np.True_)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """Check after each test that the threads are those that were there before it."""
+    before = threading.enumerate()
+    yield
+    assert threading.enumerate() == before

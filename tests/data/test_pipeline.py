@@ -1,0 +1,149 @@
+"""How datasets are looked at: lengths, structures, iterators of tensors and of arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+Dataset = mr.data.Dataset
+F4, I4, I8 = mr.float32, mr.int32, mr.int64
+
+
+def spec(shape: Any, dtype: Any) -> mr.TensorSpec:
+    return mr.TensorSpec(shape, dtype)
+
+
+def rows() -> mr.data.Dataset:
+    return Dataset.from_tensor_slices((np.zeros((3, 2), np.float32), {"a": [1, 2, 3]}))
+
+
+SPECS: dict[str, tuple[Callable[[], mr.data.Dataset], Any]] = {
+    "rows": (rows, (spec((2,), F4), {"a": spec((), I4)})),
+    "one element": (lambda: Dataset.from_tensors([1.0]), spec((1,), F4)),
+    "range": (lambda: Dataset.range(3), spec((), I8)),
+    "batches": (lambda: Dataset.range(3).batch(2), spec((None,), I8)),
+    "whole batches": (lambda: Dataset.range(3).batch(2, True), spec((2,), I8)),
+    "batches of batches": (lambda: Dataset.range(3).batch(2).batch(2), spec((None, None), I8)),
+    "unbatch": (
+        lambda: rows().batch(2).unbatch().shuffle(2).repeat().prefetch(1).cache(),
+        (spec((2,), F4), {"a": spec((), I4)}),
+    ),
+    "zip": (
+        lambda: Dataset.zip({"a": Dataset.range(1), "b": Dataset.range(2).batch(1)}),
+        {"a": spec((), I8), "b": spec((None,), I8)},
+    ),
+    "enumerate": (
+        lambda: Dataset.from_tensors(1.0).enumerate(),
+        (spec((), I8), spec((), F4)),
+    ),
+    "map": (lambda: Dataset.range(3).map(lambda x: (x, 1.5)), (spec((), I8), spec((), F4))),
+    "generator": (lambda: Dataset.from_generator(lambda: [[1, 2]]), spec((2,), I4)),
+    "signature": (
+        lambda: Dataset.from_generator(list, output_signature=spec((None, 3), F4)).batch(2),
+        spec((None, None, 3), F4),
+    ),
+    "no rank": (lambda: Dataset.from_generator(list, output_types=F4).batch(2), spec(None, F4)),
+}
+
+
+@pytest.mark.parametrize(("make", "expected"), SPECS.values(), ids=SPECS)
+def test_element_spec(make: Callable[[], mr.data.Dataset], expected: Any) -> None:
+    assert make().element_spec == expected
+
+
+def test_the_structure_of_nothing_is_not_known() -> None:
+    with pytest.raises(ValueError, match="of an empty dataset is not known"):
+        _ = Dataset.range(0).map(lambda x: x).element_spec
+
+
+# What comes after a shuffled dataset, whose element takes a call of a function to know.
+AFTER: dict[str, Callable[[mr.data.Dataset], mr.data.Dataset]] = {
+    "map": lambda dataset: dataset.map(lambda x: x + 1),
+    "map of batches": lambda dataset: dataset.batch(5).map(lambda x: x + 1),
+    "map of whole batches": lambda dataset: dataset.batch(5, True).map(lambda x: x + 1),
+    "map of more": lambda dataset: (
+        dataset.enumerate().batch(3).unbatch().map(lambda i, x: x).prefetch(1).cache()
+    ),
+    "zip": lambda dataset: Dataset.zip(dataset, dataset).map(lambda x, y: x),
+}
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+def test_asking_for_the_structure_shuffles_nothing(
+    after: Callable[[mr.data.Dataset], mr.data.Dataset],
+) -> None:
+    def order(ask: bool) -> list[Any]:
+        dataset = after(Dataset.from_tensor_slices(np.arange(20)).shuffle(20, seed=1))
+        expected = dataset.element_spec if ask else None
+        elements = list(dataset)
+        if ask:
+            assert expected == mr.TensorSpec(elements[0].shape, elements[0].dtype)
+        return [element.numpy().tolist() for element in elements]
+
+    assert order(True) == order(False)
+
+
+def test_lengths() -> None:
+    dataset = Dataset.range(5)
+    assert (len(dataset), bool(dataset.take(0))) == (5, True)
+    cardinality = dataset.cardinality()
+    assert (cardinality.dtype, cardinality.shape) == (mr.int64, ())
+    with pytest.raises(TypeError, match=r"The dataset is infinite\."):
+        len(dataset.repeat())
+    with pytest.raises(TypeError, match=r"The dataset length is unknown\."):
+        len(dataset.filter(lambda x: x > 1))
+
+
+def test_repr() -> None:
+    dataset = Dataset.range(5)
+    assert repr(dataset.batch(2)) == "<mr.data.Dataset: Batched, 3 elements>"
+    assert repr(dataset.repeat()) == "<mr.data.Dataset: Repeated, without end>"
+
+
+def test_elements_are_tensors_on_the_cpu(simulate: Callable[..., Any]) -> None:
+    simulate(1)
+    ((x, y),) = rows().take(1)
+    assert all(isinstance(each, mr.Tensor) for each in (x, y["a"]))
+    assert (x.device, x.shape, y["a"].dtype) == (
+        "/job:localhost/replica:0/task:0/device:CPU:0",
+        (2,),
+        mr.int32,
+    )
+
+
+def test_arrays_may_be_written_to() -> None:
+    dataset = rows().batch(2).cache()
+    for _ in range(2):
+        for x, y in dataset.as_numpy_iterator():
+            assert x.sum() == 0
+            x += 1
+            y["a"][:] = 0
+    assert type(next(iter(Dataset.range(1).as_numpy_iterator()))) is np.int64
+
+
+def test_iterating_again_starts_anew_and_iterators_are_independent() -> None:
+    dataset = Dataset.range(4).map(lambda x: x + 1)
+    first, second = iter(dataset), iter(dataset)
+    assert [int(next(first)), int(next(first)), int(next(second))] == [1, 2, 1]
+    assert [int(each) for each in first] == [3, 4]
+    assert [int(each) for each in dataset] == [1, 2, 3, 4]
+
+
+def test_batches_of_rows_are_views() -> None:
+    """Nothing is copied between the arrays of the dataset and who uses its batches inside."""
+    dataset = Dataset.from_tensor_slices(np.zeros((10, 3)))
+    batches = list(dataset.batch(4)._host_elements())
+    assert [batch.shape for batch in batches] == [(4, 3), (4, 3), (2, 3)]
+    assert len({id(batch.base) for batch in batches}) == 1
+    assert all(batch.base is not None and not batch.flags.writeable for batch in batches)
+
+
+def test_names() -> None:
+    assert (mr.data.AUTOTUNE, mr.data.INFINITE_CARDINALITY, mr.data.UNKNOWN_CARDINALITY) == (
+        -1,
+        -1,
+        -2,
+    )

@@ -1,0 +1,144 @@
+"""What users' functions meet in a pipeline, and how what they do wrong reaches the consumer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+Dataset = mr.data.Dataset
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+class Broken(Exception):
+    """What users' code raises here."""
+
+
+def breaks_at(number: int) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        if int(x) == number:
+            raise Broken(f"at {number}")
+        return x >= 0
+
+    return function
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 5])
+@pytest.mark.parametrize("method", ["map", "filter"])
+def test_an_error_names_the_method_and_the_element(method: str, ahead: int) -> None:
+    dataset = getattr(Dataset.range(9).prefetch(ahead), method)(breaks_at(3))
+    seen: list[Any] = []
+    with pytest.raises(Broken, match="at 3") as caught:
+        seen.extend(dataset.batch(1).prefetch(ahead))
+    assert len(seen) == 3
+    assert caught.value.__notes__ == [f"In Dataset.{method}, at element 3 (counted from 0)."]
+
+
+RESULTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "nothing": (lambda x: None, TypeError, "What `map_func` returned is no array of numbers"),
+    "a word": (lambda x: (x, "a"), TypeError, r"What `map_func` returned\[1\] is no array"),
+    "no parts": (lambda x: (), ValueError, "What `map_func` returned should not be empty"),
+    "another structure": (
+        lambda x: x if int(x) == 0 else (x, x),
+        mr.errors.InvalidArgumentError,
+        "What `map_func` returned has another structure than the elements before it",
+    ),
+    "another dtype": (
+        lambda x: 1 if int(x) == 0 else 1.0,
+        mr.errors.InvalidArgumentError,
+        "component 0: float32 instead of int32",
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "error", "message"), RESULTS.values(), ids=RESULTS)
+def test_results_of_map(
+    function: Callable[[Any], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
+        list(Dataset.range(2).map(function))
+    assert "In Dataset.map, at element" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("result", [1, 2.0, np.array([True])], ids=repr)
+def test_a_predicate_returns_a_bool(result: Any) -> None:
+    with pytest.raises(ValueError, match=r"`predicate` must return a `tf.bool` scalar tensor"):
+        list(Dataset.range(2).filter(lambda x: result))
+
+
+def test_elements_of_a_batch_have_one_shape(ragged: mr.data.Dataset) -> None:
+    assert len(list(ragged.batch(1))) == 4
+    batches = iter(ragged.batch(2))
+    assert next(batches).numpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(
+        mr.errors.InvalidArgumentError,
+        match=r"Cannot batch tensors with different shapes in component 0. First element had "
+        r"shape \[1\] and element 1 had shape \[2\]. It is element 3 of the dataset",
+    ):
+        next(batches)
+
+
+def test_elements_of_a_batch_have_one_structure() -> None:
+    both = Dataset.range(2).concatenate(Dataset.range(2).enumerate())
+    with pytest.raises(mr.errors.InvalidArgumentError, match="Element 2 has another structure"):
+        list(both.batch(3))
+
+
+@pytest.mark.parametrize("given", [[1, 2], ([[1]], [2.0]), ([[1, 2]], [[1, 2, 3]])], ids=repr)
+def test_unbatch_needs_batches(given: Any) -> None:
+    with pytest.raises(mr.errors.InvalidArgumentError, match="`unbatch` needs arrays of one first"):
+        list(Dataset.from_tensor_slices(given).unbatch())
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_functions_run_on_the_cpu_unseen(
+    ahead: int, simulate: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a strategy's scope, under a tape and a device, with GPUs there."""
+    simulate(2)
+    devices = []
+
+    def function(x: Any) -> Any:
+        devices.extend([x.device, (x * 2.0).device, mr.constant(1.0).device])
+        return x * 2.0
+
+    dataset = Dataset.from_tensor_slices([1.0, 2.0]).map(function).prefetch(ahead)
+    with mr.MirroredStrategy().scope(), mr.device("GPU:1"), mr.GradientTape() as tape:
+        variable = mr.constant(3.0)
+        tape.watch(variable)
+        elements = list(dataset)
+        loss = variable * elements[1]
+    assert set(devices) == {CPU}
+    assert {each.device for each in elements} == {CPU}
+    assert tape.gradient(loss, variable).numpy() == 4.0
+    assert mr.config.experimental.get_memory_info("GPU:0")["current"] == 0
+
+
+def test_nobody_writes_into_a_dataset() -> None:
+    """What functions and users get cannot change what comes after it."""
+
+    def spoils(x: np.ndarray) -> Any:
+        with pytest.raises(ValueError, match="read-only"):
+            x += 1
+        return x
+
+    cached = Dataset.from_tensor_slices([[1, 2], [3, 4]]).cache()
+    for dataset in (cached, cached, cached.batch(1), cached.batch(1)):
+        for array in dataset.as_numpy_iterator():
+            array += 7
+    for element in cached._host_elements():
+        spoils(element)
+    assert [each.tolist() for each in cached.as_numpy_iterator()] == [[1, 2], [3, 4]]
+
+
+def test_what_a_function_returns_is_its_own() -> None:
+    memory = np.zeros(1, np.int32)
+
+    def function(x: Any) -> np.ndarray:
+        memory[0] = int(x)
+        return memory
+
+    (batch,) = Dataset.range(3).map(function).batch(3)
+    assert batch.numpy().tolist() == [[0], [1], [2]]

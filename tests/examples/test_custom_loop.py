@@ -1,0 +1,75 @@
+"""Held here: the custom loop learns the same on any number of GPUs, also when it is resumed."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EPOCH = re.compile(r"Epoch (\d+): loss ([\d.]+), accuracy ([\d.]+)%, held-out accuracy ([\d.]+)%")
+
+
+def epochs(printed: str) -> list[list[float]]:
+    """Return the numbers in the lines that are printed of the epochs."""
+    return [[float(each) for each in found] for found in EPOCH.findall(printed)]
+
+
+def check_equal(found: list[list[float]], expected: list[list[float]]) -> None:
+    """Hold epochs to each other: the loss in its last digit, the accuracies but for one image."""
+    np.testing.assert_allclose(
+        np.subtract(found, expected) / [1.0, 0.001, 100 / 1437, 100 / 360], 0.0, atol=1.1
+    )
+    assert [line[0] for line in found] == [line[0] for line in expected]
+
+
+def test_it_learns_the_same_on_one_gpu_and_on_four(run_example) -> None:
+    four = run_example("custom_loop.py", "--epochs", 3)
+    assert "0 of 4 GPUs are here: simulating 4 in host memory.\n" in four.stdout
+    assert "Replicas: 4\n" in four.stdout
+    found = epochs(four.stdout)
+    assert [line[0] for line in found] == [1, 2, 3]
+    assert found[-1][3] > 90.0
+
+    one = run_example("custom_loop.py", "--epochs", 3, "--gpus", 1, MIRRORED_SIMULATED_GPUS="2")
+    assert "simulating" not in one.stdout
+    assert "Replicas: 1\n" in one.stdout
+    check_equal(epochs(one.stdout), found)
+
+
+def test_it_is_resumed_on_another_number_of_gpus(run_example, tmp_path: Path) -> None:
+    whole = run_example("custom_loop.py", "--epochs", 3, "--gpus", 3)
+    assert "Saved" not in whole.stdout
+    folder = tmp_path / "checkpoints"
+    first = run_example("custom_loop.py", "--epochs", 2, "--gpus", 3, "--checkpoints", folder)
+    assert first.stdout.endswith(f"Saved {folder / 'digits-1'}\n")
+    assert epochs(first.stdout) == epochs(whole.stdout)[:2]
+    second = run_example("custom_loop.py", "--epochs", 3, "--gpus", 0, "--checkpoints", folder)
+    assert f"Resumed after epoch 2, from {folder / 'digits-1'}\nReplicas: 1\n" in second.stdout
+    check_equal(epochs(second.stdout), epochs(whole.stdout)[2:])
+    assert second.stdout.endswith(f"Saved {folder / 'digits-2'}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gpus", -1], "--gpus must be at least 0. Received: -1"),
+        (["--epochs", 0], "--epochs must be at least 1. Received: 0"),
+        (["--gpus", "many"], "argument --gpus: invalid int value: 'many'"),
+    ],
+)
+def test_bad_arguments_end_before_training(run_example, arguments, message: str) -> None:
+    done = run_example("custom_loop.py", *arguments, fails=True)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_missing_extra_is_one_error_with_the_install_command(run_example, tmp_path: Path) -> None:
+    absent = tmp_path / "absent" / "sklearn"
+    absent.mkdir(parents=True)
+    (absent / "__init__.py").write_text("raise ModuleNotFoundError('No module named sklearn')")
+    path = os.pathsep.join([str(absent.parent), os.environ.get("PYTHONPATH", "")])
+    done = run_example("custom_loop.py", "--gpus", 0, fails=True, PYTHONPATH=path)
+    assert len(done.stderr.splitlines()) == 1
+    assert 'pip install "mirrored[examples]"' in done.stderr

@@ -1,0 +1,120 @@
+"""docs/from-tensorflow.md and the code say the same: which names are same, different and absent."""
+
+import ast
+import importlib
+import inspect
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mirrored._absent.advice import ABSENT, OLDER
+from mirrored._absent.tensorflow_names import NAMES
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "from-tensorflow.md").read_text()
+
+
+class Row(NamedTuple):
+    """A row of the page's tables, with the modules of the heading above it."""
+
+    modules: tuple[str, ...]
+    names: tuple[str, ...]
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.names[0]
+
+
+def rows() -> list[Row]:
+    """Return the rows of all tables."""
+    found: list[Row] = []
+    modules: tuple[str, ...] = ()
+    for line in PAGE.splitlines():
+        if line.startswith("### "):
+            modules = tuple(re.findall(r"`([^`]+)`", line))
+        elif line.startswith("| `"):
+            _, names, here, _ = line.split("|")
+            kind, _, text = here.strip().partition(": ")
+            found.append(Row(modules, tuple(re.findall(r"`([^`]+)`", names)), kind, text))
+    return found
+
+
+ROWS = rows()
+PRESENT = [row for row in ROWS if row.kind in ("same", "different")]
+
+
+def public(module: str) -> set[str]:
+    """Return the names that a module of ours makes public."""
+    home = importlib.import_module("mirrored" + module.removeprefix("tf"))
+    listed = getattr(home, "__all__", None)
+    if listed is not None:
+        return set(listed)
+    found: set[str] = set()
+    for each in ast.parse(inspect.getsource(home)).body:
+        if isinstance(each, ast.ImportFrom):
+            found |= {alias.name for alias in each.names if alias.asname == alias.name}
+        elif isinstance(each, ast.ClassDef | ast.FunctionDef):
+            found.add(each.name)
+        elif isinstance(each, ast.Assign):
+            found |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
+PUBLIC = {module: public(module) for module in NAMES}
+
+
+def known(module: str) -> set[str]:
+    """Return TensorFlow's names in a module."""
+    return set(NAMES[module].split())
+
+
+def test_rows_are_of_four_kinds_and_say_something() -> None:
+    assert {row.kind for row in ROWS} == {"same", "different", "absent", "ours"}
+    assert all(row.text.endswith(".") for row in ROWS if row.kind != "same")
+    assert {module for row in ROWS for module in row.modules} == set(NAMES)
+
+
+@pytest.mark.parametrize("row", PRESENT, ids=str)
+def test_names_are_there_wherever_tensorflow_has_them(row: Row) -> None:
+    for name in row.names:
+        homes = [module for module in row.modules if name in known(module)]
+        assert homes, f"TensorFlow has no {name} in {row.modules}"
+        assert [module for module in homes if name not in PUBLIC[module]] == []
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.kind == "ours"], ids=str)
+def test_names_of_ours_are_not_tensorflow_s(row: Row) -> None:
+    for name in row.names:
+        homes = [module for module in row.modules if name in PUBLIC[module] - known(module)]
+        assert homes, f"{name} is in none of {row.modules}, or TensorFlow has it"
+
+
+def test_absent_names_are_those_of_the_errors() -> None:
+    table = [(frozenset(r.names), r.text) for r in ROWS if r.kind == "absent"]
+    code = [(frozenset(names.split()), advice) for _, names, advice in (*ABSENT, *OLDER)]
+    assert Counter(table) == Counter(code)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.kind == "absent"], ids=str)
+def test_absent_names_stand_below_their_modules(row: Row) -> None:
+    (modules,) = {
+        modules
+        for modules, names, advice in (*ABSENT, *OLDER)
+        if (set(names.split()), advice) == (set(row.names), row.text)
+    }
+    assert set(modules.split()) <= set(row.modules)
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_public_name_is_in_the_tables_once(module: str) -> None:
+    listed = Counter(
+        name
+        for row in ROWS
+        if module in row.modules and row.kind != "absent"
+        for name in row.names
+        if name in PUBLIC[module] and (name in known(module)) == (row.kind != "ours")
+    )
+    assert listed == Counter(PUBLIC[module])

@@ -1,0 +1,343 @@
+"""`fit`, `evaluate` and `predict` on datasets and generators: as on arrays of the same batches."""
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+Dataset = mr.data.Dataset
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(14, 3))
+Y = RNG.normal(size=(14, 2)).astype(np.float32)
+W = RNG.random(size=14)
+BATCH = 4  # The last batch of a pass has two examples: fewer than there are replicas.
+EITHER = pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+
+
+@pytest.fixture
+def make(strategy: mr.MirroredStrategy) -> Callable[..., mr.Model]:
+    """Return ``make(eager)``: a compiled model, the same each time."""
+
+    def make(eager: bool = False, **compile: Any) -> mr.Model:
+        mr.random.set_seed(1)
+        with strategy.scope():
+            model = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(4, "tanh")])
+            model.add(mr.layers.Dropout(0.2))
+            model.add(mr.layers.Dense(2))
+            options: dict[str, Any] = {"optimizer": mr.optim.Adam(0.1), "loss": "mse"}
+            options["metrics"] = ["mse"]
+            model.compile(**{**options, **compile}, run_eagerly=eager)
+        mr.random.set_seed(2)
+        return model
+
+    return make
+
+
+def state(model: mr.Model) -> list[bytes]:
+    local = model.distribute_strategy.experimental_local_results
+    variables = [*model.variables, *model.optimizer.variables]
+    return [copy.numpy().tobytes() for variable in variables for copy in local(variable)]
+
+
+def rows(*arrays: Any) -> mr.data.Dataset:
+    return Dataset.from_tensor_slices(arrays or (X, Y)).batch(BATCH)
+
+
+def generator(passes: int = 1) -> Iterator[Any]:
+    """Yield the batches, all of one size in the same memory."""
+    memory = np.empty((BATCH, 3)), np.empty((BATCH, 2), np.float32)
+    for _ in range(passes):
+        for begin in range(0, len(X), BATCH):
+            count = min(BATCH, len(X) - begin)
+            for part, array in zip(memory, (X, Y), strict=True):
+                part[:count] = array[begin : begin + count]
+            yield tuple(part[:count] for part in memory)
+
+
+class Iterable:
+    """Gives the batches again each time."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for x, y in generator():
+            yield [mr.constant(x), y]  # A list of arrays is a batch too.
+
+
+# What is given, other arguments, and those of `fit` on arrays that come to the same.
+SAME: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any]]] = {
+    "rows": (rows, {}, {}),
+    "one by one": (lambda: rows().map(lambda x, y: (x, y)).prefetch(2).cache(), {}, {}),
+    "a generator": (lambda: generator(2), {"steps_per_epoch": 4}, {}),
+    "an iterable": (Iterable, {}, {}),
+    "weights": (lambda: rows(X, Y, W), {}, {"sample_weight": W}),
+    "repeated": (lambda: rows().repeat(), {"steps_per_epoch": 4}, {}),
+    "fewer steps": (lambda: rows().repeat(), {"steps_per_epoch": 2}, {"steps_per_epoch": 2}),
+    "an epoch ends with the data": (rows, {"steps_per_epoch": 2}, {"steps_per_epoch": 2}),
+    "validation arrays": (
+        rows,
+        {"validation_data": (X, Y), "validation_batch_size": 5},
+        {"validation_data": (X, Y), "validation_batch_size": 5},
+    ),
+    "a dataset for validation": (
+        rows,
+        {"validation_data": rows(X, Y, W)},
+        {"validation_data": (X, Y, W)},
+    ),
+    "a generator for validation": (
+        rows,
+        {"validation_data": generator(2), "validation_steps": 4},
+        {"validation_data": (X, Y)},
+    ),
+    "steps for validation": (
+        rows,
+        {"validation_data": rows().repeat(), "validation_steps": 2},
+        {"validation_data": (X, Y), "validation_steps": 2},
+    ),
+}
+
+
+@EITHER
+@pytest.mark.parametrize(("data", "options", "like"), SAME.values(), ids=SAME)
+def test_the_bits_are_those_of_arrays(
+    data: Callable[[], Any],
+    options: dict[str, Any],
+    like: dict[str, Any],
+    eager: bool,
+    make: Callable[..., mr.Model],
+) -> None:
+    model, reference = make(eager), make(eager)
+    if "validation_data" in options and isinstance(options["validation_data"], Iterator):
+        options = {**options, "validation_data": generator(2)}
+    mr.random.set_seed(3)
+    history = model.fit(data(), epochs=2, verbose=0, **options)
+    mr.random.set_seed(3)
+    expected = reference.fit(X, Y, BATCH, epochs=2, verbose=0, shuffle=False, **like)
+    assert history.history == expected.history
+    assert state(model) == state(reference)
+    assert history.epoch == [0, 1]
+
+
+@EITHER
+def test_class_weights(eager: bool, make: Callable[..., mr.Model]) -> None:
+    labels = RNG.integers(0, 2, size=len(X))
+    models = [make(eager, loss="sparse_categorical_crossentropy", metrics=[]) for _ in range(2)]
+    models[0].fit(rows(X, labels), class_weight={0: 3.0}, verbose=0)
+    models[1].fit(X, labels, BATCH, class_weight={0: 3.0}, shuffle=False, verbose=0)
+    assert state(models[0]) == state(models[1])
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3, "auto"])
+def test_batches_of_changing_shapes(
+    steps_per_execution: Any, make: Callable[..., mr.Model]
+) -> None:
+    """In any order and number: each is its own step."""
+    sizes = [2, 2, 3, 1, 1, 1, 2, 2]
+    cuts = np.cumsum([0, *sizes])
+    batches = [(X[a:b], Y[a:b]) for a, b in itertools.pairwise(cuts)]
+    model, reference = make(steps_per_execution=steps_per_execution), make()
+    history = model.fit(iter(batches), verbose=0)
+    losses = []
+    for x, y in batches:
+        losses.append(reference.fit(x, y, shuffle=False, verbose=0).history["loss"][0] * len(x))
+    assert history.history["loss"][0] == pytest.approx(sum(losses) / sum(sizes))
+    assert state(model)[: len(model.weights)] == state(reference)[: len(model.weights)]
+
+
+@EITHER
+def test_evaluate_and_predict(eager: bool, make: Callable[..., mr.Model]) -> None:
+    model = make(eager)
+    expected = model.evaluate(X, Y, BATCH, verbose=0)
+    outputs = model.predict(X, BATCH, verbose=0)
+    for data in (rows(), generator(), Iterable(), rows().prefetch(1)):
+        assert model.evaluate(data, verbose=0) == expected
+    for data in (rows(), generator(), rows(X).map(lambda x: x), (x for x, _ in generator())):
+        np.testing.assert_array_equal(model.predict(data, verbose=0), outputs)
+    np.testing.assert_array_equal(model.predict(rows(), steps=2, verbose=0), outputs[: 2 * BATCH])
+    two = model.evaluate(rows().repeat(), steps=2, verbose=0)
+    assert two == model.evaluate(X[: 2 * BATCH], Y[: 2 * BATCH], BATCH, verbose=0)
+
+
+def test_a_shuffled_dataset_has_another_order_each_epoch(make: Callable[..., mr.Model]) -> None:
+    seen: list[list[float]] = []
+
+    def note(x: Any, y: Any) -> Any:
+        seen[-1].append(float(x[0, 0]))
+        return x, y
+
+    class Epoch(mr.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            seen.append([])
+
+    seen.append([])
+    data = Dataset.from_tensor_slices((X, Y)).shuffle(20, seed=1).batch(1).map(note)
+    make().fit(data, epochs=2, verbose=0, callbacks=Epoch())
+    # The first batch of an epoch is asked for when the epoch begins.
+    assert sorted(seen[0]) == sorted(seen[1]) == sorted(X[:, 0].astype(np.float64).tolist())
+    assert seen[0] != seen[1]
+
+
+# ------------------------------------------------------------------------------ the end of the data
+
+
+ENDS: dict[str, tuple[Callable[[], Any], dict[str, Any], list[int], int]] = {
+    # What is given, other arguments, the epochs that are there then, and their steps.
+    "in an epoch": (lambda: rows().repeat(2), {"steps_per_epoch": 5, "epochs": 3}, [0, 1], 8),
+    "in the first epoch": (rows, {"steps_per_epoch": 9, "epochs": 3}, [0], 4),
+    "in the middle of an epoch": (rows, {"steps_per_epoch": 3, "epochs": 3}, [0, 1], 4),
+    "a generator": (generator, {"epochs": 3}, [0], 4),
+    "a generator in an epoch": (generator, {"steps_per_epoch": 3, "epochs": 3}, [0, 1], 4),
+}
+
+
+@pytest.mark.parametrize(("data", "options", "epochs", "steps"), ENDS.values(), ids=ENDS)
+def test_data_that_end_end_the_training(
+    data: Callable[[], Any],
+    options: dict[str, Any],
+    epochs: list[int],
+    steps: int,
+    make: Callable[..., mr.Model],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = make()
+    history = model.fit(data(), verbose=0, validation_data=rows(), **options)
+    assert history.epoch == epochs
+    assert len(history.history["val_loss"]) == len(epochs)
+    assert int(model.optimizer.iterations) == steps
+    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("Your input ran out of data; interrupting `fit`.")
+
+
+def test_validation_data_that_end(
+    make: Callable[..., mr.Model], caplog: pytest.LogCaptureFixture
+) -> None:
+    history = make().fit(X, Y, validation_data=generator(), epochs=2, verbose=0).history
+    assert (len(history["loss"]), len(history["val_loss"])) == (2, 1)
+    assert "interrupting `validation`" in caplog.text
+
+
+def test_steps_past_the_end(
+    make: Callable[..., mr.Model], caplog: pytest.LogCaptureFixture
+) -> None:
+    model = make()
+    assert model.evaluate(rows(), steps=9, verbose=0) == model.evaluate(X, Y, BATCH, verbose=0)
+    assert "interrupting `evaluate`" in caplog.text
+    assert len(model.predict(generator(), steps=9, verbose=0)) == len(X)
+    assert "interrupting `predict`" in caplog.text
+
+
+def test_no_more_is_read_than_steps_ask_for(make: Callable[..., mr.Model]) -> None:
+    """A generator goes on in the next call where the last one left it."""
+    model, reference = make(), make()
+    batches = generator(2)
+    for steps in (3, 1, 4):
+        model.fit(batches, steps_per_epoch=steps, verbose=0)
+    assert next(batches, None) is None
+    for begin, end in ((0, 12), (12, 14), (0, 14)):
+        reference.fit(X[begin:end], Y[begin:end], BATCH, shuffle=False, verbose=0)
+    assert state(model)[:3] == state(reference)[:3]
+
+
+# ------------------------------------------------------------------------------ what is shown
+
+
+class Seen(mr.callbacks.Callback):
+    """Notes the numbers of the batches, and what is known of their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.batches.append(batch)
+
+
+@pytest.mark.parametrize(
+    ("data", "steps"), [(rows, 4), (generator, None), (lambda: rows().filter(any_), None)]
+)
+def test_callbacks(
+    data: Callable[[], Any], steps: int | None, make: Callable[..., mr.Model]
+) -> None:
+    seen = Seen()
+    make().fit(data(), verbose=0, callbacks=seen)
+    assert seen.batches == [0, 1, 2, 3]
+    assert seen.params == {"verbose": 0, "epochs": 1, "steps": steps}
+
+
+def any_(x: Any, y: Any) -> Any:
+    return np.True_
+
+
+def test_steps_per_execution(make: Callable[..., mr.Model]) -> None:
+    seen = Seen()
+    make(steps_per_execution=3).fit(rows(), verbose=0, callbacks=seen)
+    assert seen.batches == [2, 3]
+
+
+def test_stop_training_stops_reading(make: Callable[..., mr.Model]) -> None:
+    class Stops(mr.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.model.stop_training = batch == 1
+
+    batches = generator()
+    make().fit(batches, verbose=0, callbacks=Stops())
+    assert len(list(batches)) == 2
+
+
+# ------------------------------------------------------------------------------ what goes wrong
+
+
+class Broken(Exception):
+    """What users' code raises here."""
+
+
+@EITHER
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize("number", [0, 1, 3, 6])
+def test_an_error_of_the_data(
+    number: int, ahead: int, eager: bool, make: Callable[..., mr.Model]
+) -> None:
+    """All batches before it are trained on, and no thread is left."""
+    calls = []
+
+    def breaks(x: Any, y: Any) -> Any:
+        calls.append(1)
+        if len(calls) == number + 1:
+            raise Broken
+        return x, y
+
+    model, reference = make(eager), make(eager)
+    mr.random.set_seed(4)
+    with pytest.raises(Broken) as caught:
+        model.fit(rows().map(breaks).prefetch(ahead), epochs=3, verbose=0)
+    assert f"at element {number % 4} (counted from 0)" in caught.value.__notes__[0]
+    assert threading.enumerate() == [threading.main_thread()]
+    assert int(model.optimizer.iterations) == number
+    mr.random.set_seed(4)
+    if number:
+        reference.fit(rows().repeat(), steps_per_epoch=number, verbose=0)
+    assert state(model) == state(reference)
+
+
+def test_threads_end_with_fit(make: Callable[..., mr.Model]) -> None:
+    class Raises(mr.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            raise Broken
+
+    model, data = make(), rows().prefetch(1).repeat().prefetch(1)
+    before = threading.enumerate()
+    with pytest.raises(Broken):
+        model.fit(data, steps_per_epoch=2, verbose=0, callbacks=Raises(), validation_data=(X, Y))
+    model.fit(data, steps_per_epoch=2, verbose=0, validation_data=data, validation_steps=1)
+    model.evaluate(data, steps=1, verbose=0)
+    model.predict(data, steps=1, verbose=0)
+    with pytest.raises(ValueError, match="validation"):
+        model.fit(data, steps_per_epoch=2, verbose=0, validation_data=data)
+    assert threading.enumerate() == before

@@ -1,0 +1,157 @@
+"""What all variables have in common: their arguments, values and operators, and their creators."""
+
+import contextvars
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+from mirrored.variables import (
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+    set_variable_creators,
+    variable_creator_scope,
+)
+
+
+def test_attributes() -> None:
+    v = Variable([1.0, 2.0], name="q", trainable=False, aggregation=VariableAggregation.SUM)
+    assert (v.name, v.shape, v.dtype, v.trainable) == ("q:0", (2,), ops.float32, False)
+    assert v.aggregation is VariableAggregation.SUM
+    assert v.device == "/job:localhost/replica:0/task:0/device:CPU:0"
+    assert isinstance(v, Variable)
+    assert Variable(1).name == "Variable:0"
+    assert Variable(1).trainable is True
+    assert Variable(1).aggregation is VariableAggregation.NONE
+
+
+def test_repr_and_format() -> None:
+    v = Variable([1.0, 2.0], name="q")
+    text = "<mr.Variable 'q:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>"
+    assert repr(v) == str(v) == f"{v}" == text
+    scalar = Variable(3.0)
+    assert repr(scalar) == "<mr.Variable 'Variable:0' shape=() dtype=float32, numpy=3.0>"
+    assert f"{scalar:.2f}" == "3.00"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({}, ValueError, "The `initial_value` arg to `mr.Variable` is required"),
+        ({"initial_value": "a"}, TypeError, "Received: 'a'"),
+        ({"initial_value": 1.5, "dtype": "int32"}, TypeError, "Cannot convert 1.5"),
+        ({"initial_value": 1.0, "dtype": "complex64"}, TypeError, "Received: 'complex64'"),
+        (
+            {"initial_value": 1.0, "name": "v", "aggregation": "sum"},
+            ValueError,
+            "Invalid variable aggregation mode: sum for variable: v",
+        ),
+    ],
+)
+def test_bad_arguments(arguments: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        Variable(**arguments)
+
+
+def test_assign() -> None:
+    v = Variable([1.0, 2.0])
+    assert v.assign([3.0, 4.0]) is v
+    assert v.assign_add([1.0, 1.0]) is v
+    assert v.assign_sub(np.float64([0.5, 0.5])) is v
+    np.testing.assert_array_equal(v.numpy(), [3.5, 4.5])
+    v.assign(v * 2.0)
+    v.assign_add(v)
+    np.testing.assert_array_equal(v.numpy(), [14.0, 18.0])
+    counter = Variable(1, dtype="int64")
+    counter.assign_add(1)
+    assert counter.dtype == ops.int64
+    assert int(counter) == 2
+
+
+def test_a_read_is_a_snapshot() -> None:
+    v = Variable([1.0, 2.0])
+    reads = (v.read_value, v.value, lambda: ops.convert_to_tensor(v), lambda: ops.identity(v))
+    for read in reads:
+        before = read()
+        v.assign_add([1.0, 1.0])
+        np.testing.assert_array_equal(before.numpy() + 1.0, v.numpy())
+
+
+def test_it_computes_as_a_tensor() -> None:
+    v = Variable([1.0, 2.0])
+    np.testing.assert_array_equal((v + v).numpy(), [2.0, 4.0])
+    np.testing.assert_array_equal((2.0 * v - np.ones(2)).numpy(), [1.0, 3.0])
+    np.testing.assert_array_equal(ops.reduce_sum(v).numpy(), 3.0)
+    np.testing.assert_array_equal(np.asarray(v), [1.0, 2.0])
+    assert len(v) == 2
+    assert float(v[1]) == 2.0
+    assert [float(each) for each in v] == [1.0, 2.0]
+    assert (v.ndim, v.size) == (1, 2)
+
+
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "**", "@"])
+def test_assignment_operators_are_errors(symbol: str) -> None:
+    names = {"v": Variable([[1.0]], name="w")}
+    with pytest.raises(RuntimeError, match=r"Use `variable.assign_add\(value\)`.*variable 'w:0'"):
+        exec(f"v {symbol}= 1.0", names)
+    assert isinstance(names["v"], Variable)
+
+
+def test_assigning_a_tensor_that_a_tape_follows() -> None:
+    """A variable's value is a constant to the tape; only reads of the variable are followed."""
+    x, v = ops.constant([2.0]), Variable([1.0])
+    with GradientTape() as tape:
+        tape.watch(x)
+        v.assign(x * x)
+        y = v * 3.0
+    by_x, by_v = tape.gradient(y, [x, v])
+    assert by_x is None
+    assert float(by_v[0]) == 3.0
+
+
+def test_creators() -> None:
+    calls: list[Any] = []
+
+    def creator(name: str) -> Any:
+        def create(next_creator: Any, **kwargs: Any) -> Variable:
+            calls.append((name, kwargs["name"], kwargs["synchronization"]))
+            return next_creator(**{**kwargs, "name": f"{name}/{kwargs['name']}"})
+
+        return create
+
+    with variable_creator_scope(creator("outer")), variable_creator_scope(creator("inner")):
+        v = Variable(1.0, name="v", synchronization=VariableSynchronization.ON_READ)
+    assert [call[:2] for call in calls] == [("inner", "v"), ("outer", "inner/v")]
+    assert calls[0][2] is VariableSynchronization.ON_READ
+    assert v.name == "outer/inner/v:0"
+    assert Variable(1.0).name == "Variable:0"
+
+
+def test_creators_are_forgotten_after_an_error() -> None:
+    def failing(next_creator: Any, **kwargs: Any) -> Variable:
+        raise KeyError(kwargs["name"])
+
+    with pytest.raises(KeyError), variable_creator_scope(failing):
+        Variable(1.0)
+    assert Variable(2.0).numpy() == 2.0
+
+
+def test_creators_that_last() -> None:
+    """Those of a strategy that is put in force without a `with` block."""
+
+    def creator(next_creator: Any, **kwargs: Any) -> Variable:
+        return next_creator(**{**kwargs, "name": f"made/{kwargs['name']}"})
+
+    def make() -> list[str]:
+        set_variable_creators(creator)
+        with variable_creator_scope(creator):
+            names = [Variable(1.0, name="v").name]
+        names.append(Variable(1.0, name="v").name)
+        set_variable_creators()
+        return [*names, Variable(1.0, name="v").name]
+
+    # In a context of its own: what a failure would leave there ends with it.
+    assert contextvars.copy_context().run(make) == ["made/made/v:0", "made/v:0", "v:0"]
