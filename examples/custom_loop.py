@@ -1,7 +1,7 @@
 """Trains on handwritten digits with a training loop of its own, which can be stopped and resumed.
 
-digits.py leaves the loop to ``fit``; here each part of it can be seen and changed. Run it with
-``--checkpoints FOLDER``, and again with more ``--epochs`` and another number of ``--gpus``.
+digits.py leaves the loop to ``fit``; here each part can be seen and changed, and a run with
+``--checkpoints FOLDER`` goes on later, with more ``--epochs`` and another number of ``--gpus``.
 """
 
 import argparse
@@ -54,7 +54,11 @@ def load_digits() -> list[np.ndarray]:
 
 
 class Training:
-    """A model, its optimizer and its metrics, with the steps that one replica takes."""
+    """A model, its optimizer and its metrics, with the steps that are taken with them.
+
+    Args:
+        strategy: What has the replicas.
+    """
 
     def __init__(self, strategy: mr.distribute.Strategy) -> None:
         """Make everything that has variables in the scope: each replica gets a copy."""

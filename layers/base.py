@@ -149,11 +149,6 @@ class Layer(WeightOwner):
         output = self._run(ops.zeros(tuple(sizes), dtype=self.dtype), training=False)
         return without_batch(output.shape) if input_shape[:1] == (None,) else output.shape
 
-    @property
-    def example_shape(self) -> Shape | None:
-        """The shape of one example that it was made for, ``input_shape=``; None where not given."""
-        return self._example_shape
-
     # Calling.
 
     @overload
@@ -245,6 +240,11 @@ class Layer(WeightOwner):
                 f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
                 f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
             )
+
+    @property
+    def example_shape(self) -> Shape | None:
+        """The shape of one example that it was made for, ``input_shape=``; None where not given."""
+        return self._example_shape
 
     @property
     def input_shape(self) -> Shape:

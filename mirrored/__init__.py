@@ -96,8 +96,8 @@ from mirrored.variables import Variable as Variable
 from mirrored.variables import VariableAggregation as VariableAggregation
 from mirrored.variables import VariableSynchronization as VariableSynchronization
 
-bool = bool_  # TensorFlow's name of the dtype.
-
+# Other names that TensorFlow has for what is above.
+bool = bool_
 double = float64
 newaxis = None
 truediv = divide

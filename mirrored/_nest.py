@@ -68,7 +68,7 @@ def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, e
             _map(function, tuple(item[i] for item in structures), f"{path}[{i}]", each)
             for i in range(len(first))
         ]
-        return _rebuild(first, items)
+        return rebuild(first, items)
     for i, item in enumerate(structures):
         if _is_sequence(item) or isinstance(item, dict):
             raise ValueError(_difference(structures, i, path, each))
@@ -105,7 +105,8 @@ def _is_sequence(item: Any) -> bool:
     return isinstance(item, list | tuple)
 
 
-def _rebuild(like: Any, items: list[Any]) -> Any:
+def rebuild(like: Any, items: list[Any]) -> Any:
+    """Return a sequence of the type of `like`, which may be a named tuple, that holds `items`."""
     if isinstance(like, tuple):
         # A named tuple takes its fields one by one.
         return type(like)(*items) if hasattr(like, "_fields") else tuple(items)

@@ -3,6 +3,8 @@
 Each is also a builtin's subclass: code that catches ``ValueError`` or ``MemoryError`` works.
 """
 
+from mirrored._absent import absent_names as _absent_names
+
 
 class InvalidArgumentError(ValueError, RuntimeError):
     """An operation or a public call was given something that it cannot work with."""
@@ -26,3 +28,6 @@ class WeightsFileError(ValueError):
 
 class OutOfRangeError(StopIteration):
     """An iterator over a dataset has no more elements; a `for` loop ends with it."""
+
+
+globals()["__getattr__"] = _absent_names("tf.errors")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.base import MEGABYTE
 from mirrored.ops.observing import ALL_REPLICAS, Work, observers
@@ -356,3 +357,6 @@ def _cells(name: str, part: _Total, whole: _Total) -> tuple[str, ...]:
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
     return "  ".join([f"{row[0]:<{widths[0]}}", *cells])
+
+
+globals()["__getattr__"] = _absent_names("tf.profiler")

@@ -13,6 +13,7 @@ from mirrored import errors
         ("NonFiniteLossError", (FloatingPointError, ArithmeticError)),
         ("OperatorNotAllowedInGraphError", (TypeError,)),
         ("WeightsFileError", (ValueError,)),
+        ("OutOfRangeError", (StopIteration,)),
     ],
 )
 def test_what_catches_them(name: str, bases: tuple[type[Exception], ...]) -> None:
@@ -30,4 +31,5 @@ def test_table_has_every_error() -> None:
         "NonFiniteLossError",
         "OperatorNotAllowedInGraphError",
         "WeightsFileError",
+        "OutOfRangeError",
     }

@@ -3,7 +3,10 @@
 What training and strategies need beside them they import from the modules in here.
 """
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored.data.dataset import AUTOTUNE as AUTOTUNE
 from mirrored.data.dataset import Dataset as Dataset
 from mirrored.data.stages import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from mirrored.data.stages import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+
+globals()["__getattr__"] = _absent_names("tf.data")

@@ -146,10 +146,13 @@ def host_scope() -> Iterator[None]:
 
 
 def call_with(function: Any, element: Element) -> Any:
-    """Call a user's function with an element's tensors; a tuple's parts are its arguments."""
+    """Call a user's function with an element's tensors.
+
+    The parts of a tuple are its arguments, but a named tuple is one.
+    """
     tensors = to_tensors(element)
     with host_scope():
-        return function(*tensors) if isinstance(tensors, tuple) else function(tensors)
+        return function(*tensors) if type(tensors) is tuple else function(tensors)
 
 
 # ---------------------------------------------------------------------------- structures

@@ -5,6 +5,7 @@ Both give the same kind of spans, so that one loop trains on either.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from mirrored._logging import logger
 from mirrored.data.adapters import Arrays, adapt, described, with_class_weights
 from mirrored.data.batches import ArrayBatches, BatchList, Span
 from mirrored.data.pipeline import Pipeline
-from mirrored.data.stages import INFINITE_CARDINALITY
+from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from mirrored.ops import SeedGenerator
 
-# How many batches of a stream are read before they are run, where nobody looks between steps, and
-# how many bytes: running some at once takes less Python, and waiting for many takes time.
+# Running some batches of a stream at once takes less Python. Where nobody looks between steps, so
+# many are read before they are run, but no more bytes than caches hold, and none once reading has
+# taken longer than a step or two: what makes the next ones works beside the steps.
 _MOST_AHEAD = 16
 _BYTES_AHEAD = 8 << 20
+_SECONDS_AHEAD = 1e-3
 _NO_ARRAYS = (list, tuple, Mapping, type(None))
 Check = Callable[[Arrays], Arrays]
 
@@ -144,7 +147,7 @@ class StreamEpochs(Epochs):
         goes_on: bool,
         class_weight: Mapping[int, float] | None = None,
     ) -> None:
-        size = data._stage.cardinality if isinstance(data, Pipeline) else -2
+        size = data._stage.cardinality if isinstance(data, Pipeline) else UNKNOWN_CARDINALITY
         if size == INFINITE_CARDINALITY and steps is None:
             raise ValueError(
                 f"`{for_what}` needs `{steps_name}` for a dataset that never ends. Received: an "
@@ -193,8 +196,7 @@ class StreamEpochs(Epochs):
         while wanted is None or done < wanted:
             limit = most or _MOST_AHEAD
             batches, failure = self._gathered(
-                limit if wanted is None else min(limit, wanted - done),
-                None if most else _BYTES_AHEAD,
+                limit if wanted is None else min(limit, wanted - done), asked=most is not None
             )
             done += len(batches)
             if batches:
@@ -219,10 +221,13 @@ class StreamEpochs(Epochs):
         if close is not None and iterator is not self._data:
             close()
 
-    def _gathered(self, most: int, room: int | None) -> tuple[list[Arrays], Exception | None]:
-        """Return the next batches, fewer at the end of the data, and what ended them."""
+    def _gathered(self, most: int, *, asked: bool) -> tuple[list[Arrays], Exception | None]:
+        """Return the next batches and what ended them; as many as asked, or as is sensible."""
         batches: list[Arrays] = []
-        while len(batches) < most and (room is None or room > 0):
+        room, until = _BYTES_AHEAD, perf_counter() + _SECONDS_AHEAD
+        while len(batches) < most and (
+            asked or not batches or (room > 0 and perf_counter() < until)
+        ):
             if batches and not isinstance(self._data, Pipeline):
                 batches[-1] = batches[-1].copied()  # The next one may be in the same memory.
             try:
@@ -235,8 +240,7 @@ class StreamEpochs(Epochs):
                     raise
                 return batches, error
             self._given += 1
-            if room is not None:
-                room -= sum(0 if each is None else each.nbytes for each in read.columns)
+            room -= sum(0 if each is None else each.nbytes for each in read.columns)
         return batches, None
 
     def _read(self) -> Arrays | None:
@@ -264,16 +268,18 @@ class StreamEpochs(Epochs):
         return ValueError(f"Batch {self._given} of the data (counted from 0): {error}")
 
     def _run_out(self, done: int) -> None:
+        if self.ran_out:  # Validation may be asked for again after each epoch.
+            return
         self.ran_out = True
-        wanted = "as many epochs" if self._wanted is None else f"{self._steps_name}={self._wanted}"
+        asked = "" if self._wanted is None else f" with {self._steps_name}={self._wanted}"
         logger.warning(
             "Your input ran out of data; interrupting `%s`. Make sure that your dataset or "
             "generator can generate at least `steps_per_epoch * epochs` batches. You may need to "
-            "use the `.repeat()` function when building your dataset. Received: %s, and %d "
-            "batches before the data ended.",
+            "use the `.repeat()` function when building your dataset. Received: data that ended "
+            "after %d batches of an epoch%s.",
             self._for_what,
-            wanted,
             done,
+            asked,
         )
 
 

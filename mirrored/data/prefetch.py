@@ -65,9 +65,10 @@ class _Worker:
             name="mirrored-prefetch",
             daemon=True,
         )
-        thread.start()
-        # At exit too: a thread must not run Python code while the interpreter goes away.
+        # At exit too: a thread must not run Python code while the interpreter goes away. Before
+        # the start, which an interrupt may end.
         self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
+        thread.start()
 
     def next(self) -> tuple[str, Any]:
         """Wait for the next item.
@@ -117,5 +118,6 @@ def _stop(
         return
     stopped.set()
     room.release()
-    if thread is not threading.current_thread():  # The garbage collector may call it anywhere.
+    # The garbage collector may call it anywhere, in the thread itself too.
+    if thread.is_alive() and thread is not threading.current_thread():
         thread.join()

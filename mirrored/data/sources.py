@@ -120,7 +120,7 @@ class Sources(Pipeline):
             raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
         if args is not None and not isinstance(args, tuple | list):
             raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
-        return cls(Generated(generator, [to_leaf(each) for each in args or ()], signature))
+        return cls(Generated(generator, [to_leaf(each)[()] for each in args or ()], signature))
 
     @classmethod
     def range(cls, *args: Any, output_type: Any = int64) -> Self:
@@ -171,6 +171,11 @@ class Sources(Pipeline):
         if datasets is not None:
             args = (*args, datasets)
         structure = args[0] if len(args) == 1 else args
+        if isinstance(structure, list):
+            raise TypeError(
+                "Invalid input to `zip`. Nested structures do not support Python lists; please use "
+                f"a tuple instead. Received: a list of {len(structure)}."
+            )
         leaves = _nest.flatten(structure)
         if not leaves:
             raise TypeError("Must pass at least one dataset to `zip`.")

@@ -3,6 +3,7 @@
 What is public of it is `mirrored.distribute`, as in TensorFlow.
 """
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored.distribute import experimental as experimental
 from mirrored.distribute.context import ReplicaContext as ReplicaContext
 from mirrored.distribute.context import experimental_set_strategy as experimental_set_strategy
@@ -38,3 +39,5 @@ from mirrored.distribute.strategy import Strategy as Strategy
 from mirrored.distribute.values import DistributedValues as DistributedValues
 from mirrored.distribute.values import Mirrored as Mirrored
 from mirrored.distribute.values import PerReplica as PerReplica
+
+globals()["__getattr__"] = _absent_names("tf.distribute")

@@ -3,7 +3,10 @@
 Scripts find them in the same place; what they do is in the collectives' package.
 """
 
+from mirrored._absent import absent_names as _absent_names
 from mirrored.distribute.cross_device_ops import (
     CommunicationImplementation as CommunicationImplementation,
 )
 from mirrored.distribute.cross_device_ops import CommunicationOptions as CommunicationOptions
+
+globals()["__getattr__"] = _absent_names("tf.distribute.experimental")

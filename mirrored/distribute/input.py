@@ -195,7 +195,7 @@ def host_batches(dataset: Any) -> Iterator[Any]:
 def _arrays(element: Any) -> Any:
     """Return an element with arrays of its own for leaves; a list of numbers is one."""
     if isinstance(element, tuple):
-        return tuple(_arrays(each) for each in element)
+        return _nest.rebuild(element, [_arrays(each) for each in element])
     if isinstance(element, dict):
         return {key: _arrays(each) for key, each in element.items()}
     # A copy: what it holds may be written to before the batch is used.
@@ -209,7 +209,7 @@ def _joined(parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
     if isinstance(first, np.ndarray):
         return join(parts)
     if isinstance(first, tuple):
-        return tuple([_joined(each, join) for each in zip(*parts, strict=True)])
+        return _nest.rebuild(first, [_joined(each, join) for each in zip(*parts, strict=True)])
     if isinstance(first, dict):
         return {key: _joined([part[key] for part in parts], join) for key in first}
     return join(parts)
@@ -218,7 +218,7 @@ def _joined(parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
 def _rows(element: Any, start: int, stop: int) -> Any:
     """Return the examples of a batch from `start` to before `stop`."""
     if isinstance(element, tuple):
-        return tuple(_rows(each, start, stop) for each in element)
+        return _nest.rebuild(element, [_rows(each, start, stop) for each in element])
     if isinstance(element, dict):
         return {key: _rows(each, start, stop) for key, each in element.items()}
     return element[start:stop]

@@ -91,7 +91,12 @@ def to_categorical(x: Any, num_classes: int | None = None) -> NDArray[np.float64
 def _as_labels(x: Any) -> NDArray[np.int64]:
     """Return labels as integers, without a last axis of size 1."""
     given = np.asarray(x)
-    if given.dtype.kind not in "iufb" or (given % 1 != 0).any():
+    whole = given.dtype.kind in "iub" or (given.dtype.kind == "f" and _are_whole(given))
+    if not whole:
         raise InvalidArgumentError(f"Labels are whole numbers. Received: x={x!r:.200}")
     labels = given.astype(np.int64)
     return labels[..., 0] if labels.ndim > 1 and labels.shape[-1] == 1 else labels
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    return bool((np.isfinite(values) & (values == np.floor(values))).all())

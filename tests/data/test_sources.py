@@ -254,6 +254,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "step must be a non-zero integer",
     ),
     "a zip of nothing": (Dataset.zip, TypeError, "Must pass at least one dataset to `zip`"),
+    "a zip of a list": (
+        lambda: Dataset.zip([Dataset.range(2)]),
+        TypeError,
+        "please use a tuple instead. Received: a list of 1",
+    ),
     "a zip of numbers": (lambda: Dataset.zip(3), TypeError, "encountered object of type <class"),
 }
 

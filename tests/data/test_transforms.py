@@ -1,7 +1,7 @@
 """What users' functions meet in a pipeline, and how what they do wrong reaches the consumer."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -10,6 +10,11 @@ import mirrored as mr
 
 Dataset = mr.data.Dataset
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
 
 
 class Broken(Exception):
@@ -60,6 +65,11 @@ def test_results_of_map(
     with pytest.raises(error, match=message) as caught:
         list(Dataset.range(2).map(function))
     assert "In Dataset.map, at element" in caught.value.__notes__[0]
+
+
+def test_a_named_tuple_is_one_argument() -> None:
+    dataset = Dataset.from_tensor_slices(Point([1, 2], [3, 4])).map(lambda point: point.x + point.y)
+    assert [int(each) for each in dataset] == [4, 6]
 
 
 @pytest.mark.parametrize("result", [1, 2.0, np.array([True])], ids=repr)

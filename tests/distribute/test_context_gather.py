@@ -201,7 +201,7 @@ def test_what_replicas_do_not_agree_on(simulate: Simulate) -> None:
     simulate(2)
     strategy = MirroredStrategy()
     mixed = PerReplica([mr.ones((1,)), mr.ones((1,), "int32")])
-    with pytest.raises(InvalidArgumentError, match="one dtype. Received: float32 from replica 0"):
+    with pytest.raises(InvalidArgumentError, match=r"one dtype\. Received: float32 from replica 0"):
         strategy.run(lambda x: context().all_gather(x, 0), (mixed,))
     square = mr.ones((2, 2))
     with pytest.raises(ValueError, match="out of range for `value` with rank 2"):

@@ -1,9 +1,8 @@
-"""What `run`, `experimental_local_results` and `reduce` of strategies do."""
+"""What `run` and `experimental_local_results` of strategies do."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 import mirrored as mr
@@ -203,90 +202,3 @@ def test_local_results(simulate: Simulate) -> None:
     first, second = local((v, parts))
     assert (first[0] is v.copies[0], second[0] is v.copies[1]) == (True, True)
     assert (first[1], second[1]) == (1, 2)
-
-
-# reduce
-
-
-@pytest.mark.parametrize(
-    ("op", "axis", "expected"),
-    [
-        ("SUM", None, [[6.0, 8.0], [10.0, 12.0]]),
-        ("mean", None, [[3.0, 4.0], [5.0, 6.0]]),
-        ("SUM", 0, [16.0, 20.0]),
-        ("MEAN", 0, [4.0, 5.0]),
-        ("SUM", 1, [14.0, 22.0]),
-        ("Mean", -1, [3.5, 5.5]),
-    ],
-)
-def test_reduce(simulate: Simulate, op: str, axis: int | None, expected: Any) -> None:
-    simulate(2)
-    strategy = MirroredStrategy()
-    value = strategy.run(lambda: mr.constant([[1.0, 2.0], [3.0, 4.0]]) + 4.0 * float(number()))
-    reduced = strategy.reduce(op, value, axis=axis)
-    assert reduced.numpy().tolist() == expected
-    assert reduced.device == f"{FULL}CPU:0"
-
-
-@pytest.mark.parametrize("sizes", [(3, 2), (1, 0), (0, 4), (5, 5)])
-@pytest.mark.parametrize("op", ["sum", "mean"])
-def test_reduce_over_uneven_shards_is_exact(
-    simulate: Simulate, sizes: tuple[int, int], op: str
-) -> None:
-    simulate(2)
-    rows = np.arange(2.0 * sum(sizes), dtype=np.float64).reshape(-1, 2)
-    shards = PerReplica([mr.constant(rows[: sizes[0]]), mr.constant(rows[sizes[0] :])])
-    reduced = MirroredStrategy().reduce(op, shards, axis=0)
-    expected = rows.sum(axis=0) if op == "sum" else rows.mean(axis=0)
-    np.testing.assert_allclose(reduced.numpy(), expected, rtol=1e-15)
-
-
-def test_reduce_of_other_values(simulate: Simulate) -> None:
-    simulate(2)
-    strategy = MirroredStrategy()
-    with strategy.scope():
-        v = mr.Variable(3.0)
-    assert float(strategy.reduce("sum", v)) == 6.0
-    assert float(strategy.reduce("mean", v)) == 3.0
-    assert float(strategy.reduce("mean", 5.0)) == 5.0
-    structure = strategy.reduce("sum", {"a": [PerReplica([1.0, 2.0])], "b": PerReplica([3, 4])})
-    assert (float(structure["a"][0]), int(structure["b"])) == (3.0, 7)
-    with strategy.scope():
-        assert float(strategy.reduce("sum", PerReplica([1.0, 2.0]))) == 3.0
-
-
-@pytest.mark.parametrize("op", ["sum", "mean"])
-def test_reduce_of_one_replica(op: str) -> None:
-    strategy = MirroredStrategy(["CPU:0"])
-    assert float(strategy.reduce(op, mr.constant(2.0))) == 2.0
-    assert float(strategy.reduce(op, mr.constant([2.0, 4.0]), axis=0)) == {"sum": 6, "mean": 3}[op]
-    assert float(get_strategy().reduce(op, 2.0)) == 2.0
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda s, v: s.reduce("PROD", v), "'PROD' is not a valid ReduceOp"),
-        (
-            lambda s, v: s.reduce("sum", v, axis=2),
-            "`axis` = 2 out of range for `value` with rank 2",
-        ),
-        (lambda s, v: s.reduce("sum", v, axis=-3), "`axis` = -3 out of range .* with rank 2"),
-        (lambda s, v: s.reduce("sum", v, axis="x"), "`axis` = 'x' out of range"),
-        (
-            lambda s, v: s.reduce("sum", 5.0),
-            r"A non-DistributedValues value 5\.0 cannot be reduced with the given reduce op "
-            r"ReduceOp\.SUM\.",
-        ),
-        (lambda s, v: s.reduce("sum", PerReplica([1.0] * 3)), "here 2. Received: 3 parts"),
-        (lambda s, v: s.reduce("sum", PerReplica([[1.0], [1.0, 2.0]])), "of one shape and dtype"),
-    ],
-)
-def test_refused_reductions(
-    simulate: Simulate, call: Callable[[Strategy, Any], Any], match: str
-) -> None:
-    simulate(2)
-    strategy = MirroredStrategy()
-    value = PerReplica([mr.zeros((2, 3)), mr.zeros((2, 3))])
-    with pytest.raises(ValueError, match=match):
-        call(strategy, value)

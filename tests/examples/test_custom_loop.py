@@ -23,31 +23,31 @@ def check_equal(found: list[list[float]], expected: list[list[float]]) -> None:
     assert [line[0] for line in found] == [line[0] for line in expected]
 
 
-def test_it_learns_the_same_on_one_gpu_and_on_four(run_example) -> None:
+def test_any_number_of_gpus_learns_the_same_also_when_it_is_resumed(
+    run_example, tmp_path: Path
+) -> None:
     four = run_example("custom_loop.py", "--epochs", 3)
     assert "0 of 4 GPUs are here: simulating 4 in host memory.\n" in four.stdout
     assert "Replicas: 4\n" in four.stdout
-    found = epochs(four.stdout)
-    assert [line[0] for line in found] == [1, 2, 3]
-    assert found[-1][3] > 90.0
+    assert "Saved" not in four.stdout
+    expected = epochs(four.stdout)
+    assert [line[0] for line in expected] == [1, 2, 3]
+    assert expected[-1][3] > 90.0
 
-    one = run_example("custom_loop.py", "--epochs", 3, "--gpus", 1, MIRRORED_SIMULATED_GPUS="2")
+    folder = tmp_path / "checkpoints"
+    kept = ["--checkpoints", folder]
+    one = run_example(
+        "custom_loop.py", "--epochs", 2, "--gpus", 1, *kept, MIRRORED_SIMULATED_GPUS="2"
+    )
     assert "simulating" not in one.stdout
     assert "Replicas: 1\n" in one.stdout
-    check_equal(epochs(one.stdout), found)
+    check_equal(epochs(one.stdout), expected[:2])
+    assert one.stdout.endswith(f"Saved {folder / 'digits-1'}\n")
 
-
-def test_it_is_resumed_on_another_number_of_gpus(run_example, tmp_path: Path) -> None:
-    whole = run_example("custom_loop.py", "--epochs", 3, "--gpus", 3)
-    assert "Saved" not in whole.stdout
-    folder = tmp_path / "checkpoints"
-    first = run_example("custom_loop.py", "--epochs", 2, "--gpus", 3, "--checkpoints", folder)
-    assert first.stdout.endswith(f"Saved {folder / 'digits-1'}\n")
-    assert epochs(first.stdout) == epochs(whole.stdout)[:2]
-    second = run_example("custom_loop.py", "--epochs", 3, "--gpus", 0, "--checkpoints", folder)
-    assert f"Resumed after epoch 2, from {folder / 'digits-1'}\nReplicas: 1\n" in second.stdout
-    check_equal(epochs(second.stdout), epochs(whole.stdout)[2:])
-    assert second.stdout.endswith(f"Saved {folder / 'digits-2'}\n")
+    three = run_example("custom_loop.py", "--epochs", 3, "--gpus", 3, *kept)
+    assert f"Resumed after epoch 2, from {folder / 'digits-1'}\nReplicas: 3\n" in three.stdout
+    check_equal(epochs(three.stdout), expected[2:])
+    assert three.stdout.endswith(f"Saved {folder / 'digits-2'}\n")
 
 
 @pytest.mark.parametrize(

@@ -273,3 +273,16 @@ def test_every_use_says_that_init_was_forgotten(use: Any) -> None:
 def test_an_absent_attribute_is_named() -> None:
     with pytest.raises(AttributeError, match="'Scale' object has no attribute 'colour'"):
         _ = Scale().colour
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, None), ([28, None], (28, None)), ((), ())])
+def test_the_shape_of_an_example_is_kept(given: Any, kept: Shape | None) -> None:
+    layer = Dense(2, input_shape=given)
+    assert layer.example_shape == kept
+    assert not layer.built
+
+
+@pytest.mark.parametrize("shape", [3, "3", (-1,), (2.5,)])
+def test_an_example_s_shape_that_is_none(shape: Any) -> None:
+    with pytest.raises(ValueError, match="Cannot convert"):
+        Dense(2, input_shape=shape)

@@ -95,3 +95,7 @@ def test_floatx_that_is_none(value: Any) -> None:
     with pytest.raises(ValueError, match=r"Unknown `floatx` value: .*\['float32', 'float64'\]"):
         ops.set_floatx(value)
     assert ops.floatx() == "float32"
+
+
+def test_a_specification_is_of_float32_unless_it_says_otherwise() -> None:
+    assert ops.TensorSpec((None, 2)) == ops.TensorSpec(shape=(None, 2), dtype=ops.float32)

@@ -154,16 +154,15 @@ WEIGHTS = [
 ]
 
 
-def check(lines: list[str], first: int) -> None:
-    """Hold what was printed by the epochs from number ``first`` on to TensorFlow's numbers."""
+def check(lines: list[str]) -> None:
+    """Hold what was printed, the number of devices left out, to TensorFlow's numbers."""
     *epochs, weights = map(ast.literal_eval, lines)
-    assert [epoch[0] for epoch in epochs] == [epoch[0] for epoch in EPOCHS[first:]]
-    np.testing.assert_allclose(epochs, EPOCHS[first:], rtol=1e-5)
+    np.testing.assert_allclose(epochs, EPOCHS, rtol=1e-5)
     for ours, theirs in zip(weights, WEIGHTS, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
+@pytest.mark.parametrize("replicas", [1, 3, 4])
 def test_the_numbers_are_tensorflows_and_the_bits_the_same_however_it_is_run(
     run_program: Callable[..., Any], replicas: int
 ) -> None:
@@ -172,7 +171,7 @@ def test_the_numbers_are_tensorflows_and_the_bits_the_same_however_it_is_run(
         for mode in ("steps", "eager", "iterator")
     )
     assert steps[0] == f"Number of devices: {replicas}"
-    check(steps[1:], first=0)
+    check(steps[1:])
     assert eager == steps
     assert iterator == steps
 
@@ -181,10 +180,10 @@ def test_the_numbers_are_tensorflows_and_the_bits_the_same_however_it_is_run(
 def test_a_checkpoint_is_continued_on_another_number_of_replicas(
     run_program: Callable[..., Any], before: int, after: int
 ) -> None:
-    run_program(PROGRAM, before, "steps", 2, "checkpoints", gpus=4)
-    done = run_program(PROGRAM, after, "steps", 4, "checkpoints", gpus=4)
-    assert done.out[0] == f"Number of devices: {after}"
-    check(done.out[1:], first=2)
+    first = run_program(PROGRAM, before, "steps", 2, "checkpoints", gpus=4).out
+    second = run_program(PROGRAM, after, "steps", 4, "checkpoints", gpus=4).out
+    assert [first[0], second[0]] == [f"Number of devices: {each}" for each in (before, after)]
+    check([*first[1:3], *second[1:]])
 
 
 def test_a_checkpoint_is_continued_with_the_bits_of_a_run_that_never_stopped(

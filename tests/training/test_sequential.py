@@ -23,6 +23,39 @@ def test_with_an_input_it_is_built_at_once() -> None:
     assert [each.name for each in model.inputs + model.outputs] == ["image", "last"]
 
 
+@pytest.mark.parametrize("shape", [(2, 2), [2, 2], np.array([2, 2])])
+def test_a_first_layer_with_a_shape_begins_with_an_input(shape: Any) -> None:
+    model = mr.Sequential([mr.layers.Flatten(input_shape=shape), mr.layers.Dense(3)])
+    assert model.built
+    assert (model.input_shape, model.output_shape) == ((None, 2, 2), (None, 3))
+    assert [type(layer).__name__ for layer in model.layers] == ["InputLayer", "Flatten", "Dense"]
+
+
+def test_only_the_first_layer_s_shape_counts() -> None:
+    """As in Keras, where a later one is ignored."""
+    model = mr.Sequential(
+        [mr.layers.Dense(2, input_shape=(4,)), mr.layers.Dense(3, input_shape=(9,))]
+    )
+    assert (model.input_shape, model.output_shape) == ((None, 4), (None, 3))
+    begun = mr.Sequential([mr.layers.Input(shape=(4,)), mr.layers.Dense(2, input_shape=(9,))])
+    assert begun.input_shape == (None, 4)
+
+
+def test_a_first_layer_s_dtype_is_that_of_its_input() -> None:
+    model = mr.Sequential([mr.layers.Dense(2, input_shape=(4,), dtype="float64")])
+    assert model(X.astype(np.float64)).dtype == np.float64
+    assert model.inputs[0].dtype == np.float64
+
+
+def test_a_first_layer_that_cannot_take_its_shape_leaves_the_model_empty() -> None:
+    model = mr.Sequential()
+    with pytest.raises(ValueError, match="expected min_ndim=2, found ndim=1"):
+        model.add(mr.layers.Dense(2, input_shape=()))
+    assert (model.layers, model.inputs) == ([], [])
+    model.add(mr.layers.Dense(2, input_shape=(4,)))
+    assert model.input_shape == (None, 4)
+
+
 @pytest.mark.parametrize("how", ["build", "call", "fit", "predict"])
 def test_without_one_by_the_first_data(how: str, strategy: mr.MirroredStrategy) -> None:
     with strategy.scope():
