@@ -105,19 +105,7 @@ class Sources(Pipeline):
                 f"`generator` must be a Python callable. Received: {generator!r:.200}. Give the "
                 "function itself, without calling it."
             )
-        if output_signature is not None and not (output_types is None and output_shapes is None):
-            given = "types" if output_types is not None else "shapes"
-            raise TypeError(
-                f"The `output_{given}` argument can not be used together with the "
-                "`output_signature` argument. Give the signature alone."
-            )
-        signature = None
-        if output_signature is not None:
-            signature = as_signature(output_signature)
-        elif output_types is not None:
-            signature = signature_of(output_types, output_shapes)
-        elif output_shapes is not None:
-            raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
+        signature = _signature(output_signature, output_types, output_shapes)
         if args is not None and not isinstance(args, tuple | list):
             raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
         return cls(Generated(generator, [to_leaf(each)[()] for each in args or ()], signature))
@@ -186,3 +174,20 @@ class Sources(Pipeline):
                     f"`tf.data.Dataset` objects but encountered object of type {type(leaf)}."
                 )
         return cls(zipped(_nest.map_structure(lambda each: each._stage, structure)))
+
+
+def _signature(signature: Any, types: Any, shapes: Any) -> Any:
+    """Return the signature of `from_generator`'s arguments, of which some exclude each other."""
+    if signature is not None:
+        if types is not None or shapes is not None:
+            given = "types" if types is not None else "shapes"
+            raise TypeError(
+                f"The `output_{given}` argument can not be used together with the "
+                "`output_signature` argument. Give the signature alone."
+            )
+        return as_signature(signature)
+    if types is not None:
+        return signature_of(types, shapes)
+    if shapes is not None:
+        raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
+    return None

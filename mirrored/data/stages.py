@@ -324,7 +324,19 @@ class Shuffled(Derived):
         source = self._source
         if not isinstance(source, Slices):
             return None
-        order = _picked(iter(range(source.cardinality)), self._buffer_size, self._generator())
+        size, generator = source.cardinality, self._generator()
+        if size <= self._buffer_size:
+            whole = generator.permutation(size)  # What `_picked` does, without its steps.
+            place = 0
+
+            def read_whole(most: int) -> tuple[Element, int]:
+                nonlocal place
+                rows = whole[place : place + most]
+                place += len(rows)
+                return source.rows(rows), len(rows)
+
+            return read_whole
+        order = _picked(iter(range(size)), self._buffer_size, generator)
 
         def read(most: int) -> tuple[Element, int]:
             rows = np.fromiter(itertools.islice(order, most), np.int64)
@@ -338,7 +350,9 @@ def _picked(
 ) -> Iterator[Any]:
     """Yield items in random order: one of a full buffer each time, whose place the next takes."""
     buffer = list(itertools.islice(items, buffer_size))
-    while len(buffer) == buffer_size:
+    ahead = list(itertools.islice(items, 1))
+    items = itertools.chain(ahead, items)
+    while ahead:
         # Many numbers at once: drawing each by itself would take most of the time.
         for place in generator.integers(len(buffer), size=_DRAWS).tolist():
             item = next(items, _OVER)

@@ -74,6 +74,11 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
         [[1, 2], [3, 1], [2, 3]],
         3,
     ),
+    "repeat no rows for ever": (
+        lambda: Dataset.from_tensor_slices(np.zeros(0)).shuffle(2).repeat().batch(2),
+        [],
+        0,
+    ),
     "take": (lambda: five().take(2), [0, 1], 2),
     "take more": (lambda: five().take(9), [0, 1, 2, 3, 4], 5),
     "take all": (lambda: five().take(-1), [0, 1, 2, 3, 4], 5),

@@ -160,6 +160,18 @@ def test_iterators_go_their_own_ways(strategy: MirroredStrategy) -> None:
     assert [parts(batch) for batch in distributed] == [[[1], [2], [3]], [[4], [5], [6]]]
 
 
+def test_each_replica_may_ask_for_itself(strategy: MirroredStrategy) -> None:
+    batches = iter(strategy.experimental_distribute_dataset([[1, 2, 3], [4, 5, 6], [7, 8, 9]]))
+    taken = strategy.run(lambda: [next(batches)])
+    assert [parts(each) for each in taken[0].values] == [
+        [[1], [2], [3]],
+        [[4], [5], [6]],
+        [[7], [8], [9]],
+    ]
+    with pytest.raises(OutOfRangeError):
+        next(batches)
+
+
 def test_batches_are_copies(simulate: Simulate) -> None:
     """Neither what the dataset does to its arrays later nor what is done to a batch shows."""
     simulate(2)
@@ -288,9 +300,7 @@ def test_values_from_a_function(strategy: MirroredStrategy) -> None:
     assert doubled.values == (2.0, 3.0, 4.0)
     with pytest.raises(ValueError, match=r"differ at the top: replica 0 has a list of 0"):
         distribute(lambda context: [0] * context.replica_id_in_sync_group)
-    with pytest.raises(
-        TypeError, match="`value_fn` is a function of a ValueContext"
-    ):
+    with pytest.raises(TypeError, match="`value_fn` is a function of a ValueContext"):
         distribute(3)
 
 

@@ -64,3 +64,17 @@ def test_many_kinds_of_calls_are_a_warning_once(caplog: pytest.LogCaptureFixture
             recordings.get(key, lambda: 0, is_current=always)
     (message,) = caplog.messages
     assert message.startswith("The step has been recorded for 16 different kinds of calls")
+
+
+def test_finding_and_keeping() -> None:
+    """For those who make a recording before they know what it is kept for."""
+    recordings: Recordings[int] = Recordings("It", most=2)
+    assert recordings.find("a", is_current=always) is None
+    assert recordings.keep("a", 1) == 1
+    assert recordings.find("a", is_current=always) == 1
+    assert recordings.find("a", is_current=lambda each: each > 1) is None
+    assert recordings.keep("a", 2) == 2
+    recordings.keep("b", 3)
+    assert recordings.find("a", is_current=always) == 2  # Now it is "b" that was used longest ago.
+    recordings.keep("c", 4)
+    assert [recordings.find(key, is_current=always) for key in "abc"] == [2, None, 4]

@@ -1,0 +1,82 @@
+"""Rows of docs/behaviour.md on strategies that lie between modules: whole texts, and saved copies.
+
+They go through the public names alone, as a script does.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import mirrored as mr
+
+Simulate = Callable[..., Any]
+
+
+def test_the_error_of_another_strategys_scope_names_both(simulate: Simulate) -> None:
+    simulate(2)
+    one, other = mr.MirroredStrategy(), mr.MirroredStrategy(["GPU:1"])
+    with one.scope(), pytest.raises(RuntimeError) as caught, other.scope():
+        pytest.fail("the scope was entered")
+    assert str(caught.value).startswith(
+        f"Mixing different mr.distribute.Strategy objects: {one} is not {other}."
+    )
+
+
+def test_auto_becomes_on_write(simulate: Simulate) -> None:
+    simulate(2)
+    with mr.MirroredStrategy().scope():
+        v = mr.Variable(1.0, synchronization=mr.VariableSynchronization.AUTO)
+    assert v.synchronization is mr.VariableSynchronization.ON_WRITE
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_default_reduction_of_a_loss_in_a_loop_of_ones_own(
+    simulate: Simulate, replicas: int
+) -> None:
+    simulate(replicas)
+    strategy = mr.MirroredStrategy()
+    targets, outputs = mr.zeros((2, 1)), mr.ones((2, 1))
+
+    def step(reduction: str) -> Any:
+        return mr.keras.losses.MeanSquaredError(reduction=reduction)(targets, outputs)
+
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared below
+        strategy.run(step, ("sum_over_batch_size",))
+    assert str(caught.value).startswith(
+        "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss reduction"
+    )
+    for reduction, expected in (("sum", 2.0), ("none", [1.0, 1.0])):
+        results = strategy.experimental_local_results(strategy.run(step, (reduction,)))
+        assert [each.numpy().tolist() for each in results] == [expected] * replicas
+
+
+def test_one_copy_is_saved_and_all_are_restored(simulate: Simulate, tmp_path: Path) -> None:
+    simulate(3)
+    strategy = mr.MirroredStrategy()
+    with strategy.scope():
+        v = mr.Variable([1.0, 2.0])
+    path = mr.train.Checkpoint(v=v).save(tmp_path / "checkpoint")
+    saved = [array for name, array in load_file(path).items() if name.startswith("v")]
+    assert [array.tolist() for array in saved] == [[1.0, 2.0]]
+    v.assign([5.0, 6.0])
+    mr.train.Checkpoint(v=v).restore(path)
+    copies = strategy.experimental_local_results(v)
+    assert [copy.numpy().tolist() for copy in copies] == [[1.0, 2.0]] * 3
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_batch_of_all_replicas_together_has_32_examples(
+    simulate: Simulate, replicas: int
+) -> None:
+    simulate(replicas)
+    with mr.MirroredStrategy().scope():
+        model = mr.keras.Sequential([mr.keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+    for examples, steps in ((32, 1), (33, 2), (65, 3)):
+        before = int(model.optimizer.iterations) if model.built else 0
+        model.fit(np.ones((examples, 2)), np.ones((examples, 1)), verbose=0)
+        assert int(model.optimizer.iterations) - before == steps

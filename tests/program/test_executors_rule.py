@@ -1,0 +1,97 @@
+"""Who is chosen to run a program: a function of its work, its replicas and the cores."""
+
+from typing import Any
+
+import pytest
+
+from mirrored import devices, ops
+from mirrored.ops.random import ShardPosition, shard_position
+from mirrored.ops.recording import recorded_by
+from mirrored.program import GraphRecorder, choose_executor, executors
+
+
+def graph_of(products: list[tuple[int, int]]) -> Any:
+    """Return a graph of products of so many thousand operations, each in a lane."""
+    recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+    outputs = []
+    for thousands, lane in products:
+        a, b = (
+            recorder.input(ops.TensorSpec(shape, ops.float32), device, lane)
+            for shape in ((thousands, 10), (10, 50))
+        )
+        with recorded_by(recorder):
+            outputs.append(ops.tanh(a @ b))
+    return recorder.finish(outputs)
+
+
+BIG, SMALL = 21_000, 19_000  # A replica's thread pays from 20 million operations on.
+WIDE, NARROW = 8_100, 7_900  # BLAS's threads pay from 8 million operations of one product on.
+# Replicas, cores, the executor asked for, thousands of operations of each product: the answer.
+RULE: dict[str, tuple[int, int, str, list[int], tuple[int, int | None]]] = {
+    "enough work for each": (2, 2, "auto", [BIG, BIG], (2, 1)),
+    "enough in several products": (2, 2, "auto", [BIG // 3] * 6, (2, 1)),
+    "too little": (2, 2, "auto", [SMALL, SMALL], (1, None)),
+    "too little in small products": (2, 2, "auto", [NARROW] * 4, (1, 1)),
+    "one replica": (1, 2, "auto", [BIG], (1, None)),
+    "one replica on threads": (1, 2, "threads", [BIG], (1, None)),
+    "one core": (2, 1, "auto", [BIG, BIG], (1, None)),
+    "one core, told to": (2, 1, "threads", [BIG, BIG], (2, 1)),
+    "more replicas than cores": (3, 2, "auto", [BIG] * 3, (3, 1)),
+    "told to on little work": (3, 2, "threads", [1], (3, 1)),
+    "told not to": (2, 8, "serial", [BIG, BIG], (1, None)),
+    "told not to on little work": (2, 8, "serial", [NARROW], (1, 1)),
+    "a wide product": (1, 8, "auto", [1, WIDE], (1, None)),
+    "no product": (2, 2, "auto", [], (1, 1)),
+}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "cores", "wanted", "products", "expected"), RULE.values(), ids=RULE
+)
+def test_the_rule(
+    replicas: int,
+    cores: int,
+    wanted: str,
+    products: list[int],
+    expected: tuple[int, int | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(executors, "available_threads", lambda: cores)
+    graph = graph_of([(each, i % replicas) for i, each in enumerate(products)])
+    assert choose_executor(graph, replicas, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "thousands", "threads"),
+    [(1, BIG, 2), (1, SMALL, 1), (4, BIG, 2), (4, SMALL, 1), (8, BIG // 3, 1)],
+)
+def test_a_function_of_several_steps_is_one_of_each(
+    steps: int, thousands: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts is the work between two meetings, however many steps a function takes."""
+    monkeypatch.setattr(executors, "available_threads", lambda: 2)
+    recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+    inputs = [
+        [recorder.input(ops.TensorSpec(shape, ops.float32), device, lane) for shape in shapes]
+        for lane, shapes in enumerate([[(thousands, 10), (10, 50)]] * 2)
+    ]
+    run, factor = object(), ops.constant(1.0)
+    with recorded_by(recorder):
+        for _ in range(steps):
+            totals = []
+            for lane, (a, b) in enumerate(inputs):
+                with shard_position(ShardPosition(run, lane)):
+                    totals.append(ops.reduce_sum((a * factor) @ b))
+            factor = ops.add_n(totals)  # Where they meet.
+    assert choose_executor(recorder.finish([factor]), 2)[0] == threads
+
+
+def test_a_transposed_product_takes_as_many_operations() -> None:
+    recorder, device = GraphRecorder(), devices.get_device("CPU:0")
+    a, b = (
+        recorder.input(ops.TensorSpec(shape, ops.float32), device, 0) for shape in ((5, 7), (3, 5))
+    )
+    with recorded_by(recorder):
+        product = ops.OPS["MatMul"](a, b, transpose_a=True, transpose_b=True)
+    (node,) = recorder.finish([product]).nodes
+    assert executors.product_operations(node) == 2 * 7 * 5 * 3

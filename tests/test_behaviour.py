@@ -1,0 +1,360 @@
+"""docs/behaviour.md and the tests say the same: each row of the page has tests that hold it.
+
+The table below names them. It fails when a row has none, or when a test that it names is gone.
+"""
+
+import ast
+import functools
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+PAGE = (TESTS.parent / "docs" / "behaviour.md").read_text()
+HEADING = "## Not there yet"
+
+# By the file below tests/: the row's key, and the functions that hold it.
+HELD: dict[str, dict[str, str]] = {
+    "behaviour/test_devices.py": {
+        "logical-devices": "test_what_freezes_the_configuration",
+        "listing-takes-no-memory": "test_listing_devices_takes_no_memory",
+    },
+    "behaviour/test_placement.py": {
+        "operation-names": "test_names_of_operations",
+        "cpu-only": "test_casts_and_integers_are_on_gpus",
+    },
+    "behaviour/test_signatures.py": {
+        "device-tuples": "test_arguments_and_defaults",
+        "logical-configuration": "test_arguments_and_defaults",
+        "constant-dtype": "test_arguments_and_defaults",
+        "default-devices": "test_arguments_and_defaults",
+        "run": "test_arguments_and_defaults",
+        "average-loss": "test_arguments_and_defaults",
+        "collectives": "test_arguments_and_defaults",
+        "communication-options": "test_arguments_and_defaults",
+        "fit-arguments": "test_arguments_and_defaults",
+    },
+    "behaviour/test_strategies.py": {
+        "scope": "test_the_error_of_another_strategys_scope_names_both",
+        "synchronization": "test_auto_becomes_on_write",
+        "loss-reduction": "test_the_default_reduction_of_a_loss_in_a_loop_of_ones_own",
+        "one-copy-saved": "test_one_copy_is_saved_and_all_are_restored",
+        "batch-size": "test_a_batch_of_all_replicas_together_has_32_examples",
+    },
+    "backends/test_visibility.py": {"cuda-visible-devices": "test_entries"},
+    "bad_input/test_compile.py": {
+        "compile-scopes": "test_scopes",
+        "unknown-loss": "test_names_at_compile",
+        "unknown-optimizer": "test_names_at_compile",
+        "unknown-activation": "test_construction",
+        "units": "test_construction",
+        "not-compiled": "test_before_compile",
+    },
+    "bad_input/test_data.py": {
+        "empty-data": "test_fit test_evaluate_and_predict",
+        "batch-size-zero": "test_fit test_evaluate_and_predict",
+        "unbatched-dataset": "test_fit_on_streams test_evaluate_and_predict_on_streams",
+        "cardinality": "test_fit",
+        "label-values": "test_fit test_fit_on_streams",
+    },
+    "bad_input/test_non_finite.py": {
+        "non-finite-loss": "test_a_loss_that_is_not_finite test_training_that_diverges",
+    },
+    "data/test_adapters.py": {
+        "batch-size-zero": "test_batch_size_refused",
+        "cardinality": "test_refused",
+    },
+    "devices/test_config.py": {
+        "physical-devices": "test_listing_physical_devices_does_not_initialise",
+        "logical-devices": "test_listing_logical_devices_freezes",
+        "visible-devices": "test_set_visible_devices test_visible_devices_of_the_wrong_type "
+        "test_unknown_device_is_shown_with_those_there_are",
+        "visible-devices-late": "test_visible_devices_after_initialisation",
+        "set-again": "test_visible_devices_after_initialisation",
+        "device-details": "test_details",
+        "device-policy": "test_device_policies test_unknown_device_policy",
+    },
+    "devices/test_config_memory.py": {
+        "memory-growth": "test_memory_growth_reads_back test_memory_growth_of_what_is_no_gpu "
+        "test_memory_growth_of_a_split_device test_memory_growth_after_initialisation",
+        "set-again": "test_memory_growth_after_initialisation "
+        "test_logical_configuration_after_initialisation",
+        "logical-configuration": "test_logical_configuration_reads_back_as_a_copy "
+        "test_a_split_gpu_has_its_limits test_unusable_logical_configurations "
+        "test_other_types_of_hardware_do_not_split test_logical_configuration_after_initialisation",
+        "logical-cpus": "test_a_cpu_splits_with_or_without_limits",
+    },
+    "devices/test_configuration.py": {
+        "cuda-visible-devices": "test_cuda_visible_devices",
+        "cuda-visible-devices-late": "test_cuda_visible_devices_is_read_at_the_first_listing",
+        "memory-growth-differs": "test_growth_that_differs_is_an_error_at_initialisation",
+        "memory-growth-environment": "test_growth_reaches_the_backend",
+        "notes-are-information": "test_initialisation_logs_a_line_a_device",
+    },
+    "devices/test_log.py": {"placement-log": "test_it_is_off_until_asked_for"},
+    "devices/test_memory.py": {"memory-info": "test_current_and_peak test_names"},
+    "devices/test_names.py": {
+        "device-tuples": "test_listed_devices_print_as_tensorflow_prints_them",
+        "device-names": "test_every_form_is_read test_what_cannot_be_read "
+        "test_open_parts_are_filled_in",
+    },
+    "devices/test_placement.py": {
+        "soft-device-placement": "test_soft_placement test_soft_placement_changes_at_any_time",
+        "default-placement": "test_default",
+        "inner-device": "test_an_inner_scope_replaces_the_outer_one",
+        "absent-device": "test_soft_placement test_a_device_that_does_not_exist",
+        "absent-kernel": "test_soft_placement test_an_op_without_a_kernel_there",
+    },
+    "distribute/cross_device_ops/test_base.py": {
+        "collectives": "test_a_subclass_defines_one_method "
+        "test_a_strategy_uses_the_collectives_it_is_given",
+        "gather-numbers": "test_numbers_of_gather",
+    },
+    "distribute/cross_device_ops/test_against_reference.py": {
+        "packs": "test_hierarchical_copy test_recorded_as_eager",
+    },
+    "distribute/cross_device_ops/test_choice.py": {
+        "default-collective": "test_which_and_why test_a_strategy_says_it_when_it_is_made",
+        "notes-are-information": "test_which_and_why",
+    },
+    "distribute/cross_device_ops/test_hierarchical.py": {
+        "num-packs": "test_how_many_all_reduces test_refused",
+        "packs-log": "test_the_line_in_the_log",
+    },
+    "distribute/cross_device_ops/test_nccl.py": {
+        "num-packs": "test_num_packs",
+        "no-nccl": "test_a_strategy_refuses_it_with_the_reason test_it_reduces_nothing",
+    },
+    "distribute/cross_device_ops/test_options.py": {
+        "communication-options": "test_defaults test_refused",
+    },
+    "distribute/cross_device_ops/test_packing.py": {
+        "packs": "test_packs_follow_each_other test_num_packs test_vectors_and_back",
+    },
+    "distribute/cross_device_ops/test_reduction.py": {
+        "collectives": "test_where_it_reduces test_accumulation_fn",
+        "reduce-log": "test_the_line_in_the_log test_the_line_is_logged_ten_times",
+        "deterministic": "test_against_numpy",
+    },
+    "distribute/test_context.py": {
+        "contexts": "test_outside_all_scopes_there_is_one_replica "
+        "test_scope_is_the_cross_replica_context test_run_is_the_replicas_context",
+        "replica-context": "test_run_is_the_replicas_context test_all_reduce_of_structures "
+        "test_merge_call_gathers_and_hands_back",
+        "gradient-of-all-reduce": "test_gradient_through_all_reduce "
+        "test_second_gradient_through_all_reduce",
+        "all-reduce-numbers": "test_all_reduce",
+        "all-reduce-gradients": "test_gradient_through_all_reduce",
+    },
+    "distribute/test_context_gather.py": {
+        "gather": "test_uneven_shards_are_concatenated test_gather_in_a_replica",
+        "replica-context": "test_uneven_shards_are_concatenated",
+        "gather-numbers": "test_shapes_over_four_replicas",
+    },
+    "distribute/test_context_set_strategy.py": {
+        "set-strategy": "test_a_strategy_that_is_set_stays_in_force",
+    },
+    "distribute/test_distributed_variables.py": {
+        "copies": "test_properties test_the_initial_value_is_computed_once",
+        "on-write-outside": "test_cross_replica_writes_reach_every_copy",
+        "on-write-in-replicas": "test_replica_writes_are_aggregated "
+        "test_replica_writes_without_aggregation test_a_plain_value_cannot_be_summed",
+        "synchronization": "test_refused_modes test_modes_that_write_every_copy",
+        "aggregation": "test_refused_modes",
+        "mirrored-variable-repr": "test_repr test_properties",
+        "variable-numbers": "test_replica_writes_are_aggregated",
+    },
+    "distribute/test_distributed_variables_on_read.py": {
+        "synchronization": "test_properties test_it_is_trained_only_where_that_is_asked_for",
+        "copies": "test_random_initial_values_are_equal",
+        "on-read": "test_replica_writes",
+        "on-read-assign": "test_writes_outside_of_replicas "
+        "test_a_sum_is_not_added_to_outside_of_replicas",
+        "log-of-an-on-read-variable": "test_the_log_of_a_read",
+        "variable-numbers": "test_numbers_of_the_guide",
+    },
+    "distribute/test_extended.py": {
+        "extended": "test_devices test_update_calls_a_function_on_each_copy",
+    },
+    "distribute/test_indexed_slices.py": {
+        "sparse-sums": "test_numbers test_a_strategy_reduces_it",
+    },
+    "distribute/test_input.py": {
+        "distribute-dataset": "test_parts_of_a_batch test_structures",
+        "datasets-from-function": "test_a_dataset_that_ends_in_the_middle_of_a_step",
+        "values-from-function": "test_values_from_a_function",
+        "per-replica-batch-size": "test_the_batch_size_of_a_replica",
+        "shard-sizes": "test_parts_of_a_batch",
+    },
+    "distribute/test_reduce_op.py": {"reduce": "test_of test_no_such_op"},
+    "distribute/test_reduction.py": {
+        "reduce": "test_reduce test_refused_reductions",
+        "reduce-uneven": "test_uneven_shards_are_reduced_as_the_whole "
+        "test_a_sum_over_an_axis_is_not_a_mean_of_means",
+    },
+    "distribute/test_replica_failures.py": {
+        "no-hang": "test_a_failure_stops_all_and_leaves_nothing"
+    },
+    "distribute/test_replicas.py": {
+        "merge-calls": "test_different_numbers_of_merge_calls",
+        "no-hang": "test_different_numbers_of_merge_calls",
+    },
+    "distribute/test_sharding.py": {"shard-sizes": "test_table test_any_batch"},
+    "distribute/test_strategy.py": {
+        "default-devices": "test_devices test_logical_devices "
+        "test_listed_gpus_of_a_machine_without_any",
+        "duplicate-devices": "test_devices_that_cannot_be",
+        "absent-devices": "test_devices_that_cannot_be "
+        "test_an_unknown_device_lists_those_there_are",
+        "scope": "test_a_scope_entered_again_mirrors_once test_scopes_of_two_strategies_do_not_mix",
+    },
+    "distribute/test_strategy_log.py": {
+        "strategy-log": "test_the_line_in_the_log",
+        "log-of-a-mirrored-variable": "test_placement_log_of_a_mirrored_variable",
+        "four-gpus-by-hand": "test_by_hand_on_four_gpus",
+    },
+    "distribute/test_strategy_run.py": {
+        "run": "test_structures_are_regrouped test_one_replica_is_unwrapped",
+        "run-arguments": "test_refused_calls",
+        "local-results": "test_local_results",
+        "different-structures": "test_results_of_different_structures",
+        "two-replicas-run": "test_id_plus_one test_structures_are_regrouped",
+    },
+    "distribute/test_values.py": {"per-replica-repr": "test_per_replica_repr"},
+    "ops/test_dispatch.py": {
+        "default-placement": "test_inputs_are_copied_to_where_the_op_runs",
+        "constant-dtype": "test_constant_dtype",
+        "constant-shape": "test_constant_of_a_given_shape test_constant_of_another_count",
+        "numbers-adopt": "test_numbers_adopt_the_dtype_of_the_tensor",
+    },
+    "ops/test_elementwise.py": {
+        "two-dtypes": "test_errors",
+        "numbers-adopt": "test_errors",
+        "integer-division": "test_division_of_integers_gives_float64",
+    },
+    "ops/test_every_op.py": {
+        "default-placement": "test_device_and_log",
+        "cpu-only": "test_device_and_log",
+        "two-dtypes": "test_two_dtypes",
+    },
+    "ops/test_host_function.py": {
+        "cpu-only": "test_soft_placement_runs_it_on_the_cpu test_hard_placement_is_an_error",
+    },
+    "ops/test_linalg.py": {"shapes-that-do-not-fit": "test_shapes_that_do_not_fit"},
+    "ops/test_reduction.py": {"deterministic": "test_order_is_fixed"},
+    "ops/test_slicing.py": {"index-out-of-bounds": "test_bad_indices"},
+    "ops/test_spec.py": {"shapes-that-do-not-fit": "test_broadcast_shapes_that_do_not_fit"},
+    "ops/test_tensor.py": {
+        "tensor-device": "test_attributes",
+        "tensor-print": "test_str_and_repr",
+        "tensor-repr": "test_str_and_repr test_repr_of_scalars",
+    },
+    "optim/test_base_steps.py": {
+        "summed-gradients": "test_gradients_of_replicas_are_summed",
+        "same-batch-numbers": "test_the_same_batch_on_every_replica",
+    },
+    "optim/test_sgd.py": {
+        "sgd": "test_two_variables",
+        "momentum": "test_momentum",
+        "nesterov": "test_nesterov",
+        "half-square": "test_half_the_square",
+    },
+    "program/test_replay.py": {"deterministic": "test_threads_change_no_bits"},
+    "programs/test_add_n_program.py": {"four-gpus-by-hand": "test_four_products_and_their_sum"},
+    "programs/test_mirrored_line_program.py": {
+        "log-of-a-mirrored-variable": "test_the_placement_log_of_building_it",
+        "uneven-shards": "test_the_numbers_are_tensorflows",
+    },
+    "programs/test_placement_program.py": {
+        "placement-log": "test_a_product_goes_where_the_default_says",
+        "absent-device": "test_an_absent_gpu_with_soft_placement "
+        "test_an_absent_gpu_without_soft_placement",
+        "absent-kernel": "test_an_op_without_a_gpu_kernel_with_soft_placement "
+        "test_an_op_without_a_gpu_kernel_without_soft_placement",
+    },
+    "test_errors.py": {"errors-are-several": "test_what_catches_them"},
+    "test_replica_parity.py": {
+        "uneven-shards": "test_every_kind_of_shard",
+        "replica-count": "test_replicas_equal_one_in_float64 test_replicas_equal_one_in_float32 "
+        "test_every_kind_of_shard",
+    },
+    "training/test_checkpoint_resume.py": {
+        "optimizer-restore": "test_goes_on_with_the_same_bits test_on_another_number_of_replicas",
+        "deterministic": "test_goes_on_with_the_same_bits",
+    },
+    "training/test_loop.py": {
+        "loss-shown": "test_logs_of_a_batch_are_the_means_so_far",
+        "progress": "test_logs_of_a_batch_are_the_means_so_far",
+    },
+    "training/test_loop_datasets.py": {"generators": "test_the_bits_are_those_of_arrays"},
+    "training/test_loop_inference.py": {
+        "weighted-losses": "test_evaluate_the_identity "
+        "test_weighted_metrics_divide_by_the_sum_of_weights",
+        "predict": "test_predict_keeps_the_order",
+        "evaluate-numbers": "test_evaluate_the_identity",
+    },
+    "training/test_losses_arguments.py": {
+        "loss-reduction": "test_the_mean_over_a_batch_is_refused_in_a_scope",
+    },
+    "training/test_model.py": {
+        "fit-arguments": "test_arguments_stand_as_in_keras",
+        "own-scope": "test_a_strategy_scope_may_be_open_or_not",
+    },
+    "training/test_progress.py": {"progress": "test_bar_shows_the_values_of_each_batch"},
+    "training/test_saving.py": {"one-copy-saved": "test_between_replicas"},
+    "training/test_step_data.py": {
+        "input-dtype": "test_float64_end_to_end test_data_are_cast_to_the_dtype_of_the_model",
+        "shard-sizes": "test_a_batch_is_cut_and_brought_to_the_devices",
+        "listing-takes-no-memory": "test_only_the_devices_of_the_strategy_are_used",
+        "memory-where-asked": "test_only_the_devices_of_the_strategy_are_used",
+    },
+    "training/test_targets.py": {"label-values": "test_refused"},
+    "variables/test_device_variable.py": {
+        "assign-another-shape": "test_an_assign_that_does_not_fit_changes_nothing",
+    },
+    "variables/test_modes.py": {
+        "aggregation": "test_names_and_numbers_are_tensorflows "
+        "test_an_aggregation_that_there_is_not",
+    },
+    "variables/test_variable.py": {
+        "variable-repr": "test_repr_and_format",
+        "read-is-a-snapshot": "test_a_read_is_a_snapshot",
+    },
+}
+
+KEYS = re.findall(r"^- \*\*([a-z0-9-]+)\*\*\s", PAGE, re.MULTILINE)
+
+
+@functools.cache
+def functions_in(path: str) -> set[str]:
+    """Return the names of the test functions in a file below tests/."""
+    tree = ast.parse((TESTS / path).read_text())
+    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}
+
+
+def test_keys_are_unique() -> None:
+    assert [key for key, count in Counter(KEYS).items() if count > 1] == []
+
+
+def test_every_bullet_is_a_row_but_what_is_not_there_yet() -> None:
+    rows, found, rest = PAGE.partition(f"\n{HEADING}\n")
+    assert found
+    assert len(re.findall(r"^\s*[-*] ", rows, re.MULTILINE)) == len(KEYS)
+    assert "**" not in rest
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_row_has_a_test(key: str) -> None:
+    assert [path for path, rows in HELD.items() if rows.get(key, "").split()]
+
+
+def test_every_key_of_the_table_is_a_row() -> None:
+    assert {key for rows in HELD.values() for key in rows} - set(KEYS) == set()
+
+
+@pytest.mark.parametrize("path", HELD)
+def test_every_test_that_is_named_is_there(path: str) -> None:
+    named = {name for held in HELD[path].values() for name in held.split()}
+    assert named - {name for name in functions_in(path) if name.startswith("test_")} == set()
