@@ -170,7 +170,7 @@ HELD: dict[str, dict[str, str]] = {
         "synchronization": "test_properties test_it_is_trained_only_where_that_is_asked_for",
         "copies": "test_random_initial_values_are_equal",
         "on-read": "test_replica_writes",
-        "on-read-assign": "test_writes_outside_of_replicas "
+        "on-read-assign": "test_writes_outside_of_replicas test_a_sum_of_integers_keeps_the_whole "
         "test_a_sum_is_not_added_to_outside_of_replicas",
         "log-of-an-on-read-variable": "test_the_log_of_a_read",
         "variable-numbers": "test_numbers_of_the_guide",
@@ -294,6 +294,12 @@ HELD: dict[str, dict[str, str]] = {
         "test_weighted_metrics_divide_by_the_sum_of_weights",
         "predict": "test_predict_keeps_the_order",
         "evaluate-numbers": "test_evaluate_the_identity",
+    },
+    "training/test_loss_scaling.py": {
+        "average-loss": "test_replicas_parts_add_up test_the_global_batch_is_what_counts "
+        "test_an_empty_batch_gives_nothing test_penalties_are_added_by_each_replica",
+        "average-loss-context": "test_the_cross_replica_context",
+        "same-batch-numbers": "test_squared_error_of_a_line",
     },
     "training/test_losses_arguments.py": {
         "loss-reduction": "test_the_mean_over_a_batch_is_refused_in_a_scope",

@@ -3,16 +3,13 @@
 A dataset is anything that can be iterated over again and gives batches of arrays.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mirrored import _nest
-from mirrored.distribute.sharding import shard_bounds
+from mirrored.devices import Device
+from mirrored.distribute.batches import Join, Take, cut, give_out, host_batches, unbatched
 from mirrored.distribute.values import PerReplica
-from mirrored.ops.dispatch import adopt, is_tensor, to_array
 from mirrored.ops.pending import PendingTensor
 from mirrored.program import Stream
 
@@ -77,15 +74,14 @@ class DistributedDataset:
     Args:
         strategy: The strategy whose replicas get the parts.
         dataset: The dataset.
-        take: From an iterator over the dataset's batches to the parts of the next step, as a
-            structure of arrays for each replica.
+        take: What gives each replica its part of a step: `cut` or `give_out`.
     """
 
     def __init__(
         self,
         strategy: "Strategy",
         dataset: Iterable[Any],
-        take: Callable[[Iterator[Any], int], list[Any]],
+        take: Take,
     ) -> None:
         self._strategy = strategy
         self._dataset = dataset
@@ -120,13 +116,14 @@ class DistributedIterator(Stream):
         self,
         strategy: "Strategy",
         batches: Iterator[Any],
-        take: Callable[[Iterator[Any], int], list[Any]],
+        take: Take,
         origin: DistributedDataset,
     ) -> None:
         super().__init__(origin)
-        self._strategy = strategy
         self._batches = batches
         self._take = take
+        self._replicas = len(strategy.devices)
+        self._join = _joining(strategy.devices)
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""
@@ -136,14 +133,14 @@ class DistributedIterator(Stream):
 
     def produce(self) -> Any:
         """Return the next batch, on the replicas' devices."""
-        devices = self._strategy.devices
-        parts = self._take(self._batches, len(devices))
-        if len(parts) == 1:
-            return _joined(parts, lambda leaves: PendingTensor(leaves[0], devices[0]))
-        starts = _starts(parts)
-        return _joined(
-            parts, lambda leaves: PerReplica(map(PendingTensor, leaves, devices), starts)
-        )
+        return self._take(self._batches, self._replicas, self._join)
+
+
+def _joining(devices: Sequence[Device]) -> Join:
+    """Return what makes one value of the replicas' arrays; on the devices once it is used."""
+    if len(devices) == 1:
+        return lambda arrays, starts: PendingTensor(arrays[0], devices[0])
+    return lambda arrays, starts: PerReplica(map(PendingTensor, arrays, devices), starts)
 
 
 def distributed_dataset(strategy: "Strategy", dataset: Any) -> DistributedDataset:
@@ -158,7 +155,7 @@ def distributed_dataset(strategy: "Strategy", dataset: Any) -> DistributedDatase
         ValueError: Its elements are known to have no batch axis.
     """
     _check_dataset(dataset)
-    return DistributedDataset(strategy, dataset, _cut)
+    return DistributedDataset(strategy, dataset, cut)
 
 
 def distributed_from_function(strategy: "Strategy", function: Any) -> DistributedDataset:
@@ -176,111 +173,7 @@ def distributed_from_function(strategy: "Strategy", function: Any) -> Distribute
         raise TypeError(f"`dataset_fn` is a function of an InputContext. Received: {function!r}")
     dataset = function(InputContext(num_replicas_in_sync=strategy.num_replicas_in_sync))
     _check_dataset(dataset)
-    return DistributedDataset(strategy, dataset, _give_out)
-
-
-def host_batches(dataset: Any) -> Iterator[Any]:
-    """Return an iterator over a dataset's elements as structures of arrays.
-
-    Args:
-        dataset: A dataset, or anything that can be iterated over.
-    """
-    elements = getattr(dataset, "_host_elements", None)
-    if elements is not None:
-        batches: Iterator[Any] = elements()
-        return batches
-    return (_arrays(element) for element in dataset)
-
-
-def _arrays(element: Any) -> Any:
-    """Return an element with arrays of its own for leaves; a list of numbers is one."""
-    if isinstance(element, tuple):
-        return _nest.rebuild(element, [_arrays(each) for each in element])
-    if isinstance(element, dict):
-        return {key: _arrays(each) for key, each in element.items()}
-    # A copy: what it holds may be written to before the batch is used.
-    values = adopt(element, None).numpy() if is_tensor(element) else to_array(element)
-    return np.array(values)
-
-
-def _joined(parts: Sequence[Any], join: Callable[[Sequence[Any]], Any]) -> Any:
-    """Return one structure, whose leaves `join` makes of the corresponding ones of all parts."""
-    first = parts[0]
-    if isinstance(first, np.ndarray):
-        return join(parts)
-    if isinstance(first, tuple):
-        return _nest.rebuild(first, [_joined(each, join) for each in zip(*parts, strict=True)])
-    if isinstance(first, dict):
-        return {key: _joined([part[key] for part in parts], join) for key in first}
-    return join(parts)
-
-
-def _rows(element: Any, start: int, stop: int) -> Any:
-    """Return the examples of a batch from `start` to before `stop`."""
-    if isinstance(element, tuple):
-        return _nest.rebuild(element, [_rows(each, start, stop) for each in element])
-    if isinstance(element, dict):
-        return {key: _rows(each, start, stop) for key, each in element.items()}
-    return element[start:stop]
-
-
-def _cut(batches: Iterator[Any], replicas: int) -> list[Any]:
-    """Return the next batch in a part for each replica."""
-    batch = next(batches)
-    size = _size(batch)
-    if replicas == 1:
-        return [batch]
-    return [_rows(batch, *each) for each in shard_bounds(size, replicas)]
-
-
-def _give_out(batches: Iterator[Any], replicas: int) -> list[Any]:
-    """Return the next batch of each replica; empty ones where the dataset has ended."""
-    parts = [next(batches)]
-    _size(parts[0])
-    for part in batches if len(parts) < replicas else ():
-        _size(part)
-        parts.append(part)
-        if len(parts) == replicas:
-            break
-    parts += [_rows(parts[0], 0, 0)] * (replicas - len(parts))
-    _nest.map_structure(lambda *_: None, *parts, each="replica")  # Raises where they differ.
-    return parts
-
-
-def _starts(parts: Sequence[Any]) -> list[int]:
-    """Return how many examples come before each part."""
-    starts, before = [], 0
-    for part in parts:
-        starts.append(before)
-        before += _size(part)
-    return starts
-
-
-def _size(batch: Any) -> int:
-    """Return the number of examples in a batch.
-
-    Raises:
-        ValueError: It has none, or not the same in all of its parts.
-    """
-    plain = type(batch) is tuple and all([type(each) is np.ndarray for each in batch])
-    shapes = [leaf.shape for leaf in (batch if plain else _nest.flatten(batch))]
-    if not shapes or () in shapes:
-        raise _unbatched(shapes)
-    size: int = shapes[0][0]
-    if any([shape[0] != size for shape in shapes]):
-        raise ValueError(
-            "A batch has as many examples in each of its parts. Received: parts of shapes "
-            f"{shapes}. If they are one example, call `dataset.batch(global_batch_size)` first."
-        )
-    return size
-
-
-def _unbatched(shapes: Sequence[Any]) -> ValueError:
-    return ValueError(
-        "Unable to get batched dataset from the input dataset. `batch` needs to be called on the "
-        f"input dataset. Received: elements of shapes {shapes}. Call "
-        "`dataset.batch(global_batch_size)` first."
-    )
+    return DistributedDataset(strategy, dataset, give_out)
 
 
 def _check_dataset(dataset: Any) -> None:
@@ -291,7 +184,7 @@ def _check_dataset(dataset: Any) -> None:
         )
     shapes = list(_shapes(getattr(dataset, "element_spec", None)))
     if any(shape == () for shape in shapes):
-        raise _unbatched(shapes)
+        raise unbatched(shapes)
 
 
 def _shapes(spec: Any) -> Iterator[Any]:

@@ -186,22 +186,6 @@ def test_evaluating_the_identity() -> None:
     assert float(weighted.result()) == pytest.approx(10.625 * 4 / weights.sum())
 
 
-def test_reset() -> None:
-    metric = metrics.Mean()
-    metric.update_state([4.0])
-    metric.reset_state()
-    assert float(metric.result()) == 0.0
-    metric.update_state([2.0])
-    assert float(metric.result()) == 2.0
-
-
-def test_many_batches_do_not_lose_small_values() -> None:
-    metric = metrics.Mean()
-    metric.accumulate(2.0**24, 2.0**24)
-    metric.accumulate(0.0, 1.0)  # A float32 count would stand still.
-    assert float(metric.result()) < 1.0
-
-
 def test_integer_predictions_can_be_weighted() -> None:
     metric = metrics.Accuracy()
     metric.update_state([1, 2], [1, 3], [0.25, 0.75])
@@ -313,31 +297,3 @@ def test_weights_refused() -> None:
 def test_threshold_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"interval \[0, 1\]. Received: threshold="):
         metrics.BinaryAccuracy(threshold=threshold)
-
-
-def test_a_metric_without_statistics() -> None:
-    class Empty(Metric):
-        pass
-
-    with pytest.raises(NotImplementedError, match=r"The metric Empty has no `statistics`"):
-        Empty().update_state([1.0], [1.0])
-
-
-def test_a_metric_of_the_users_own() -> None:
-    class Largest(Metric):
-        def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-            return ops.reduce_max(y_pred), ops.constant(1.0)
-
-    metric = Largest()
-    assert metric.name == "largest"
-    metric.update_state([0.0], [1.0])
-    metric.update_state([0.0], [4.0])
-    assert float(metric.result()) == 2.5
-
-
-def test_metrics_know_their_strategy() -> None:
-    strategy = mr.MirroredStrategy(["CPU:0"])
-    with strategy.scope():
-        inside = metrics.Mean()
-    assert inside._strategy is strategy
-    assert metrics.Mean()._strategy is not strategy
