@@ -4,7 +4,7 @@ A batch is a structure of arrays, all with as many rows as it has examples.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,15 @@ Join = Callable[[Sequence[Any], tuple[int, ...]], Any]
 Take = Callable[[Iterator[Any], int, Join], Any]
 
 
-def host_batches(dataset: Any) -> Iterator[Any]:
-    """Return an iterator over a dataset's elements as structures of arrays.
+def host_batches(dataset: Any) -> Generator[Any]:
+    """Return an iterator, to be closed, over a dataset's elements as structures of arrays.
 
     Args:
         dataset: A dataset, or anything that can be iterated over.
     """
     elements = getattr(dataset, "_host_elements", None)
     if elements is not None:
-        batches: Iterator[Any] = elements()
+        batches: Generator[Any] = elements()
         return batches
     return (_arrays(element) for element in dataset)
 

@@ -123,7 +123,7 @@ class DistributedVariable(Variable):
             )
 
     def __repr__(self) -> str:
-        return listed(type(self).__name__, self._copies)
+        return listed(type(self).__name__, [repr(copy) for copy in self._copies])
 
 
 class MirroredVariable(DistributedVariable):

@@ -3,9 +3,12 @@
 A dataset is anything that can be iterated over again and gives batches of arrays.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mirrored.devices import Device
 from mirrored.distribute.batches import Join, Take, cut, give_out, host_batches, unbatched
@@ -97,6 +100,20 @@ class DistributedDataset:
         return len(self._dataset)  # type: ignore[arg-type]
 
     @property
+    def whole(self) -> Any:
+        """The dataset of global batches that is cut; None where each replica gets its own."""
+        return self._dataset if self._take is cut else None
+
+    def global_batches(self) -> Iterator[Any]:
+        """Yield what all replicas together get in each step, as structures of arrays."""
+        with closing(host_batches(self._dataset)) as batches:
+            try:
+                while True:
+                    yield self._take(batches, self._strategy.num_replicas_in_sync, _concatenated)
+            except StopIteration:
+                return
+
+    @property
     def element_spec(self) -> Any:
         """What the dataset says of its elements: those of all replicas together."""
         return getattr(self._dataset, "element_spec", None)
@@ -115,7 +132,7 @@ class DistributedIterator(Stream):
     def __init__(
         self,
         strategy: "Strategy",
-        batches: Iterator[Any],
+        batches: Generator[Any],
         take: Take,
         origin: DistributedDataset,
     ) -> None:
@@ -127,13 +144,15 @@ class DistributedIterator(Stream):
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""
-        close = getattr(self._batches, "close", None)
-        if close is not None:
-            close()
+        self._batches.close()
 
     def produce(self) -> Any:
         """Return the next batch, on the replicas' devices."""
         return self._take(self._batches, self._replicas, self._join)
+
+
+def _concatenated(arrays: Sequence[Any], starts: tuple[int, ...]) -> Any:
+    return np.concatenate(arrays)
 
 
 def _joining(devices: Sequence[Device]) -> Join:

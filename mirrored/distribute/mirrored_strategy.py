@@ -139,7 +139,7 @@ def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
         raise InvalidArgumentError(f"{error} [MirroredStrategy(devices={list(names)!r})]") from None
     if len(set(found)) < len(found):
         raise ValueError(
-            f"No duplicates allowed in `devices` argument: {[d.full_name for d in found]}"
+            f"No duplicates allowed in `devices` argument: {tuple(d.full_name for d in found)}"
         )
     return found
 

@@ -31,8 +31,11 @@ class DistributedValues:
         """The values, by replica."""
         return self._values
 
+    def __str__(self) -> str:
+        return listed(type(self).__name__, [str(each) for each in self._values])
+
     def __repr__(self) -> str:
-        return listed(type(self).__name__, self._values)
+        return listed(type(self).__name__, [repr(each) for each in self._values])
 
 
 class PerReplica(DistributedValues):
@@ -103,14 +106,14 @@ register_per_replica(PerReplica, lambda value, parts: PerReplica(parts, value.fi
 register_per_replica(Mirrored, lambda value, parts: Mirrored(parts))
 
 
-def listed(kind: str, values: Sequence[Any]) -> str:
+def listed(kind: str, texts: Sequence[str]) -> str:
     """Return the text that shows values by replica.
 
     Args:
         kind: What they are together.
-        values: The values, by replica.
+        texts: The values' texts, by replica.
     """
-    lines = ",\n".join(f"  {i}: {value!r}" for i, value in enumerate(values))
+    lines = ",\n".join(f"  {i}: {text}" for i, text in enumerate(texts))
     return f"{kind}:{{\n{lines}\n}}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.devices import Device, place
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import to_array
 from mirrored.ops.pending import PendingTensor
 from mirrored.ops.spec import TensorSpec
@@ -171,6 +172,13 @@ def _with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
 def _parts_of(result: Any) -> Iterator[Any]:
     for leaf in _nest.flatten(result):
         if type(leaf) in _per_replica:
-            yield from leaf.values
+            for part in leaf.values:
+                if type(part) in _per_replica:
+                    raise InvalidArgumentError(
+                        "A recorded function returns per-replica values of tensors. Received: one "
+                        f"whose parts are per-replica values themselves: {leaf!r:.200}. Return "
+                        "what the replicas made of them."
+                    )
+                yield part
         else:
             yield leaf

@@ -20,6 +20,7 @@ from mirrored.data.adapters import (
     split_validation,
     with_class_weights,
 )
+from mirrored.data.dataset import Dataset
 from mirrored.data.epochs import (
     ArrayEpochs,
     Epochs,
@@ -27,6 +28,7 @@ from mirrored.data.epochs import (
     is_stream,
     unbatched,
 )
+from mirrored.distribute import DistributedDataset
 from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import without_batch
 from mirrored.training.callbacks import Callback
@@ -97,6 +99,7 @@ class FitPlan:
         self.options = options
         self.epochs_to_validate = _epochs_to_validate(options)
         self.validation: Epochs | None = None
+        x = _global(x)
         if is_stream(x):
             self.training: Epochs = self._stream(x, y)
         else:
@@ -143,6 +146,7 @@ class FitPlan:
 
     def _validation(self, data: Any) -> Epochs:
         options = self.options
+        data = _global(data)
         if is_stream(data):
             _check_no_batch_size("validation_batch_size", options.validation_batch_size, data)
             return StreamEpochs(
@@ -182,6 +186,7 @@ def plan_run(
     """
     if options.steps is not None:
         check_count("steps", options.steps, least=1)
+    x = _global(x)
     if is_stream(x):
         check_alone(x, y, sample_weight, options.batch_size)
         epochs: Epochs = StreamEpochs(x, for_what, options.steps, "steps", goes_on=False)
@@ -196,6 +201,14 @@ def plan_run(
         epochs.close()
         raise
     return epochs
+
+
+def _global(data: Any) -> Any:
+    """Return the global batches of a distributed dataset, which are cut here; all else as it is."""
+    if not isinstance(data, DistributedDataset):
+        return data
+    whole = data.whole
+    return whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
 
 
 def make_runner(model: "Model") -> Runner:

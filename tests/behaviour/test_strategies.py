@@ -14,6 +14,16 @@ from safetensors.numpy import load_file
 import mirrored as mr
 
 Simulate = Callable[..., Any]
+FULL = "/job:localhost/replica:0/task:0/device:"
+
+
+def test_the_error_of_duplicates_lists_the_devices(simulate: Simulate) -> None:
+    simulate(1)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared below
+        mr.MirroredStrategy(["GPU:0", "/gpu:0"])
+    assert str(caught.value).startswith(
+        f"No duplicates allowed in `devices` argument: ('{FULL}GPU:0', '{FULL}GPU:0')"
+    )
 
 
 def test_the_error_of_another_strategys_scope_names_both(simulate: Simulate) -> None:
@@ -80,3 +90,20 @@ def test_a_batch_of_all_replicas_together_has_32_examples(
         before = int(model.optimizer.iterations) if model.built else 0
         model.fit(np.ones((examples, 2)), np.ones((examples, 1)), verbose=0)
         assert int(model.optimizer.iterations) - before == steps
+
+
+def test_distributed_values_print_what_they_hold(simulate: Simulate) -> None:
+    simulate(2)
+    strategy = mr.MirroredStrategy()
+    value = strategy.run(lambda: mr.constant(1.0))
+    printed = "mr.Tensor(1.0, shape=(), dtype=float32)"
+    assert str(value) == f"PerReplica:{{\n  0: {printed},\n  1: {printed}\n}}"
+    shown = "<mr.Tensor: shape=(), dtype=float32, numpy=1.0>"
+    assert repr(value) == f"PerReplica:{{\n  0: {shown},\n  1: {shown}\n}}"
+    with strategy.scope():
+        v = mr.Variable(1.0, name="v")
+    first, second = (
+        f"<mr.Variable '{name}' shape=() dtype=float32, numpy=1.0>"
+        for name in ("v:0", "v/replica_1:0")
+    )
+    assert str(v) == repr(v) == f"MirroredVariable:{{\n  0: {first},\n  1: {second}\n}}"

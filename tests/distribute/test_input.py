@@ -3,7 +3,7 @@
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -33,6 +33,13 @@ def parts(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(parts(each) for each in value)
     return [part.numpy().tolist() for part in value.values]
+
+
+class Pair(NamedTuple):
+    """Two values with names."""
+
+    first: Any
+    second: Any
 
 
 class Fresh:
@@ -114,6 +121,16 @@ def test_structures(strategy: MirroredStrategy) -> None:
     assert dtypes == ["int32", "float64", "bool"]
     total = strategy.run(lambda x, y: mr.reduce_sum(x["a"]) + 0.0, found)
     assert [float(each) for each in total.values] == [2.0, 1.0, 1.0]
+
+
+def test_named_tuples_stay_named(strategy: MirroredStrategy) -> None:
+    pair = Pair(np.arange(3), {"y": np.ones(3)})
+    for dataset in ([pair], mr.data.Dataset.from_tensors(pair)):
+        (found,) = strategy.experimental_distribute_dataset(dataset)
+        assert type(found) is Pair
+        assert parts(found.first) == [[0], [1], [2]]
+    (found,) = strategy.distribute_datasets_from_function(lambda context: [pair])
+    assert parts(found.first) == [[0, 1, 2], [], []]
 
 
 def test_what_a_dataset_says_of_itself(strategy: MirroredStrategy) -> None:
