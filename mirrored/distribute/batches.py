@@ -4,6 +4,7 @@ A batch is a structure of arrays, all with as many rows as it has examples.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -84,14 +85,13 @@ def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
         ValueError: One is no batch, or they differ in structure.
     """
     parts = [next(batches)]
+    sizes = [size_of(parts[0])]
     while len(parts) < replicas:
         part = next(batches, None)
         parts.append(_mapped(parts[0], lambda leaf: leaf[:0]) if part is None else part)
-    starts, before = [], 0
-    for part in parts:
-        starts.append(before)
-        before += size_of(part)
-    return _nest.map_structure(lambda *leaves: join(leaves, tuple(starts)), *parts, each="replica")
+        sizes.append(size_of(parts[-1]))
+    starts = (0, *itertools.accumulate(sizes[:-1]))
+    return _nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")
 
 
 def size_of(batch: Any) -> int:

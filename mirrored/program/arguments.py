@@ -61,9 +61,20 @@ class Arguments:
         arrays: The values to feed.
         streams: The iterators over datasets among them.
         leaves: The leaves.
+        known: Those that are known by their identity, which is theirs while somebody keeps them.
     """
 
-    __slots__ = ("_device", "_key", "_structure", "arrays", "inputs", "key", "leaves", "streams")
+    __slots__ = (
+        "_device",
+        "_key",
+        "_structure",
+        "arrays",
+        "inputs",
+        "key",
+        "known",
+        "leaves",
+        "streams",
+    )
 
     def __init__(self, structure: Any) -> None:
         self._structure = structure
@@ -71,6 +82,7 @@ class Arguments:
         self.inputs: list[Input] = []
         self.arrays: list[Any] = []
         self.streams: list[Stream] = []
+        self.known: list[Any] = []
         self._device = place("_Arg", ("GPU", "CPU"))
         self._key: list[Any] = [self._device]
         self._add(structure)
@@ -117,6 +129,7 @@ class Arguments:
             self._key += (type(leaf), leaf.hex() if isinstance(leaf, float) else leaf)
         else:
             self._key += ("object", id(leaf))
+            self.known.append(leaf)
 
     def _feed(self, array: Any, given: Input) -> None:
         self._key.append(given)

@@ -167,7 +167,7 @@ class Function:
         executor = "auto" if strategy is None else strategy.executor
         # Replicas are known by their numbers: one without a node counts too.
         threads, blas = choose_executor(graph, max(lanes, default=0) + 1, executor)
-        recorded = _Recorded(graph, Program(graph, threads, blas), results, arguments.leaves)
+        recorded = _Recorded(graph, Program(graph, threads, blas), results, arguments.known)
         plans = self._plans.setdefault(arguments.key, [])
         if pulls.plan not in plans:
             plans.insert(0, pulls.plan)
@@ -181,6 +181,7 @@ class Function:
         pulls.record(recorder)
         with recorder.recording():
             result = self.python_function(*args, **kwargs)
+        recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
         results = Results(result, lambda part: isinstance(part, RecordedTensor))
         return recorder.finish(results.parts), results
 

@@ -82,6 +82,7 @@ SIGNATURES = {
     "subtract": TWO,
     "tanh": ONE,
     "transpose": "(a, perm=None, *, name='transpose')",
+    "truediv": "(x, y, name=None)",
     "zeros": f"(shape, dtype={FLOAT32}, name=None)",
     "zeros_like": "(input, dtype=None, name=None)",
 }

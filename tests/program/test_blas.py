@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mirrored.program.blas import available_threads, BlasThreads
+from mirrored.program.blas import BlasThreads, available_threads
 
 
 def threads() -> list[int]:

@@ -3,6 +3,7 @@
 import gc
 import threading
 import tracemalloc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -313,6 +314,20 @@ def test_a_loop_that_ends_early_leaves_no_thread(strategy: MirroredStrategy) -> 
     for _ in range(3):
         assert recorded(dataset).numpy().tolist() == [0, 1, 2]
         assert set(threading.enumerate()) == before
+
+
+def test_a_recording_keeps_no_iterator(strategy: MirroredStrategy) -> None:
+    """Nor its thread, nor the elements that it was recorded with."""
+    before = set(threading.enumerate())
+    dataset = mr.data.Dataset.range(90).batch(3).prefetch(2)
+    batches = iter(strategy.experimental_distribute_dataset(dataset))
+    take = mr.function(lambda it: strategy.gather(next(it), 0))
+    assert take(batches).numpy().tolist() == [0, 1, 2]
+    iterator = weakref.ref(batches)
+    del batches
+    gc.collect()
+    assert iterator() is None
+    assert set(threading.enumerate()) == before
 
 
 def test_memory_does_not_grow(strategy: MirroredStrategy) -> None:

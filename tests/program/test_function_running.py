@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -265,6 +266,21 @@ def test_out_of_memory_changes_nothing(simulate: Callable[..., Any]) -> None:
     assert v.numpy()[0] == len(kept)
     kept.clear()
     step(40_000)
+
+
+def test_a_recording_keeps_none_of_what_it_was_given(simulate: Callable[..., Any]) -> None:
+    """But for objects that are known by their identity, which nobody else may get meanwhile."""
+
+    class Settings:
+        factor = 2.0
+
+    simulate(1)
+    x, settings = tensor(1000), Settings()
+    arguments = [weakref.ref(each) for each in (x, settings)]
+    scaled = mr.function(lambda x, settings: mr.reduce_sum(x) * settings.factor)
+    scaled(x, settings)
+    del x, settings
+    assert [each() is None for each in arguments] == [True, False]
 
 
 def test_memory_goes_with_the_function(simulate: Callable[..., Any]) -> None:
