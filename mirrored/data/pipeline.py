@@ -44,8 +44,12 @@ class Pipeline:
                 yield to_numpy(element)
 
     def _host_elements(self) -> Elements:
-        """Return an iterator of elements as read-only arrays, to be closed, for our own use."""
-        return self._stage.open()
+        """Yield the elements as read-only arrays, for our own use; to be closed.
+
+        It is opened when the first is asked for: an iterator that nobody takes from draws no order.
+        """
+        with closing(self._stage.open()) as elements:
+            yield from elements
 
     @property
     def element_spec(self) -> Any:

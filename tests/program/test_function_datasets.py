@@ -237,6 +237,25 @@ def test_each_call_shuffles_anew(strategy: MirroredStrategy, distribute: bool) -
     assert recorded.runs == 1
 
 
+def test_another_kind_of_call_shuffles_as_eager_code_does(strategy: MirroredStrategy) -> None:
+    """Looking whether a recording fits must not use up an order."""
+
+    def orders(make: Callable[[Any], Any]) -> list[Any]:
+        dataset = strategy.experimental_distribute_dataset(
+            mr.data.Dataset.from_tensor_slices(np.arange(20)).shuffle(20, seed=2).batch(20)
+        )
+
+        def step(batches: Any) -> Any:
+            (batch,) = dataset
+            rest = next(batches, None)
+            return strategy.gather(batch, 0) * (1 if rest is None else 2)
+
+        call, batches = make(step), iter(strategy.experimental_distribute_dataset(BATCHES))
+        return [call(batches).numpy().tolist() for _ in range(6)]
+
+    assert orders(mr.function) == orders(lambda step: step)
+
+
 def test_a_plain_datasets_iterator() -> None:
     take = Recorded(next)
     batches = iter(mr.data.Dataset.range(5).batch(2))
