@@ -23,7 +23,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 
 class WeightsFileError(ValueError):
-    """A weights file cannot be used: truncated, corrupt, of another model or of another format."""
+    """A weights file or checkpoint is truncated, corrupt, of another model or of another format."""
 
 
 class OutOfRangeError(StopIteration):

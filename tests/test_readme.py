@@ -15,13 +15,15 @@ PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
-def test_twenty_lines_run(tmp_path: Path) -> None:
-    (code,) = PYTHON.findall((ROOT / "README.md").read_text())
+def test_code_for_users_runs(tmp_path: Path) -> None:
+    code = "".join(PYTHON.findall((ROOT / "README.md").read_text()))  # One goes on from the other.
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert "Epoch 10/10" in done.stdout
+    (loss,) = re.findall(r"Loss of the last batch: (.*)", done.stdout)
+    assert float(loss) < 0.5, "the loop goes on from where fit ended"
     predicted, expected = re.findall(r"\[(\d+ \d+ \d+)\]", done.stdout)[-2:]
     assert predicted == expected
 

@@ -1,4 +1,4 @@
-"""What an epoch's batches are, for data that are there as a whole and for data that come by and by.
+"""What an epoch's batches are, for arrays, and for data that arrive batch by batch.
 
 Both give the same kind of spans, so that one loop trains on either.
 """
@@ -17,9 +17,9 @@ from mirrored.data.pipeline import Pipeline
 from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from mirrored.ops import SeedGenerator
 
-# Running some batches of a stream at once takes less Python. Where nobody looks between steps, so
-# many are read before they are run, but no more bytes than caches hold, and none once reading has
-# taken longer than a step or two: what makes the next ones works beside the steps.
+# Running several batches of a stream in one go takes less Python. Where no callback looks between
+# steps, so many batches are read first: no more bytes than a cache holds, and for no longer than a
+# short step takes, since a `prefetch` makes the next batches while steps run.
 _MOST_AHEAD = 16
 _BYTES_AHEAD = 8 << 20
 _SECONDS_AHEAD = 1e-3
@@ -121,9 +121,9 @@ class ArrayEpochs(Epochs):
 class StreamEpochs(Epochs):
     """Batches that a dataset, a generator or another iterable gives.
 
-    The first batch is read at once, since what is known of a stream is known by it. What can be
-    iterated over again is, for each epoch without `steps`, and after an epoch that ended with the
-    data. What is an iterator itself goes on, and is left open.
+    The first batch is read at once: it tells the shapes and dtypes. Data that can be iterated over
+    again begin anew with each epoch without `steps`, and wherever they ended. A user's own iterator
+    goes on where it is, and is left open.
 
     Args:
         data: What gives batches.

@@ -209,7 +209,7 @@ class Unbatched(Stage):
 
 
 class Chosen(Derived):
-    """The elements from one number to before another, each so many-th of them.
+    """The elements from one number to before another, or every `step`-th of them.
 
     Args:
         source: The elements.

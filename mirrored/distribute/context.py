@@ -17,6 +17,7 @@ from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.registry import Op, OpCall
 from mirrored.ops.tensor import Tensor
+from mirrored.program import register_in_force
 from mirrored.variables import set_variable_creators
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 class ReplicaContext:
     """What the function given to `strategy.run` can ask and do.
 
+    Args:
+        strategy: The strategy that runs the replica.
+        replica_id: The replica's number, counted from 0.
+        merge: What hands over to the cross-replica context.
+
     Example:
         >>> import mirrored as mr
         >>> strategy = mr.MirroredStrategy(["CPU:0"])
@@ -37,7 +43,6 @@ class ReplicaContext:
     """
 
     def __init__(self, strategy: "Strategy", replica_id: int, merge: MergeCall) -> None:
-        """Make the context of one replica; `merge` hands over to the cross-replica context."""
         self._strategy = strategy
         self._replica_id = replica_id
         self._merge = merge
@@ -77,6 +82,16 @@ class ReplicaContext:
         Raises:
             RuntimeError: Another replica ended without making this call, or this is not called by
                 the replica whose context it is.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.config.experimental.set_simulated_gpus(2)
+            >>> def step():
+            ...     context = mr.distribute.get_replica_context()
+            ...     largest = lambda strategy, number: max(number.values)
+            ...     return context.merge_call(largest, args=(context.replica_id_in_sync_group,))
+            >>> mr.MirroredStrategy().run(step)
+            1
         """
         if get_replica_context() is not self:
             # There is nobody to wait for: the call would never return.
@@ -98,6 +113,16 @@ class ReplicaContext:
 
         Raises:
             ValueError: An unknown `reduce_op`, or structures that differ between replicas.
+            InvalidArgumentError: Shapes or dtypes that differ between replicas.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.config.experimental.set_simulated_gpus(2)
+            >>> def step():
+            ...     context = mr.distribute.get_replica_context()
+            ...     return context.all_reduce("sum", mr.constant([1.0, 2.0]))
+            >>> mr.MirroredStrategy().run(step).values[1].numpy()
+            array([2., 4.], dtype=float32)
         """
         op = ReduceOp.of(reduce_op)
         local = [adopt(each, None) for each in _nest.flatten(value)]
@@ -197,6 +222,10 @@ class _Frame:
 
 _frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None)
 _default: list["DefaultStrategy"] = []
+
+
+# A recorded function that asks for the strategy is another one in another strategy's scope.
+register_in_force(_frame.get)
 
 
 def set_default_strategy(strategy: "DefaultStrategy") -> None:

@@ -113,9 +113,22 @@ class StrategyExtended:
             value: Per-replica values, or a structure of them.
             destinations: A device; or a variable: the devices of its copies. None: as `reduce`.
 
+        Returns:
+            A tensor, or a `Mirrored` value where `destinations` is a variable with several copies;
+            in the structure of `value`.
+
         Raises:
             ValueError: An unknown `reduce_op`.
+            InvalidArgumentError: There is no such device.
             RuntimeError: The call is made in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.config.experimental.set_simulated_gpus(2)
+            >>> strategy = mr.MirroredStrategy()
+            >>> losses = strategy.run(lambda: mr.constant(1.5))
+            >>> float(strategy.extended.reduce_to("sum", losses, "GPU:1"))
+            3.0
         """
         reduced = self._strategy.reduce(reduce_op, value, axis=None)
         if destinations is None:
@@ -137,5 +150,10 @@ class StrategyExtended:
         Args:
             reduce_op: Sum or mean.
             value_destination_pairs: Each value with its destinations.
+
+        Raises:
+            ValueError: An unknown `reduce_op`.
+            InvalidArgumentError: There is no such device.
+            RuntimeError: The call is made in a replica's context.
         """
         return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]

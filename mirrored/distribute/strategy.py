@@ -41,10 +41,14 @@ from mirrored.variables import Variable, variable_creator_scope
 
 
 class Strategy:
-    """What all strategies have in common. Use `MirroredStrategy`."""
+    """What all strategies have in common. Use `MirroredStrategy`.
+
+    Args:
+        cross_device_ops: The collectives to use.
+        executor: Who runs recorded steps; see `MirroredStrategy`.
+    """
 
     def __init__(self, cross_device_ops: CrossDeviceOps, executor: str = "auto") -> None:
-        """Name the collectives and the executor to use."""
         self._cross_device_ops = cross_device_ops
         self._executor = executor
         self._team: Team | None = None

@@ -3,6 +3,7 @@
 A recorder makes a graph, which is scheduled, given memory, and bound to arrays as a program.
 """
 
+from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
 from mirrored.program.arrays import Memory as Memory
 from mirrored.program.executors import Team as Team

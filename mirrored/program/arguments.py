@@ -13,13 +13,26 @@ from mirrored.devices import Device, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import to_array
 from mirrored.ops.pending import PendingTensor
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.spec import TensorSpec, floatx
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import JOINT
 from mirrored.program.streams import Stream
 
 # Types whose values hold one value a replica, with a function that makes another one like it.
 _per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
+
+# Functions that return what else is in force where a function is called.
+_in_force: list[Callable[[], Any]] = []
+
+
+def register_in_force(ask: Callable[[], Any]) -> None:
+    """Let calls be of different kinds where something else is in force around them.
+
+    Args:
+        ask: Returns what is in force, which can be hashed.
+    """
+    _in_force.append(ask)
+
 
 _TENSORS = frozenset((Tensor, PendingTensor))
 _STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
@@ -84,7 +97,8 @@ class Arguments:
         self.streams: list[Stream] = []
         self.known: list[Any] = []
         self._device = place("_Arg", ("GPU", "CPU"))
-        self._key: list[Any] = [self._device]
+        # What is in force around the call is part of it: code may ask for it.
+        self._key: list[Any] = [self._device, floatx(), *[ask() for ask in _in_force]]
         self._add(structure)
         self.key = tuple(self._key)
 

@@ -3,15 +3,16 @@
 A call with a tape open around it, or inside a replica or another recorded function, runs Python.
 """
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored.errors import OutOfRangeError
 from mirrored.ops.dispatch import constant, convert_to_tensor
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.random import current_position
@@ -40,13 +41,13 @@ class _Recorded(NamedTuple):
     Attributes:
         graph: What it computes.
         program: That, bound to memory.
-        results: What it returns.
+        results: What it returns; None where a dataset ends in it: it does what comes before.
         kept: What its key is made of, so that no other object takes over an identity.
     """
 
     graph: Graph
     program: Program
-    results: Results
+    results: Results | None
     kept: Any
 
 
@@ -93,7 +94,7 @@ class Function:
                 recorded = self._recordings.find((arguments.key, ()), is_current=_is_current)
                 if recorded is not None:
                     return _run(recorded, arguments.arrays)
-            with closing(Pulls(arguments.streams)) as pulls:
+            with contextlib.closing(Pulls(arguments.streams)) as pulls:
                 recorded = self._known(arguments.key, plans or (), pulls)
                 if recorded is None:
                     recorded = self._record(arguments, pulls)
@@ -174,16 +175,19 @@ class Function:
             del plans[_MOST_PLANS:]
         return self._recordings.keep((arguments.key, pulls.plan), recorded)
 
-    def _graph(self, arguments: Arguments, pulls: Pulls, *, logs: bool) -> tuple[Graph, Results]:
+    def _graph(
+        self, arguments: Arguments, pulls: Pulls, *, logs: bool
+    ) -> tuple[Graph, Results | None]:
         recorder = GraphRecorder(self._name, logs=logs)
         fed = [recorder.input(*each) for each in arguments.inputs]
         args, kwargs = arguments.with_tensors(fed)
         pulls.record(recorder)
-        with recorder.recording():
+        results = None
+        with recorder.recording(), contextlib.suppress(OutOfRangeError):
             result = self.python_function(*args, **kwargs)
+            results = Results(result, lambda part: isinstance(part, RecordedTensor))
         recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
-        results = Results(result, lambda part: isinstance(part, RecordedTensor))
-        return recorder.finish(results.parts), results
+        return recorder.finish([] if results is None else results.parts), results
 
 
 def _as_tensor(leaf: Any) -> Any:
@@ -208,6 +212,8 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
     for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):
         value.device.backend.copy_between(array, storage.array)
         tensors.append(Tensor(storage.array, storage, value.device, value.spec))
+    if recorded.results is None:
+        raise OutOfRangeError("End of sequence")
     return recorded.results.with_tensors(tensors)
 
 

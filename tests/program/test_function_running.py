@@ -337,3 +337,14 @@ def test_threads_lose_no_write(ends: Callable[..., Any]) -> None:
     finally:
         sys.setswitchinterval(interval)
     assert float(v) == 200 * (1 + 1 + 2 + 1 + sum(sizes))
+
+
+def test_another_strategy_in_force_is_another_kind_of_call(simulate: Callable[..., Any]) -> None:
+    simulate(2)
+    strategy = mr.MirroredStrategy()
+    replicas = mr.function(lambda: mr.constant(mr.distribute.get_strategy().num_replicas_in_sync))
+    for _ in range(2):
+        assert int(replicas()) == 1
+        with strategy.scope():
+            assert int(replicas()) == 2
+    assert len(replicas._recordings) == 2

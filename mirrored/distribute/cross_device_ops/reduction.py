@@ -21,7 +21,8 @@ class ReductionToOneDevice(CrossDeviceOps):
     """Copies all values to one device, reduces them there in replica order, and copies back.
 
     Args:
-        reduce_to_device: Where to reduce; None: the CPU, or the device of a lone value.
+        reduce_to_device: Where to reduce; None: the CPU, or the device of a lone value. A recorded
+            step on host memory takes the first replica's device in place of the CPU.
         accumulation_fn: From the list of tensors to their sum; None: `add_n`, which adds in
             the order of the list.
 
