@@ -13,12 +13,15 @@ from typing import Any, ClassVar, TypedDict, overload
 import numpy as np
 
 from mirrored import ops
+from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.conversion import as_input
 from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import Shape, as_shape, without_batch
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
+from mirrored.ops.listeners import only
+from mirrored.ops.recording import recorded_by
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
 _training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
@@ -277,9 +280,20 @@ def _building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
             return
         shape = as_shape(input_shape)
         self.check_input_shape(shape)
+        context = get_replica_context()
+        if has_strategy() and context is not None:
+            # Its weights are made once for all replicas: they meet for it, at their first call.
+            context.merge_call(lambda strategy: _built_eagerly(self, shape))
+            return
         with undone_on_failure(self), self._build_scope():
             build(self, shape)
         self._input_shape = shape
         self.built = True
 
     return run
+
+
+def _built_eagerly(layer: Layer, shape: Shape) -> None:
+    """Build a layer while a function is being recorded, which has no part in it."""
+    with recorded_by(None), only():
+        layer.build(shape)

@@ -239,7 +239,7 @@ def as_signature(structure: Any) -> Any:
     if isinstance(structure, list | tuple):
         return tuple(as_signature(item) for item in structure)
     raise TypeError(
-        "`output_signature` must contain objects that are subclass of `tf.TypeSpec`, that is "
+        "`output_signature` must contain objects that are subclass of `mr.TensorSpec`, that is "
         f"`TensorSpec(shape, dtype)`. Received: {structure!r}."
     )
 

@@ -16,6 +16,9 @@ from mirrored.data.stages import Derived, Stage
 Items = SimpleQueue[tuple[str, Any]]
 
 
+_PATIENCE = 1.0  # Seconds.
+
+
 class Prefetched(Derived):
     """Elements of another stage, some of which are made before they are asked for.
 
@@ -120,4 +123,4 @@ def _stop(
     room.release()
     # The garbage collector may call it anywhere, in the thread itself too.
     if thread.is_alive() and thread is not threading.current_thread():
-        thread.join()
+        thread.join(_PATIENCE)  # What makes the element may wait for something that never comes.

@@ -171,7 +171,7 @@ class Sources(Pipeline):
             if not isinstance(leaf, Pipeline):
                 raise TypeError(
                     "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
-                    f"`tf.data.Dataset` objects but encountered object of type {type(leaf)}."
+                    f"`mr.data.Dataset` objects but encountered object of type {type(leaf)}."
                 )
         return cls(zipped(_nest.map_structure(lambda each: each._stage, structure)))
 

@@ -85,7 +85,7 @@ class Filtered(Derived):
                     kept = np.asarray(call_with(self._predicate, element))
                     if kept.shape != () or kept.dtype != np.bool_:
                         raise ValueError(
-                            "Invalid `predicate`. `predicate` must return a `tf.bool` scalar "
+                            "Invalid `predicate`. `predicate` must return a `mr.bool` scalar "
                             f"tensor, but its return type is shape={kept.shape}, "
                             f"dtype={kept.dtype.name}. Return a comparison, as in `x > 0`."
                         )

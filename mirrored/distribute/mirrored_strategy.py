@@ -98,7 +98,7 @@ class MirroredStrategy(Strategy):
             raise RuntimeError(
                 "A variable is made once for all replicas, in the strategy's scope. Received: the "
                 f"variable {kwargs['name']!r} inside a replica. Make it before strategy.run, or "
-                "build the model first."
+                "in the `build` of a layer."
             )
         mode = kwargs["synchronization"]
         if mode is VariableSynchronization.NONE:

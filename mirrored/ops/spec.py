@@ -163,6 +163,11 @@ def as_integers(value: Any, what: str) -> tuple[int, ...]:
 _floatx: list[DType] = [float32]
 
 
+def default_float() -> DType:
+    """Return the dtype that `floatx` names."""
+    return _floatx[0]
+
+
 def floatx() -> str:
     """Return the name of the dtype that layers, losses and optimizers use by default.
 

@@ -13,7 +13,7 @@ from mirrored.devices import Device, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import to_array
 from mirrored.ops.pending import PendingTensor
-from mirrored.ops.spec import TensorSpec, floatx
+from mirrored.ops.spec import TensorSpec, default_float
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import JOINT
 from mirrored.program.streams import Stream
@@ -98,7 +98,7 @@ class Arguments:
         self.known: list[Any] = []
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
-        self._key: list[Any] = [self._device, floatx(), *[ask() for ask in _in_force]]
+        self._key: list[Any] = [self._device, default_float(), *[ask() for ask in _in_force]]
         self._add(structure)
         self.key = tuple(self._key)
 

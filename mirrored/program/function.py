@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
+from mirrored._interrupt import InterruptGuard
 from mirrored.errors import OutOfRangeError
 from mirrored.ops.dispatch import constant, convert_to_tensor
 from mirrored.ops.listeners import active_listeners
@@ -32,6 +33,7 @@ from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
 
 _MOST_PLANS = 16
+_NOTHING_TO_SPOIL = contextlib.nullcontext()
 _TAKES_NOTHING: list[Plan] = [()]
 
 
@@ -206,7 +208,7 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
     for value, target, array in zip(graph.inputs, program.inputs, arrays, strict=True):
         value.device.backend.copy_between(array, target)
     team = None if graph.strategy is None else graph.strategy.team(program.threads)
-    with variable_writes:
+    with variable_writes, InterruptGuard(whole=True) if graph.writes else _NOTHING_TO_SPOIL:
         program.run(1, {}, _go_on, team)
     tensors = []
     for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):

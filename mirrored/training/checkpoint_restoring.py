@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from mirrored._interrupt import InterruptGuard
 from mirrored.ops.random import GlobalState, restore_global_state
 from mirrored.ops.recording import variable_writes
 from mirrored.optim import Optimizer
 from mirrored.training.checkpoint_parts import GLOBAL_STATE, Part, named_slots, slot_key
-from mirrored.training.interrupt import InterruptGuard
 from mirrored.training.weights_file import CHECKPOINT, Specs, differences, raise_differences
 from mirrored.variables import Variable
 
@@ -96,7 +96,7 @@ def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarra
         prepared = [
             pair for each, array in values.values() for pair in each.prepare("assign", array)
         ]
-        with InterruptGuard() as guard, guard.step():  # Half of the state would be none.
+        with InterruptGuard(whole=True):  # Half of the state would be none.
             for copy, value in prepared:
                 copy.commit(value)
             for part, _ in matches.parts:

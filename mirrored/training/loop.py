@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirrored._interrupt import InterruptGuard
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
 from mirrored.training.callbacks import Callback, CallbackList, History
-from mirrored.training.interrupt import InterruptGuard
 from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run
 from mirrored.training.progress import ProgressBar
 from mirrored.training.runner import Runner

@@ -74,7 +74,7 @@ def test_a_named_tuple_is_one_argument() -> None:
 
 @pytest.mark.parametrize("result", [1, 2.0, np.array([True])], ids=repr)
 def test_a_predicate_returns_a_bool(result: Any) -> None:
-    with pytest.raises(ValueError, match=r"`predicate` must return a `tf.bool` scalar tensor"):
+    with pytest.raises(ValueError, match=r"`predicate` must return a `mr.bool` scalar tensor"):
         list(Dataset.range(2).filter(lambda x: result))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.training.interrupt import InterruptGuard
+from mirrored._interrupt import InterruptGuard
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 Y = X.sum(axis=1, keepdims=True)
