@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-
 # What `signal` is made of, where it is to be had: the module itself turns numbers into enums, which
 # takes as long as a short step does.
 _plain: Any = getattr(signal, "_signal", signal)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import devices, ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.recording import active_recorder, variable_writes
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import DeviceVariable, Home
@@ -84,13 +84,18 @@ def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:
             are as they were.
     """
     size = sum(variable.size for variable in variables)
+    with variable_writes:
+        _bring_together(variables, size)
+    return FlatVariable(variables)
+
+
+def _bring_together(variables: Sequence[DeviceVariable], size: int) -> None:
     if not _are_packed(variables, size):
         home = Home(variables[0]._device, variables[0].dtype, size)
         offset = 0
         for variable in variables:
             variable.move(home, offset)
             offset += variable.size
-    return FlatVariable(variables)
 
 
 def _are_packed(variables: Sequence[DeviceVariable], size: int) -> bool:

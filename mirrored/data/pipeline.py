@@ -51,6 +51,10 @@ class Pipeline:
         with closing(self._stage.open()) as elements:
             yield from elements
 
+    def _known_spec(self) -> Any:
+        """Return `element_spec` where no element has to be made for it, else None."""
+        return self.element_spec if self._stage.known else None
+
     @property
     def element_spec(self) -> Any:
         """The structure of an element, with a `TensorSpec` for each tensor.

@@ -24,6 +24,7 @@ from mirrored.data.elements import (
     to_element,
 )
 from mirrored.ops import SeedGenerator
+from mirrored.ops.random import ForkedStream
 
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
@@ -38,9 +39,11 @@ class Stage(ABC):
 
     Attributes:
         cardinality: How many elements there are, or one of the two constants above.
+        known: Whether `specs` knows without making an element.
     """
 
     cardinality: int = UNKNOWN_CARDINALITY
+    known: bool = False
 
     @abstractmethod
     def open(self) -> Elements:
@@ -79,7 +82,7 @@ class Derived(Stage):
 
     def __init__(self, source: Stage) -> None:
         self._source = source
-        self.cardinality = source.cardinality
+        self.cardinality, self.known = source.cardinality, source.known
 
     def first(self) -> Element:
         """Return an element of the other stage."""
@@ -110,6 +113,8 @@ class Single(Stage):
         element: The element.
     """
 
+    known = True
+
     def __init__(self, element: Element) -> None:
         self._element = element
         self.cardinality = 1
@@ -130,6 +135,8 @@ class Slices(Stage):
         arrays: A structure of arrays.
         size: The size of the first axis of each.
     """
+
+    known = True
 
     def __init__(self, arrays: Element, size: int) -> None:
         self.cardinality = size
@@ -182,16 +189,19 @@ class Generated(Stage):
         self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
     ) -> None:
         self._generator, self._args, self._signature = generator, args, signature
+        self.known = signature is not None
+        # As for mapped functions: it may run ahead, in a thread.
+        self._random = ForkedStream()
 
     def open(self) -> Elements:
         """Return an iterator of copies of what is yielded."""
-        with named("from_generator", 0), host_scope():
+        with named("from_generator", 0), host_scope(), self._random.drawn_from():
             iterator = iter(self._generator(*self._args))
         form: Form | None = None
         try:
             for index in itertools.count():
                 with named("from_generator", index):
-                    with host_scope():
+                    with host_scope(), self._random.drawn_from():
                         value = next(iterator, _OVER)
                     if value is _OVER:
                         return
@@ -223,6 +233,8 @@ class Counted(Stage):
         dtype: Their dtype.
     """
 
+    known = True
+
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
         self._numbers, self._dtype = numbers, dtype
         self.cardinality = len(numbers)
@@ -251,6 +263,7 @@ class Zipped(Stage):
         finite = sizes - {INFINITE_CARDINALITY, UNKNOWN_CARDINALITY}
         if UNKNOWN_CARDINALITY not in sizes:
             self.cardinality = min(finite, default=INFINITE_CARDINALITY)
+        self.known = all(stage.known for stage in self._stages)
 
     def open(self) -> Elements:
         """Return an iterator of structures of elements."""

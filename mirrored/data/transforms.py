@@ -23,6 +23,7 @@ from mirrored.data.stages import (
     named,
 )
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.random import ForkedStream
 
 # ---------------------------------------------------------------------------- users' functions
 
@@ -38,13 +39,15 @@ class Mapped(Stage):
     def __init__(self, source: Stage, function: Callable[..., Any]) -> None:
         self._source, self._function = source, function
         self.cardinality = source.cardinality
+        # A thread that makes elements ahead draws at any time: not from the global stream.
+        self._random = ForkedStream()
 
     def open(self) -> Elements:
         """Return an iterator of the results."""
         form: Form | None = None
         with closing(self._source.open()) as elements:
             for index, element in enumerate(elements):
-                with named("map", index):
+                with named("map", index), self._random.drawn_from():
                     result = self._result(element)
                     form = form or Form(result)
                     form.leaves(result, "What `map_func` returned")
@@ -59,7 +62,7 @@ class Mapped(Stage):
     def first(self) -> Element:
         """Return the result for an element."""
         element = self._source.first()
-        with named("map", 0):
+        with named("map", 0), self._random.drawn_from(ahead=True):
             return self._result(element)
 
 
@@ -74,6 +77,7 @@ class Filtered(Derived):
     def __init__(self, source: Stage, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
         self._predicate = predicate
+        self._random = ForkedStream()
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
 
@@ -81,7 +85,7 @@ class Filtered(Derived):
         """Return an iterator of those elements."""
         with closing(self._source.open()) as elements:
             for index, element in enumerate(elements):
-                with named("filter", index):
+                with named("filter", index), self._random.drawn_from():
                     kept = np.asarray(call_with(self._predicate, element))
                     if kept.shape != () or kept.dtype != np.bool_:
                         raise ValueError(
@@ -107,6 +111,7 @@ class Batched(Stage):
 
     def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
         self._source, self._size, self._drop = source, size, drop_remainder
+        self.known = source.known
         self.cardinality = source.cardinality
         if self.cardinality > 0:
             whole, rest = divmod(self.cardinality, size)
@@ -178,6 +183,7 @@ class Unbatched(Stage):
         self._source = source
         if source.cardinality in (0, INFINITE_CARDINALITY):
             self.cardinality = source.cardinality
+        self.known = source.known
 
     def open(self) -> Elements:
         """Return an iterator of rows."""
@@ -331,6 +337,7 @@ class Numbered(Stage):
 
     def __init__(self, source: Stage, start: int) -> None:
         self._source, self._start = source, start
+        self.known = source.known
         self.cardinality = source.cardinality
 
     def open(self) -> Elements:

@@ -201,7 +201,8 @@ def _check_dataset(dataset: Any) -> None:
             f"A dataset is something to iterate over. Received: a {type(dataset).__name__}. Give "
             "a mr.data.Dataset, or a list of batches."
         )
-    shapes = list(_shapes(getattr(dataset, "element_spec", None)))
+    known = getattr(dataset, "_known_spec", None)
+    shapes = [] if known is None else list(_shapes(known()))
     if any(shape == () for shape in shapes):
         raise unbatched(shapes)
 

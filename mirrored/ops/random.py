@@ -71,6 +71,17 @@ class _GlobalStream:
     seed: int
     draws: int = 0
     draws_by_seed: dict[int, int] = field(default_factory=dict)
+    forks: int = 0
+
+    def fork(self) -> "_GlobalStream":
+        """Return another stream, whose seed follows from this one's and how many came before."""
+        self.forks += 1
+        drawn = philox((self.seed, _FORKS), self.forks, 0, 4).integers(0, WORD, dtype=np.uint64)
+        return _GlobalStream(int(drawn))
+
+    def copy(self) -> "_GlobalStream":
+        """Return a stream that draws what this one would."""
+        return _GlobalStream(self.seed, self.draws, dict(self.draws_by_seed), self.forks)
 
     def next(self, seed: int | None) -> tuple[Key, int]:
         """Return key and number of the next draw, of all or of those with this op seed."""
@@ -82,7 +93,37 @@ class _GlobalStream:
         return (self.seed, 1 + seed % (WORD - 1)), drawn
 
 
+_FORKS = WORD - 2
 _stream = [_GlobalStream(secrets.randbits(63))]
+_own_stream: ContextVar[_GlobalStream | None] = ContextVar("mirrored_own_stream", default=None)
+
+
+def _current_stream() -> _GlobalStream:
+    return _own_stream.get() or _stream[0]
+
+
+class ForkedStream:
+    """A stream beside the global one, for what draws at times that nobody knows.
+
+    Its seed follows from the global one and from how many others were made before it.
+    """
+
+    def __init__(self) -> None:
+        """Take a seed, which draws nothing from the global stream."""
+        self._stream = _current_stream().fork()
+
+    @contextmanager
+    def drawn_from(self, *, ahead: bool = False) -> Iterator[None]:
+        """Within this context draw from it instead of from the global stream.
+
+        Args:
+            ahead: Whether it is to draw the same again afterwards.
+        """
+        token = _own_stream.set(self._stream.copy() if ahead else self._stream)
+        try:
+            yield
+        finally:
+            _own_stream.reset(token)
 
 
 def set_seed(seed: int) -> None:
@@ -161,7 +202,7 @@ class SeedGenerator:
     def __init__(self, seed: int | None = None) -> None:
         """Start the stream of `seed`."""
         if seed is None:
-            key, draw = _stream[0].next(None)
+            key, draw = _current_stream().next(None)
             seed = int(philox(key, draw, 0, 4).integers(0, WORD, dtype=np.uint64))
         self._key: Key = (_as_seed(seed), WORD - 1)
         self._run: object | None = None
@@ -369,4 +410,4 @@ def random_normal(
 
 def _global(seed: int | None) -> dict[str, Any]:
     checked = None if seed is None else _as_seed(seed)
-    return _drawn(lambda _: _stream[0].next(checked))
+    return _drawn(lambda _: _current_stream().next(checked))

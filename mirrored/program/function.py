@@ -94,14 +94,24 @@ class Function:
             plans = self._plans.get(arguments.key)
             if plans == _TAKES_NOTHING:  # The usual case, and the one that has to be quick.
                 recorded = self._recordings.find((arguments.key, ()), is_current=_is_current)
-                if recorded is not None:
-                    return _run(recorded, arguments.arrays)
+                with variable_writes:
+                    if recorded is not None and recorded.graph.is_current():
+                        return _run(recorded, arguments.arrays)
             with contextlib.closing(Pulls(arguments.streams)) as pulls:
-                recorded = self._known(arguments.key, plans or (), pulls)
-                if recorded is None:
-                    recorded = self._record(arguments, pulls)
-                pulls.take()
-            return _run(recorded, arguments.arrays + pulls.arrays)
+                return self._run_with(arguments, pulls)
+
+    def _run_with(self, arguments: Arguments, pulls: Pulls) -> Any:
+        """Run the function with elements of datasets, recorded before where it has to be."""
+        while True:
+            recorded = self._known(arguments.key, self._plans.get(arguments.key, ()), pulls)
+            if recorded is None:
+                recorded = self._record(arguments, pulls)
+            # Not while it is recorded: its replicas have threads, which may write too.
+            with variable_writes:
+                # Another thread may have brought its variables to other places meanwhile.
+                if recorded.graph.is_current():
+                    pulls.take()
+                    return _run(recorded, arguments.arrays + pulls.arrays)
 
     def _known(self, key: Any, plans: Sequence[Plan], pulls: Pulls) -> _Recorded | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
@@ -208,7 +218,7 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
     for value, target, array in zip(graph.inputs, program.inputs, arrays, strict=True):
         value.device.backend.copy_between(array, target)
     team = None if graph.strategy is None else graph.strategy.team(program.threads)
-    with variable_writes, InterruptGuard(whole=True) if graph.writes else _NOTHING_TO_SPOIL:
+    with InterruptGuard(whole=True) if graph.writes else _NOTHING_TO_SPOIL:
         program.run(1, {}, _go_on, team)
     tensors = []
     for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):

@@ -13,7 +13,7 @@ from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.observing import copy_within
-from mirrored.ops.recording import Moves, RecordedTensor, active_recorder
+from mirrored.ops.recording import Moves, RecordedTensor, active_recorder, variable_writes
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
@@ -146,11 +146,12 @@ class DeviceVariable(Variable):
 
     def pinned(self) -> tuple[Home, int]:
         """Return the memory that the value stays in from now on, and the value's place there."""
-        if self._home is not None:
-            return self._home, self._offset
-        home = Home(self._device, self.dtype, self.size)
-        self.move(home, 0)
-        return home, 0
+        with variable_writes:
+            home = self._home
+            if home is None:
+                home = Home(self._device, self.dtype, self.size)
+                self.move(home, 0)
+            return home, self._offset
 
     def move(self, home: Home, offset: int) -> None:
         """Bring the value to a place where it stays; it keeps its value.
@@ -160,10 +161,11 @@ class DeviceVariable(Variable):
             offset: How many elements come before it there.
         """
         array = home.storage.array[offset : offset + self.size].reshape(self.shape)
-        self._device.backend.copy_between(self._tensor._array, array)
-        self._tensor = Tensor(array, home.storage, self._device, self._tensor.spec)
-        self._home, self._offset = home, offset
-        Moves.count += 1
+        with variable_writes:
+            self._device.backend.copy_between(self._tensor._array, array)
+            self._tensor = Tensor(array, home.storage, self._device, self._tensor.spec)
+            self._home, self._offset = home, offset
+            Moves.count += 1
 
     def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
         """Return this variable with what the method would write into it."""
