@@ -218,10 +218,13 @@ class SyncOnReadVariable(DistributedVariable):
             )
         with only():
             if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-                return self._copies[0].read_value()
-            op = ReduceOp[self.aggregation.name]
-            reduced: Tensor = self._strategy.reduce(op, self, axis=None)
-            return reduced
+                value = self._copies[0].read_value()
+            else:
+                op = ReduceOp[self.aggregation.name]
+                value = self._strategy.reduce(op, self, axis=None)
+        for listener in active_listeners():
+            listener.on_read(self, value)
+        return value
 
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
         """Return the copies that the method would write to, with what it would write.

@@ -158,7 +158,7 @@ class Arguments:
             fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
             return next(remaining) if fed else leaf
 
-        leaves = [_with_parts(leaf, taken) for leaf in self.leaves]
+        leaves = [with_parts(leaf, taken) for leaf in self.leaves]
         return _nest.pack_like(self._structure, leaves)
 
 
@@ -187,11 +187,16 @@ class Results:
         def taken(part: Any) -> Any:
             return next(remaining) if self._is_recorded(part) else part
 
-        return _nest.map_structure(lambda leaf: _with_parts(leaf, taken), self._structure)
+        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structure)
 
 
-def _with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
-    """Return a leaf, or each of the parts that it has for replicas, as `taken` gives them."""
+def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
+    """Return a leaf, or each of the parts that it has for replicas, as `taken` gives them.
+
+    Args:
+        leaf: The leaf.
+        taken: From a part, or the leaf, to what stands in its place.
+    """
     rebuild = _per_replica.get(type(leaf))
     return taken(leaf) if rebuild is None else rebuild(leaf, [taken(part) for part in leaf.values])
 

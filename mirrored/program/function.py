@@ -14,7 +14,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._interrupt import InterruptGuard
 from mirrored.errors import OutOfRangeError
-from mirrored.ops.dispatch import constant, convert_to_tensor
+from mirrored.ops.dispatch import constant
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.random import current_position
 from mirrored.ops.recording import (
@@ -22,7 +22,6 @@ from mirrored.ops.recording import (
     active_recorder,
     variable_writes,
 )
-from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Arguments, Results
 from mirrored.program.executors import choose_executor
@@ -31,6 +30,7 @@ from mirrored.program.program import Program
 from mirrored.program.pulls import Plan, Pulls
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
+from mirrored.program.signature import Signature
 
 _MOST_PLANS = 16
 _NOTHING_TO_SPOIL = contextlib.nullcontext()
@@ -64,7 +64,7 @@ class Function:
     def __init__(
         self,
         python_function: Callable[..., Any],
-        signature: tuple[TensorSpec, ...] | None = None,
+        signature: Signature | None = None,
     ) -> None:
         """Record nothing yet."""
         self._signature = signature
@@ -84,7 +84,7 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function: replayed where it was recorded for such arguments."""
         if self._signature is not None:
-            args = self._converted(args, self._signature)
+            args, kwargs = self._signature.converted(self.python_function, args, kwargs)
         inside = active_recorder() is not None or current_position().run is not None
         if inside or active_listeners():
             args, kwargs = _nest.map_structure(_as_tensor, (args, kwargs))
@@ -119,26 +119,6 @@ class Function:
             if pulls.match(plan):
                 return self._recordings.find((key, plan), is_current=_is_current)
         return None
-
-    def _converted(self, args: tuple[Any, ...], signature: Sequence[TensorSpec]) -> tuple[Any, ...]:
-        """Return the arguments as tensors of the signature's dtypes, but for a method's object."""
-        own = len(args) - len(signature)
-        if own not in (0, 1):
-            raise TypeError(
-                f"The function {self._name} takes {len(signature)} positional arguments by its "
-                f"`input_signature`. Received: {len(args)}."
-            )
-        tensors = []
-        for arg, spec in zip(args[own:], signature, strict=True):
-            tensor = convert_to_tensor(arg, spec.dtype)
-            sizes = zip(spec.shape, tensor.shape, strict=False)
-            if len(spec.shape) != tensor.ndim or any(a not in (None, b) for a, b in sizes):
-                raise TypeError(
-                    f"The function {self._name} takes {spec} by its `input_signature`. Received: "
-                    f"an argument of shape {tensor.shape}."
-                )
-            tensors.append(tensor)
-        return (*args[:own], *tensors)
 
     def under(self, runner: Any, run: Callable[..., Any]) -> "Function":
         """Return a function that runs this one under a strategy, recorded as a whole.
@@ -235,7 +215,7 @@ def _go_on(_: int) -> bool:
 
 def function(
     func: Callable[..., Any] | None = None,
-    input_signature: Sequence[TensorSpec] | None = None,
+    input_signature: Sequence[Any] | None = None,
     *,
     jit_compile: bool | None = None,
     autograph: bool | None = None,
@@ -254,8 +234,9 @@ def function(
 
     Args:
         func: The function; None returns a decorator.
-        input_signature: A spec for each positional argument, whose sizes may be None. Numbers and
-            arrays are converted to its dtype, and one recording serves all numbers.
+        input_signature: A `TensorSpec` for each argument, whose sizes may be None, or a structure
+            of them. Numbers and arrays are converted to its dtype, and one recording serves all
+            numbers.
         jit_compile: Accepted for compatibility, like the two below; there is nothing to choose.
         autograph: Python's `if` and loops are not translated: on tensors' values they are errors.
         reduce_retracing: Accepted for compatibility.
@@ -280,23 +261,11 @@ def function(
         24.0
     """
     del jit_compile, autograph, reduce_retracing
-    signature = None if input_signature is None else _checked_signature(input_signature)
+    signature = None if input_signature is None else Signature(input_signature)
     if func is None:
-        return functools.partial(function, input_signature=signature)
+        return functools.partial(function, input_signature=input_signature)
     if isinstance(func, Function):
         return func
     if not callable(func):
         raise TypeError(f"`mr.function` takes a function. Received: {func!r}")
     return Function(func, signature)
-
-
-def _checked_signature(signature: Any) -> tuple[TensorSpec, ...]:
-    if not isinstance(signature, list | tuple) or isinstance(signature, TensorSpec):
-        signature = (signature,)
-    for spec in signature:
-        if not isinstance(spec, TensorSpec):
-            raise TypeError(
-                "`input_signature` is a list of mr.TensorSpec, one a positional argument. "
-                f"Received: {spec!r}"
-            )
-    return tuple(signature)

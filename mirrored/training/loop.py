@@ -11,6 +11,7 @@ import numpy as np
 from mirrored._interrupt import InterruptGuard
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
+from mirrored.ops.recording import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run
 from mirrored.training.progress import ProgressBar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
     """Train a model; `Model.fit` says what the arguments mean and what is raised."""
+    _check_context("fit")
     model.compiled().required_loss()
     history = History()
     progress, callbacks = _callbacks(options, history)
@@ -99,6 +101,7 @@ def evaluate(
     model: "Model", x: Any, y: Any, sample_weight: Any, options: RunOptions
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
+    _check_context("evaluate")
     model.compiled().required_loss()
     progress, callbacks = _callbacks(options)
     epochs = plan_run(model, x, y, sample_weight, options, "evaluate")
@@ -114,6 +117,7 @@ def evaluate(
 
 def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
     """Return the outputs; `Model.predict` says what the arguments mean."""
+    _check_context("predict")
     progress, callbacks = _callbacks(options)
     epochs = plan_run(model, x, None, None, options, "predict")
     with (
@@ -163,6 +167,15 @@ def _most(model: "Model", epochs: Epochs, callbacks: CallbackList, kind: str) ->
 
 
 # ---------------------------------------------------------------------------- reporting
+
+
+def _check_context(method: str) -> None:
+    """Raise RuntimeError while a function is recorded, before anything changes."""
+    if active_recorder() is not None:
+        raise RuntimeError(
+            f"`{method}` is a loop of Python, which a recorded function does not run. Received: a "
+            "call while a function was being recorded. Make the call outside mr.function."
+        )
 
 
 def _callbacks(

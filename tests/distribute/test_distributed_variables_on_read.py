@@ -369,3 +369,19 @@ def test_the_log_of_a_read(simulate: Simulate, caplog: pytest.LogCaptureFixture)
         f"Executing op AddN in device {FULL}CPU:0",
         f"Executing op Identity in device {FULL}CPU:0",
     ]
+
+
+@pytest.mark.parametrize("aggregation", ["SUM", "MEAN", "ONLY_FIRST_REPLICA"])
+def test_a_tape_follows_a_read_outside_replicas(
+    strategy: MirroredStrategy, aggregation: str
+) -> None:
+    with strategy.scope():
+        v = mr.Variable(
+            2.0,
+            trainable=True,
+            synchronization=mr.VariableSynchronization.ON_READ,
+            aggregation=mr.VariableAggregation[aggregation],
+        )
+    with mr.GradientTape() as tape:
+        y = v * v
+    assert float(tape.gradient(y, v)) == 2.0 * float(v)

@@ -1,8 +1,6 @@
 """Users' own recorded functions where they run: replicas, errors, memory and threads."""
 
 import gc
-import math
-import signal
 import sys
 import threading
 import weakref
@@ -350,23 +348,3 @@ def test_another_strategy_in_force_is_another_kind_of_call(simulate: Callable[..
         with strategy.scope():
             assert int(replicas()) == 2
     assert len(replicas._recordings) == 2
-
-
-def test_an_interrupt_waits_for_the_end_of_a_call(simulate: Any, at_tanh: Any) -> None:
-    """Half of a step would leave copies that differ."""
-    simulate(2)
-    with mr.MirroredStrategy().scope() as strategy:
-        variables = [mr.Variable(1.0, aggregation=mr.VariableAggregation.SUM) for _ in range(3)]
-    at_tanh(6 + 1, lambda: signal.raise_signal(signal.SIGINT))
-
-    @mr.function
-    def step() -> None:
-        strategy.run(lambda: [each.assign_add(mr.tanh(each)) for each in variables])
-
-    step()
-    with pytest.raises(KeyboardInterrupt):
-        step()
-    (value,) = {float(copy) for each in variables for copy in each.copies}
-    once = 1.0 + 2.0 * math.tanh(1.0)
-    assert value == pytest.approx(once + 2.0 * math.tanh(once), rel=1e-6)
-    step()

@@ -104,3 +104,14 @@ def test_forms_of_data(convert: Callable[[Any], Any], make_line: MakeLine) -> No
     assert model.evaluate(convert(X), convert(Y), verbose=0) == 13.5
     np.testing.assert_array_equal(model.predict(convert(X), verbose=0), X)
     model.fit(convert(X), convert(Y), validation_data=(convert(X), convert(Y)), verbose=0)
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_loops_are_not_recorded(method: str) -> None:
+    """Python runs them, so an error after half of one would leave a model that was changed."""
+    model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = [np.ones((4, 2)), np.ones((4, 1))][: 1 if method == "predict" else 2]
+    with pytest.raises(RuntimeError, match=f"`{method}` is a loop of Python"):
+        mr.function(lambda: getattr(model, method)(*data, verbose=0))()
+    assert int(model.optimizer.iterations) == 0
