@@ -9,7 +9,13 @@ from typing import Any
 from mirrored import devices, ops
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.reduce_op import ReduceOp
-from mirrored.distribute.values import DistributedValues, PerReplica, listed, select
+from mirrored.distribute.values import (
+    DistributedValues,
+    PerReplica,
+    check_part_count,
+    listed,
+    select,
+)
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.spec import DType, Shape
@@ -110,18 +116,6 @@ class DistributedVariable(Variable):
             listener.on_read(self, value)
         return value
 
-    def check_parts(self, value: Any) -> None:
-        """Raise ValueError where a value has not one part a replica.
-
-        Args:
-            value: What is to be assigned.
-        """
-        if isinstance(value, DistributedValues) and len(value.values) != len(self._copies):
-            raise ValueError(
-                f"A per-replica value has one part a replica, here {len(self._copies)}. Received: "
-                f"{len(value.values)} parts for the variable {self.name!r}."
-            )
-
     def __repr__(self) -> str:
         return listed(type(self).__name__, [repr(copy) for copy in self._copies])
 
@@ -151,7 +145,7 @@ class MirroredVariable(DistributedVariable):
             )
         context = get_replica_context()
         if context is None or not self._in_replica:
-            self.check_parts(value)
+            check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
             self._aggregate(self.strategy, method, value)
             return self
         if isinstance(value, list | tuple):
@@ -233,7 +227,7 @@ class SyncOnReadVariable(DistributedVariable):
         """
         if self._in_replica:
             return self.local().prepare(method, value)
-        self.check_parts(value)
+        check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
         summed = self.aggregation is VariableAggregation.SUM
         if summed and method != "assign":
             raise ValueError(

@@ -11,7 +11,7 @@ from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.reduce_op import ReduceOp
-from mirrored.distribute.values import DistributedValues
+from mirrored.distribute.values import DistributedValues, check_part_count
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.tensor import Tensor
 
@@ -86,10 +86,5 @@ def check_parts(strategy: "Strategy", structure: Any) -> None:
         strategy: The strategy.
         structure: The values.
     """
-    count = strategy.num_replicas_in_sync
     for leaf in _nest.flatten(structure):
-        if isinstance(leaf, DistributedValues) and len(leaf.values) != count:
-            raise ValueError(
-                f"A per-replica value has one part a replica, here {count}. Received: "
-                f"{len(leaf.values)} parts."
-            )
+        check_part_count(leaf, strategy.num_replicas_in_sync)

@@ -31,16 +31,17 @@ from mirrored.distribute.input import (
 )
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.distribute.replicas import run_replicas
+from mirrored.distribute.step_threads import StepThreads
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, regroup, select
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.tensor import Tensor
-from mirrored.program import Function, Team
+from mirrored.program import Function
 from mirrored.variables import Variable, variable_creator_scope
 
 
-class Strategy:
+class Strategy(StepThreads):
     """What all strategies have in common. Use `MirroredStrategy`.
 
     Args:
@@ -49,40 +50,8 @@ class Strategy:
     """
 
     def __init__(self, cross_device_ops: CrossDeviceOps, executor: str = "auto") -> None:
+        super().__init__(executor)
         self._cross_device_ops = cross_device_ops
-        self._executor = executor
-        self._team: Team | None = None
-
-    @property
-    def executor(self) -> str:
-        """Who runs recorded steps: "threads", "serial" or "auto"."""
-        return self._executor
-
-    def team(self, threads: int) -> Team | None:
-        """Return the threads that run recorded steps, which start with the first of them.
-
-        Args:
-            threads: How many they are, the caller included; 1: there are none.
-        """
-        if threads == 1:
-            return None
-        if self._team is None or self._team.size != threads:
-            self.close()
-            self._team = Team(threads)
-        return self._team
-
-    def close(self) -> None:
-        """End the threads that recorded steps were run by; another step starts new ones.
-
-        They also end when the strategy is collected and when the interpreter exits.
-
-        Example:
-            >>> import mirrored as mr
-            >>> mr.MirroredStrategy(["CPU:0"]).close()
-        """
-        team, self._team = self._team, None
-        if team is not None:
-            team.close()
 
     @property
     def devices(self) -> tuple[Device, ...]:

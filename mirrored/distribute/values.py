@@ -106,6 +106,21 @@ register_per_replica(PerReplica, lambda value, parts: PerReplica(parts, value.fi
 register_per_replica(Mirrored, lambda value, parts: Mirrored(parts))
 
 
+def check_part_count(value: Any, replicas: int, what: str = "") -> None:
+    """Raise ValueError where a value has parts, and not one a replica.
+
+    Args:
+        value: The value.
+        replicas: How many replicas there are.
+        what: What it was given for, to end the message with.
+    """
+    if isinstance(value, DistributedValues) and len(value.values) != replicas:
+        raise ValueError(
+            f"A per-replica value has one part a replica, here {replicas}. Received: "
+            f"{len(value.values)} parts{what}."
+        )
+
+
 def listed(kind: str, texts: Sequence[str]) -> str:
     """Return the text that shows values by replica.
 

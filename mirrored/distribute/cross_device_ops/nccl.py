@@ -53,4 +53,4 @@ def why_no_nccl(devices: Sequence[Device]) -> str:
     """
     if any(device.type != "GPU" for device in devices):
         return "There are non-GPU devices in `mr.distribute.Strategy`"
-    return "The GPUs in `mr.distribute.Strategy` are simulated, and their memory is the host's"
+    return "The GPUs in `mr.distribute.Strategy` are simulated in host memory"

@@ -10,7 +10,7 @@ from mirrored.distribute import MirroredStrategy, NcclAllReduce
 from mirrored.errors import InvalidArgumentError
 
 NO_GPU = "There are non-GPU devices in `mr.distribute.Strategy`"
-SIMULATED = "The GPUs in `mr.distribute.Strategy` are simulated, and their memory is the host's"
+SIMULATED = "The GPUs in `mr.distribute.Strategy` are simulated in host memory"
 
 
 @pytest.mark.parametrize("num_packs", [-1, 2.0, "1", None])
