@@ -8,8 +8,9 @@ from typing import Any
 
 from mirrored.data import checks, transforms
 from mirrored.data.prefetch import Prefetched
+from mirrored.data.shuffle import Shuffled
 from mirrored.data.sources import Sources
-from mirrored.data.stages import Shuffled, Slices
+from mirrored.data.stages import Slices
 from mirrored.errors import InvalidArgumentError
 
 AUTOTUNE = -1

@@ -46,9 +46,9 @@ class Pipeline:
     def _host_elements(self) -> Elements:
         """Yield the elements as read-only arrays, for our own use; to be closed.
 
-        It is opened when the first is asked for: an iterator that nobody takes from draws no order.
+        It begins when the first is asked for: an iterator that nobody takes from does not count.
         """
-        with closing(self._stage.open()) as elements:
+        with closing(self._stage.open(self._stage.begin())) as elements:
             yield from elements
 
     def _known_spec(self) -> Any:

@@ -10,6 +10,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Any
 
+from mirrored.data.draws import Turn
 from mirrored.data.elements import Elements
 from mirrored.data.stages import Derived, Stage
 
@@ -31,9 +32,9 @@ class Prefetched(Derived):
         super().__init__(source)
         self._buffer_size = buffer_size
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator, whose thread starts with its first element."""
-        worker = _Worker(self._source, self._buffer_size)
+        worker = _Worker(self._source, turn.source(), self._buffer_size)
         try:
             while True:
                 kind, value = worker.next()
@@ -54,17 +55,18 @@ class _Worker:
 
     Args:
         stage: What makes the elements.
+        turn: The turn of that stage.
         most: How many elements the queue holds.
     """
 
-    def __init__(self, stage: Stage, most: int) -> None:
+    def __init__(self, stage: Stage, turn: Turn, most: int) -> None:
         self._process = os.getpid()
         self._items: Items = SimpleQueue()
         self._room = threading.Semaphore(most)
         stopped = threading.Event()
         thread = threading.Thread(
             target=_work,
-            args=(stage, self._items, self._room, stopped),
+            args=(stage, turn, self._items, self._room, stopped),
             name="mirrored-prefetch",
             daemon=True,
         )
@@ -90,10 +92,16 @@ class _Worker:
         return item
 
 
-def _work(stage: Stage, items: Items, room: threading.Semaphore, stopped: threading.Event) -> None:
+def _work(
+    stage: Stage,
+    turn: Turn,
+    items: Items,
+    room: threading.Semaphore,
+    stopped: threading.Event,
+) -> None:
     """Make elements while there is room; what goes wrong reaches the consumer as an item."""
     try:
-        with closing(stage.open()) as elements:
+        with closing(stage.open(turn)) as elements:
             while True:
                 room.acquire()
                 if stopped.is_set():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored.data.draws import Draws, Turn
 from mirrored.data.elements import (
     Element,
     Elements,
@@ -23,8 +24,7 @@ from mirrored.data.elements import (
     specs_of,
     to_element,
 )
-from mirrored.ops import SeedGenerator
-from mirrored.ops.random import ForkedStream
+from mirrored.ops.streams import drawing_from
 
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
@@ -40,26 +40,43 @@ class Stage(ABC):
     Attributes:
         cardinality: How many elements there are, or one of the two constants above.
         known: Whether `specs` knows without making an element.
+        sources: The stages whose elements it takes.
+        draws: What it draws from, None where it draws nothing.
     """
 
     cardinality: int = UNKNOWN_CARDINALITY
     known: bool = False
+    sources: "tuple[Stage, ...]" = ()
+    draws: Draws | None = None
+
+    def begin(self) -> Turn:
+        """Return the turn of an iterator that begins: to be called by the thread that wants it."""
+        number = 0 if self.draws is None else self.draws.number()
+        return Turn(number, tuple([source.begin() for source in self.sources]))
 
     @abstractmethod
-    def open(self) -> Elements:
-        """Return a new iterator, whose `close` ends all that works for it."""
+    def open(self, turn: Turn) -> Elements:
+        """Return a new iterator, whose `close` ends all that works for it.
 
-    def open_blocks(self) -> Blocks | None:
-        """Return what gives many elements at once, where that is cheaper than one by one."""
+        Args:
+            turn: What it draws follows from this, and from nothing else.
+        """
+
+    def open_blocks(self, turn: Turn) -> Blocks | None:
+        """Return what gives many elements at once, where that is cheaper than one by one.
+
+        Args:
+            turn: As for `open`.
+        """
         return None
 
     def first(self) -> Element:
-        """Return an element like the first one, without drawing an order for a pass.
+        """Return an element like the first one, which is no iterator's turn.
 
         Raises:
             ValueError: There is none.
         """
-        with closing(self.open()) as elements:
+        with closing(self.open(Turn())) as elements:
             for element in elements:
                 return element
         raise ValueError("The structure of the elements of an empty dataset is not known.")
@@ -73,7 +90,19 @@ class Stage(ABC):
         return specs_of(self.first())
 
 
-class Derived(Stage):
+class Following(Stage):
+    """A stage that makes its elements from those of another one.
+
+    Args:
+        source: The other stage.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        self._source, self.sources = source, (source,)
+        self.cardinality = source.cardinality
+
+
+class Derived(Following):
     """A stage whose elements have the structure of those of another one.
 
     Args:
@@ -81,8 +110,8 @@ class Derived(Stage):
     """
 
     def __init__(self, source: Stage) -> None:
-        self._source = source
-        self.cardinality, self.known = source.cardinality, source.known
+        super().__init__(source)
+        self.known = source.known
 
     def first(self) -> Element:
         """Return an element of the other stage."""
@@ -119,7 +148,7 @@ class Single(Stage):
         self._element = element
         self.cardinality = 1
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of one."""
         yield self._element
 
@@ -143,12 +172,12 @@ class Slices(Stage):
         self.form = Form(arrays)
         self.leaves: list[NDArray[Any]] = _nest.flatten(arrays)
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of rows, which are views."""
         for i in range(self.cardinality):
             yield self.form.pack([leaf[i, ...] for leaf in self.leaves])
 
-    def open_blocks(self) -> Blocks:
+    def open_blocks(self, turn: Turn) -> Blocks:
         """Return what gives slices, which are views."""
         start = 0
 
@@ -185,23 +214,25 @@ class Generated(Stage):
             of the first element.
     """
 
+    draws: Draws
+
     def __init__(
         self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
     ) -> None:
         self._generator, self._args, self._signature = generator, args, signature
         self.known = signature is not None
-        # As for mapped functions: it may run ahead, in a thread.
-        self._random = ForkedStream()
+        self.draws = Draws()
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of copies of what is yielded."""
-        with named("from_generator", 0), host_scope(), self._random.drawn_from():
+        stream = self.draws.stream(turn)
+        with named("from_generator", 0), host_scope(), drawing_from(stream):
             iterator = iter(self._generator(*self._args))
         form: Form | None = None
         try:
             for index in itertools.count():
                 with named("from_generator", index):
-                    with host_scope(), self._random.drawn_from():
+                    with host_scope(), drawing_from(stream):
                         value = next(iterator, _OVER)
                     if value is _OVER:
                         return
@@ -239,7 +270,7 @@ class Counted(Stage):
         self._numbers, self._dtype = numbers, dtype
         self.cardinality = len(numbers)
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of scalars."""
         for number in self._numbers:
             yield np.array(number, self._dtype)
@@ -258,16 +289,16 @@ class Zipped(Stage):
 
     def __init__(self, stages: Any) -> None:
         self._structure = stages
-        self._stages: list[Stage] = _nest.flatten(stages)
-        sizes = {stage.cardinality for stage in self._stages}
+        self.sources = tuple(_nest.flatten(stages))
+        sizes = {stage.cardinality for stage in self.sources}
         finite = sizes - {INFINITE_CARDINALITY, UNKNOWN_CARDINALITY}
         if UNKNOWN_CARDINALITY not in sizes:
             self.cardinality = min(finite, default=INFINITE_CARDINALITY)
-        self.known = all(stage.known for stage in self._stages)
+        self.known = all(stage.known for stage in self.sources)
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of structures of elements."""
-        opened = [stage.open() for stage in self._stages]
+        opened = [stage.open(turn.source(i)) for i, stage in enumerate(self.sources)]
         try:
             for elements in zip(*opened, strict=False):
                 yield _nest.pack_like(self._structure, list(elements))
@@ -297,87 +328,3 @@ def zipped(stages: Any) -> Stage:
     size = min(stage.cardinality for stage in rows)
     arrays = _nest.map_structure(lambda stage: stage.rows(slice(0, size)), stages)
     return Slices(arrays, size)
-
-
-# ---------------------------------------------------------------------------- order
-
-
-class Shuffled(Derived):
-    """Elements in random order, each picked from a buffer of those that come next.
-
-    Args:
-        source: What is shuffled.
-        buffer_size: How many elements the buffer holds.
-        seed: The seed; None takes one from the global stream.
-        anew: Whether each pass has an order of its own.
-    """
-
-    def __init__(self, source: Stage, buffer_size: int, seed: int | None, anew: bool) -> None:
-        super().__init__(source)
-        self._buffer_size = buffer_size
-        self._seeds = SeedGenerator(seed)
-        self._words = None if anew else self._draw()
-
-    def _draw(self) -> list[int]:
-        """Return what seeds a pass: the numbers below 32 in random order are 117 bits."""
-        words: list[int] = self._seeds.permutation(32).tolist()
-        return words
-
-    def _generator(self) -> np.random.Generator:
-        return np.random.Generator(np.random.Philox(self._words or self._draw()))
-
-    def open(self) -> Elements:
-        """Return an iterator in another order."""
-        generator = self._generator()
-        with closing(self._source.open()) as elements:
-            yield from _picked(elements, self._buffer_size, generator)
-
-    def open_blocks(self) -> Blocks | None:
-        """Return what gathers rows, where these are rows of arrays."""
-        source = self._source
-        if not isinstance(source, Slices):
-            return None
-        size, generator = source.cardinality, self._generator()
-        if size <= self._buffer_size:
-            whole = generator.permutation(size)  # What `_picked` does, without its steps.
-            place = 0
-
-            def read_whole(most: int) -> tuple[Element, int]:
-                nonlocal place
-                rows = whole[place : place + most]
-                place += len(rows)
-                return source.rows(rows), len(rows)
-
-            return read_whole
-        order = _picked(iter(range(size)), self._buffer_size, generator)
-
-        def read(most: int) -> tuple[Element, int]:
-            rows = np.fromiter(itertools.islice(order, most), np.int64)
-            return source.rows(rows), len(rows)
-
-        return read
-
-
-def _picked(
-    items: Iterator[Any], buffer_size: int, generator: np.random.Generator
-) -> Iterator[Any]:
-    """Yield items in random order: one of a full buffer each time, whose place the next takes."""
-    buffer = list(itertools.islice(items, buffer_size))
-    ahead = list(itertools.islice(items, 1))
-    items = itertools.chain(ahead, items)
-    while ahead:
-        # Many numbers at once: drawing each by itself would take most of the time.
-        for place in generator.integers(len(buffer), size=_DRAWS).tolist():
-            item = next(items, _OVER)
-            if item is _OVER:
-                break
-            yield buffer[place]
-            buffer[place] = item
-        else:
-            continue
-        break
-    for place in generator.permutation(len(buffer)).tolist():
-        yield buffer[place]
-
-
-_DRAWS = 256

@@ -4,7 +4,7 @@ None of them writes into an element: many may hold it, a cache among them.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -12,23 +12,25 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
+from mirrored.data.draws import Draws, Turn
 from mirrored.data.elements import Element, Elements, Form, LeafSpec, call_with, to_element
 from mirrored.data.stages import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Blocks,
     Derived,
+    Following,
     Slices,
     Stage,
     named,
 )
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.random import ForkedStream
+from mirrored.ops.streams import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
 
 
-class Mapped(Stage):
+class Mapped(Following):
     """What a function makes of each element.
 
     Args:
@@ -36,18 +38,20 @@ class Mapped(Stage):
         function: The function.
     """
 
-    def __init__(self, source: Stage, function: Callable[..., Any]) -> None:
-        self._source, self._function = source, function
-        self.cardinality = source.cardinality
-        # A thread that makes elements ahead draws at any time: not from the global stream.
-        self._random = ForkedStream()
+    draws: Draws
 
-    def open(self) -> Elements:
+    def __init__(self, source: Stage, function: Callable[..., Any]) -> None:
+        super().__init__(source)
+        self._function = function
+        self.draws = Draws()
+
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of the results."""
         form: Form | None = None
-        with closing(self._source.open()) as elements:
+        stream = self.draws.stream(turn)
+        with closing(self._source.open(turn.source())) as elements:
             for index, element in enumerate(elements):
-                with named("map", index), self._random.drawn_from():
+                with named("map", index), drawing_from(stream):
                     result = self._result(element)
                     form = form or Form(result)
                     form.leaves(result, "What `map_func` returned")
@@ -62,7 +66,7 @@ class Mapped(Stage):
     def first(self) -> Element:
         """Return the result for an element."""
         element = self._source.first()
-        with named("map", 0), self._random.drawn_from(ahead=True):
+        with named("map", 0), drawing_from(self.draws.stream(Turn())):
             return self._result(element)
 
 
@@ -74,18 +78,21 @@ class Filtered(Derived):
         predicate: The predicate.
     """
 
+    draws: Draws
+
     def __init__(self, source: Stage, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
         self._predicate = predicate
-        self._random = ForkedStream()
+        self.draws = Draws()
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of those elements."""
-        with closing(self._source.open()) as elements:
+        stream = self.draws.stream(turn)
+        with closing(self._source.open(turn.source())) as elements:
             for index, element in enumerate(elements):
-                with named("filter", index), self._random.drawn_from():
+                with named("filter", index), drawing_from(stream):
                     kept = np.asarray(call_with(self._predicate, element))
                     if kept.shape != () or kept.dtype != np.bool_:
                         raise ValueError(
@@ -100,7 +107,7 @@ class Filtered(Derived):
 # ---------------------------------------------------------------------------- batches
 
 
-class Batched(Stage):
+class Batched(Following):
     """Elements joined, so many at a time, along a new first axis.
 
     Args:
@@ -110,17 +117,17 @@ class Batched(Stage):
     """
 
     def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
-        self._source, self._size, self._drop = source, size, drop_remainder
+        super().__init__(source)
+        self._size, self._drop = size, drop_remainder
         self.known = source.known
-        self.cardinality = source.cardinality
         if self.cardinality > 0:
             whole, rest = divmod(self.cardinality, size)
             self.cardinality = whole + (rest > 0 and not drop_remainder)
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of batches."""
-        read = self._source.open_blocks()
-        return self._joined() if read is None else self._cut(read)
+        read = self._source.open_blocks(turn.source())
+        return self._joined(turn) if read is None else self._cut(read)
 
     def _cut(self, read: Blocks) -> Elements:
         size = self._size
@@ -131,9 +138,9 @@ class Batched(Stage):
             if count < size:
                 return
 
-    def _joined(self) -> Elements:
+    def _joined(self, turn: Turn) -> Elements:
         form: Form | None = None
-        with closing(self._source.open()) as elements:
+        with closing(self._source.open(turn.source())) as elements:
             for first in itertools.count(step=self._size):
                 rows = list(itertools.islice(elements, self._size))
                 if len(rows) == self._size or (rows and not self._drop):
@@ -172,7 +179,7 @@ def _stacked(form: Form, rows: list[Element], first: int) -> Element:
     return form.pack([np.stack(column) for column in zip(*leaves, strict=True)])
 
 
-class Unbatched(Stage):
+class Unbatched(Following):
     """The rows of each element.
 
     Args:
@@ -180,14 +187,14 @@ class Unbatched(Stage):
     """
 
     def __init__(self, source: Stage) -> None:
-        self._source = source
-        if source.cardinality in (0, INFINITE_CARDINALITY):
-            self.cardinality = source.cardinality
+        super().__init__(source)
+        if source.cardinality > 0:
+            self.cardinality = UNKNOWN_CARDINALITY
         self.known = source.known
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of rows."""
-        with closing(self._source.open()) as elements:
+        with closing(self._source.open(turn.source())) as elements:
             for index, element in enumerate(elements):
                 sizes = {leaf.shape[:1] for leaf in _nest.flatten(element)}
                 if len(sizes) > 1 or () in sizes:
@@ -196,7 +203,7 @@ class Unbatched(Stage):
                         "`unbatch` needs arrays of one first size. Received: element "
                         f"{index} (counted from 0) with the shapes {shapes}. Batch it first."
                     )
-                yield from Slices(element, *sizes.pop()).open()
+                yield from Slices(element, *sizes.pop()).open(Turn())
 
     def first(self) -> Element:
         """Return a row."""
@@ -234,11 +241,11 @@ class Chosen(Derived):
         elif stop == 0:
             self.cardinality = 0
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of those elements."""
         if self._which[1] == 0:
             return
-        with closing(self._source.open()) as elements:
+        with closing(self._source.open(turn.source())) as elements:
             yield from itertools.islice(elements, *self._which)
 
 
@@ -260,25 +267,28 @@ class Repeated(Derived):
         elif count is not None and self.cardinality > 0:
             self.cardinality *= count
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of all passes; one without elements ends it."""
-        for _ in itertools.count() if self._count is None else range(self._count):
+        for number in self._passes():
             is_empty = True
-            with closing(self._source.open()) as elements:
+            with closing(self._source.open(turn.source().in_pass(number))) as elements:
                 for element in elements:
                     is_empty = False
                     yield element
             if is_empty:
                 return
 
-    def open_blocks(self) -> Blocks | None:
+    def _passes(self) -> Iterator[int]:
+        return itertools.count() if self._count is None else iter(range(self._count))
+
+    def open_blocks(self, turn: Turn) -> Blocks | None:
         """Return what joins the end of a pass and the beginning of the next."""
-        read = None if self._count == 0 else self._source.open_blocks()
+        opened = (
+            self._source.open_blocks(turn.source().in_pass(number)) for number in self._passes()
+        )
+        read = next(opened, None)
         if read is None:
             return None
-        further = (
-            itertools.repeat(0) if self._count is None else itertools.repeat(0, self._count - 1)
-        )
         blocks: list[Blocks] = [read]
 
         def read_on(most: int) -> tuple[Element, int]:
@@ -289,10 +299,11 @@ class Repeated(Derived):
                 if size:
                     parts.append(part)
                     count += size
-                elif is_new or next(further, None) is None:
-                    break
                 else:
-                    blocks[:] = filter(None, [self._source.open_blocks()])
+                    following = None if is_new else next(opened, None)
+                    if following is None:
+                        break
+                    blocks[:] = [following]
                 is_new = not size
             if len(parts) < 2:
                 return (parts or [None])[0], count
@@ -311,7 +322,7 @@ class Concatenated(Derived):
 
     def __init__(self, source: Stage, other: Stage) -> None:
         super().__init__(source)
-        self._other = other
+        self.sources = source, other
         sizes = (source.cardinality, other.cardinality)
         if INFINITE_CARDINALITY in sizes:
             self.cardinality = INFINITE_CARDINALITY
@@ -320,14 +331,14 @@ class Concatenated(Derived):
         else:
             self.cardinality = sum(sizes)
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of both."""
-        for stage in (self._source, self._other):
-            with closing(stage.open()) as elements:
+        for index, stage in enumerate(self.sources):
+            with closing(stage.open(turn.source(index))) as elements:
                 yield from elements
 
 
-class Numbered(Stage):
+class Numbered(Following):
     """Pairs of a number and an element.
 
     Args:
@@ -336,13 +347,13 @@ class Numbered(Stage):
     """
 
     def __init__(self, source: Stage, start: int) -> None:
-        self._source, self._start = source, start
+        super().__init__(source)
+        self._start = start
         self.known = source.known
-        self.cardinality = source.cardinality
 
-    def open(self) -> Elements:
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator of pairs."""
-        with closing(self._source.open()) as elements:
+        with closing(self._source.open(turn.source())) as elements:
             for number, element in enumerate(elements, self._start):
                 yield np.array(number, np.int64), element
 
@@ -365,14 +376,20 @@ class Kept(Derived):
     def __init__(self, source: Stage) -> None:
         super().__init__(source)
         self._elements: list[Element] | None = None
+        self._turn: Turn | None = None
 
-    def open(self) -> Elements:
+    def begin(self) -> Turn:
+        """Return the same turn to all: whichever comes to the end, it keeps the same elements."""
+        self._turn = self._turn or super().begin()
+        return self._turn
+
+    def open(self, turn: Turn) -> Elements:
         """Return an iterator; the first one that comes to the end keeps what it met."""
         if self._elements is not None:
             yield from self._elements
             return
         met = []
-        with closing(self._source.open()) as elements:
+        with closing(self._source.open(turn.sources[0])) as elements:  # In any pass the same.
             for element in elements:
                 met.append(element)
                 yield element

@@ -1,14 +1,12 @@
-"""Streams of random numbers, and the functions that draw from them.
+"""The functions that draw random numbers, and generators with a stream of their own.
 
 No state hides anywhere: the same seed, draw and position give the same number on any replica
 count.
 """
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +16,22 @@ from mirrored.ops.philox import (
     RANDOM_NORMAL,
     RANDOM_UNIFORM,
     RANDOM_UNIFORM_INT,
-    WORD,
     Key,
     philox,
 )
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.registry import Op
 from mirrored.ops.spec import FLOATS, INTEGERS, DType, as_dtype, as_shape, float32, floatx
+from mirrored.ops.streams import (
+    GENERATORS,
+    RandomStream,
+    as_seed,
+    current_stream,
+    global_stream,
+    new_seed,
+    set_global_stream,
+)
 from mirrored.ops.tensor import Tensor
-
-# ---------------------------------------------------------------------------- streams
 
 
 class ShardPosition(NamedTuple):
@@ -64,68 +68,6 @@ def current_position() -> ShardPosition:
     return _position.get()
 
 
-@dataclass
-class _GlobalStream:
-    """What `set_seed` sets: the key of every draw that has no generator of its own."""
-
-    seed: int
-    draws: int = 0
-    draws_by_seed: dict[int, int] = field(default_factory=dict)
-    forks: int = 0
-
-    def fork(self) -> "_GlobalStream":
-        """Return another stream, whose seed follows from this one's and how many came before."""
-        self.forks += 1
-        drawn = philox((self.seed, _FORKS), self.forks, 0, 4).integers(0, WORD, dtype=np.uint64)
-        return _GlobalStream(int(drawn))
-
-    def copy(self) -> "_GlobalStream":
-        """Return a stream that draws what this one would."""
-        return _GlobalStream(self.seed, self.draws, dict(self.draws_by_seed), self.forks)
-
-    def next(self, seed: int | None) -> tuple[Key, int]:
-        """Return key and number of the next draw, of all or of those with this op seed."""
-        if seed is None:
-            self.draws += 1
-            return (self.seed, 0), self.draws - 1
-        drawn = self.draws_by_seed.get(seed, 0)
-        self.draws_by_seed[seed] = drawn + 1
-        return (self.seed, 1 + seed % (WORD - 1)), drawn
-
-
-_FORKS = WORD - 2
-_stream = [_GlobalStream(secrets.randbits(63))]
-_own_stream: ContextVar[_GlobalStream | None] = ContextVar("mirrored_own_stream", default=None)
-
-
-def _current_stream() -> _GlobalStream:
-    return _own_stream.get() or _stream[0]
-
-
-class ForkedStream:
-    """A stream beside the global one, for what draws at times that nobody knows.
-
-    Its seed follows from the global one and from how many others were made before it.
-    """
-
-    def __init__(self) -> None:
-        """Take a seed, which draws nothing from the global stream."""
-        self._stream = _current_stream().fork()
-
-    @contextmanager
-    def drawn_from(self, *, ahead: bool = False) -> Iterator[None]:
-        """Within this context draw from it instead of from the global stream.
-
-        Args:
-            ahead: Whether it is to draw the same again afterwards.
-        """
-        token = _own_stream.set(self._stream.copy() if ahead else self._stream)
-        try:
-            yield
-        finally:
-            _own_stream.reset(token)
-
-
 def set_seed(seed: int) -> None:
     """Set the global seed and start its streams anew.
 
@@ -145,7 +87,7 @@ def set_seed(seed: int) -> None:
         >>> bool((mr.random.uniform((2,)).numpy() == first).all())
         True
     """
-    _stream[0] = _GlobalStream(_as_seed(seed))
+    set_global_stream(RandomStream(as_seed(seed)))
 
 
 class GlobalState(NamedTuple):
@@ -164,7 +106,7 @@ class GlobalState(NamedTuple):
 
 def global_state() -> GlobalState:
     """Return how far the global streams have gone; numbers alone, which a file can hold."""
-    stream = _stream[0]
+    stream = global_stream()
     return GlobalState(stream.seed, stream.draws, tuple(stream.draws_by_seed.items()))
 
 
@@ -174,13 +116,7 @@ def restore_global_state(state: GlobalState) -> None:
     Args:
         state: What `global_state` returned.
     """
-    _stream[0] = _GlobalStream(state.seed, state.draws, dict(state.draws_by_seed))
-
-
-def _as_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise TypeError(f"A seed is an integer. Received: {seed!r}")
-    return int(seed) % WORD
+    set_global_stream(RandomStream(state.seed, state.draws, dict(state.draws_by_seed)))
 
 
 class SeedGenerator:
@@ -201,10 +137,7 @@ class SeedGenerator:
 
     def __init__(self, seed: int | None = None) -> None:
         """Start the stream of `seed`."""
-        if seed is None:
-            key, draw = _current_stream().next(None)
-            seed = int(philox(key, draw, 0, 4).integers(0, WORD, dtype=np.uint64))
-        self._key: Key = (_as_seed(seed), WORD - 1)
+        self._key: Key = (new_seed() if seed is None else as_seed(seed), GENERATORS)
         self._run: object | None = None
         self._base = 0
         self._drawn: dict[int, int] = {}
@@ -221,7 +154,7 @@ class SeedGenerator:
             state: What `state` was.
         """
         key, self._base = state
-        self._key = (key, WORD - 1)
+        self._key = (key, GENERATORS)
         self._drawn, self._run = {}, None
 
     def _next(self, position: ShardPosition) -> tuple[Key, int]:
@@ -409,5 +342,5 @@ def random_normal(
 
 
 def _global(seed: int | None) -> dict[str, Any]:
-    checked = None if seed is None else _as_seed(seed)
-    return _drawn(lambda _: _current_stream().next(checked))
+    checked = None if seed is None else as_seed(seed)
+    return _drawn(lambda _: current_stream().next(checked))

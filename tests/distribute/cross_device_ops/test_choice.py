@@ -10,9 +10,7 @@ from mirrored.distribute import MirroredStrategy, ReductionToOneDevice, choose_c
 
 REST = ", not using nccl allreduce: values are reduced by ReductionToOneDevice."
 NO_GPU = "There are non-GPU devices in `mr.distribute.Strategy`" + REST
-SIMULATED = (
-    "The GPUs in `mr.distribute.Strategy` are simulated in host memory" + REST
-)
+SIMULATED = "The GPUs in `mr.distribute.Strategy` are simulated in host memory" + REST
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""What the stages of a dataset draw, so that every run of a program draws the same.
+
+A thread that makes elements ahead is stopped at any time: nothing that it did may show later.
+"""
+
+import itertools
+from typing import NamedTuple
+
+from mirrored.ops.streams import (
+    RandomStream,
+    as_seed,
+    current_stream,
+    derived_seed,
+    global_stream,
+    new_seed,
+)
+
+
+class Turn(NamedTuple):
+    """Which of all iterations over a stage one is: what the stage draws in it follows from that.
+
+    Without arguments it is the first one of a stage that has no source.
+
+    Attributes:
+        number: How many iterators over the stage began before.
+        sources: The turns of the stages that the stage takes elements from.
+        passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
+    """
+
+    number: int = 0
+    sources: "tuple[Turn, ...]" = ()
+    passes: tuple[int, ...] = ()
+
+    def source(self, index: int = 0) -> "Turn":
+        """Return the turn of a stage that this one takes elements from, in the same pass.
+
+        Args:
+            index: Which one of them.
+        """
+        number, sources, _ = self.sources[index]
+        return Turn(number, sources, self.passes)
+
+    def in_pass(self, index: int) -> "Turn":
+        """Return the turn in a pass of `repeat`; the first one is as if there was no `repeat`.
+
+        Args:
+            index: How many passes come before.
+        """
+        if index == 0 and not self.passes:
+            return self
+        return self._replace(passes=(*self.passes, index))
+
+
+class Draws:
+    """The seed of a stage, and how many iterators there were.
+
+    Args:
+        seed: An integer; None takes one from the global stream, now and in the caller's thread.
+
+    Raises:
+        TypeError: It is no integer.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._seed = new_seed() if seed is None else as_seed(seed)
+        self._numbers = itertools.count()
+
+    def number(self) -> int:
+        """Return the number of an iterator that begins."""
+        if current_stream() is global_stream():
+            return next(self._numbers)
+        # In a function of another dataset, which a thread may call ahead: it follows from its turn.
+        return new_seed()
+
+    def stream(self, turn: Turn) -> RandomStream:
+        """Return what the stage draws from in a turn, from the beginning on.
+
+        Args:
+            turn: The stage's turn.
+        """
+        return RandomStream(derived_seed(self._seed, turn.number, *turn.passes))

@@ -1,0 +1,123 @@
+"""What random numbers are drawn from: the global stream, and streams that stand in for it.
+
+A draw is a key and a number, from which its numbers follow wherever and whenever they are made.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mirrored.ops.philox import WORD, Key, philox
+
+# The second words of keys; 0 is that of draws without a seed of their own. A seed of an op could be
+# one of these two, but then the first words are not the same.
+GENERATORS, _DERIVED = WORD - 1, WORD - 2
+
+
+@dataclass
+class RandomStream:
+    """Draws one after another: those without a seed of their own, and those of each such seed.
+
+    Attributes:
+        seed: What all of them follow from.
+        draws: How many were made without a seed of their own.
+        draws_by_seed: How many were made with each such seed.
+    """
+
+    seed: int
+    draws: int = 0
+    draws_by_seed: dict[int, int] = field(default_factory=dict)
+
+    def next(self, seed: int | None = None) -> tuple[Key, int]:
+        """Return key and number of the next draw.
+
+        Args:
+            seed: The draw's own seed, or None.
+        """
+        if seed is None:
+            self.draws += 1
+            return (self.seed, 0), self.draws - 1
+        drawn = self.draws_by_seed.get(seed, 0)
+        self.draws_by_seed[seed] = drawn + 1
+        return (self.seed, 1 + seed % (WORD - 1)), drawn
+
+    def generator(self) -> np.random.Generator:
+        """Return what gives any number of numbers on the host, all of one draw."""
+        return philox(*self.next(), 0, 4)
+
+
+_global = [RandomStream(secrets.randbits(63))]
+_own: ContextVar[RandomStream | None] = ContextVar("mirrored_own_stream", default=None)
+
+
+def global_stream() -> RandomStream:
+    """Return the global stream."""
+    return _global[0]
+
+
+def set_global_stream(stream: RandomStream) -> None:
+    """Let a stream be the global one.
+
+    Args:
+        stream: The stream.
+    """
+    _global[0] = stream
+
+
+def current_stream() -> RandomStream:
+    """Return the stream that draws are made from here."""
+    return _own.get() or _global[0]
+
+
+@contextmanager
+def drawing_from(stream: RandomStream) -> Iterator[None]:
+    """Within this context draw from a stream instead of from the global one.
+
+    Args:
+        stream: The stream.
+    """
+    token = _own.set(stream)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def as_seed(seed: Any) -> int:
+    """Return a seed below 2**64.
+
+    Args:
+        seed: Any integer.
+
+    Raises:
+        TypeError: It is no integer.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"A seed is an integer. Received: {seed!r}")
+    return int(seed) % WORD
+
+
+def new_seed() -> int:
+    """Return a seed from the stream that draws are made from here."""
+    return _drawn(current_stream().generator())
+
+
+def derived_seed(seed: int, *numbers: int) -> int:
+    """Return a seed that follows from another one and some numbers.
+
+    Args:
+        seed: The other seed.
+        *numbers: Which one it is of those that follow; each is 0 or more.
+    """
+    for number in numbers:
+        seed = _drawn(philox((seed, _DERIVED), number, 0, 4))
+    return seed
+
+
+def _drawn(generator: np.random.Generator) -> int:
+    return int(generator.integers(0, WORD, dtype=np.uint64))
