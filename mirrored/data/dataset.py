@@ -48,6 +48,10 @@ class Dataset(Sources):
     ) -> "Dataset":
         """Return what a function makes of each element.
 
+        Random numbers that the function draws follow from a seed that is taken from the global one
+        here, the iteration and the draw's number in it, whatever a `prefetch` makes ahead. So do
+        those of `filter` and `from_generator`.
+
         Args:
             map_func: Called with the element's tensor or dict, or with the parts of a tuple.
             num_parallel_calls: Accepted and checked; calls are made one after another, in order.
@@ -99,8 +103,10 @@ class Dataset(Sources):
 
         Args:
             buffer_size: How many elements the buffer holds.
-            seed: An integer; None takes one from the global seed.
-            reshuffle_each_iteration: Whether each iteration has an order of its own.
+            seed: An integer; None takes one from the global seed. Datasets of one size and one
+                seed are in the same order.
+            reshuffle_each_iteration: Whether each iteration, and each pass of `repeat`, has an
+                order of its own.
 
         Raises:
             ValueError: `buffer_size` is not positive.
@@ -263,6 +269,9 @@ class Dataset(Sources):
 
     def cache(self) -> "Dataset":
         """Return the same elements, kept in memory from the first whole iteration on.
+
+        Iterations before it, which did not come to the end, are in the same order and draw the same
+        random numbers.
 
         Example:
             >>> import mirrored as mr

@@ -22,7 +22,7 @@ class Turn(NamedTuple):
     Without arguments it is the first one of a stage that has no source.
 
     Attributes:
-        number: How many iterators over the stage began before.
+        number: Which iterator over the stage it is of, counted from 0.
         sources: The turns of the stages that the stage takes elements from.
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
     """
@@ -69,7 +69,7 @@ class Draws:
         """Return the number of an iterator that begins."""
         if current_stream() is global_stream():
             return next(self._numbers)
-        # In a function of another dataset, which a thread may call ahead: it follows from its turn.
+        # In a function of another dataset, which a thread may call ahead: as a draw of its turn.
         return new_seed()
 
     def stream(self, turn: Turn) -> RandomStream:

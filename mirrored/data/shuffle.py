@@ -14,6 +14,9 @@ from mirrored.data.draws import Draws, Turn
 from mirrored.data.elements import Element, Elements
 from mirrored.data.stages import Blocks, Derived, Slices, Stage
 
+_DRAWS = 256
+_OVER = object()
+
 
 class Shuffled(Derived):
     """Elements in random order, each picked from a buffer of those that come next.
@@ -87,9 +90,3 @@ def _picked(
         break
     for place in generator.permutation(len(buffer)).tolist():
         yield buffer[place]
-
-
-_DRAWS = 256
-
-
-_OVER = object()

@@ -71,7 +71,7 @@ class Stage(ABC):
         return None
 
     def first(self) -> Element:
-        """Return an element like the first one, which is no iterator's turn.
+        """Return an element like the first one, which does not count as an iterator.
 
         Raises:
             ValueError: There is none.

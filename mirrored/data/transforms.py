@@ -379,7 +379,7 @@ class Kept(Derived):
         self._turn: Turn | None = None
 
     def begin(self) -> Turn:
-        """Return the same turn to all: whichever comes to the end, it keeps the same elements."""
+        """Return the same turn to all: whichever comes to the end keeps what each of them met."""
         self._turn = self._turn or super().begin()
         return self._turn
 

@@ -93,7 +93,9 @@ class Checkpoint(Holder):
 
     Saved between two calls of `fit`, or two steps of a loop of one's own, a run goes on from there
     with the same bits on the same number of replicas. `fit` draws the order of the examples anew in
-    each call, so one that is cut into two calls is another run than one call.
+    each call, so one that is cut into two calls is another run than one call. A dataset that is
+    kept over a restore goes on with its own orders and random numbers; datasets that are made anew
+    for each epoch have those that they would have had.
 
     Args:
         **values: Models, layers, optimizers, variables, metrics, seed generators and other

@@ -11,6 +11,32 @@ import mirrored as mr
 from mirrored import _nest
 
 
+class Made:
+    """Tells how many elements were made, by whichever thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._changed = threading.Condition()
+
+    def note(self, element: Any) -> Any:
+        """Count an element, and return it."""
+        with self._changed:
+            self.count += 1
+            self._changed.notify()
+        return element
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many were made."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.count >= count, timeout=30)
+
+
+@pytest.fixture
+def made() -> Made:
+    """Return what counts elements; see `Made`."""
+    return Made()
+
+
 def _listed(dataset: mr.data.Dataset) -> list[Any]:
     def plain(value: Any) -> Any:
         return value.tolist()

@@ -239,7 +239,10 @@ def test_orders_are_those_of_the_seed(buffer_size: int, listed: Listed) -> None:
     assert one == two == three != list(range(12))
     # Between the passes of `repeat` too.
     again = listed(rows.shuffle(buffer_size, seed=5).repeat(3))
-    assert [again[:12], again[12:24], again[24:]] == shuffled(seed=5)
+    passes = [again[:12], again[12:24], again[24:]]
+    assert listed(rows.shuffle(buffer_size, seed=5).repeat(3).batch(12)) == passes
+    assert passes[0] == shuffled(seed=5)[0]
+    assert len({tuple(each) for each in passes + shuffled(seed=5)}) == 5
 
 
 def test_cached_elements_are_made_once(listed: Listed) -> None:

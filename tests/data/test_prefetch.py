@@ -22,29 +22,10 @@ def workers() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "mirrored-prefetch"]
 
 
-class Made:
-    """A generator of numbers that tells how many it has made."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.changed = threading.Condition()
-
-    def __call__(self) -> Iterator[int]:
-        for number in range(1000):
-            with self.changed:
-                self.count += 1
-                self.changed.notify()
-            yield number
-
-    def wait_for(self, count: int) -> None:
-        with self.changed:
-            assert self.changed.wait_for(lambda: self.count >= count, timeout=30)
-
-
 @pytest.mark.parametrize("bound", [1, 3])
-def test_elements_are_made_ahead_up_to_the_bound(bound: int) -> None:
-    made = Made()
-    iterator = iter(Dataset.from_generator(made).prefetch(bound))
+def test_elements_are_made_ahead_up_to_the_bound(bound: int, made: Any) -> None:
+    numbers = Dataset.from_generator(lambda: map(made.note, range(1000)))
+    iterator = iter(numbers.prefetch(bound))
     assert made.count == 0
     assert int(next(iterator)) == 0
     made.wait_for(1 + bound)  # One was taken, and so many wait.
