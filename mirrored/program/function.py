@@ -18,6 +18,7 @@ from mirrored.ops.dispatch import constant
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.random import current_position
 from mirrored.ops.recording import (
+    Moves,
     RecordedTensor,
     active_recorder,
     variable_writes,
@@ -103,19 +104,20 @@ class Function:
     def _run_with(self, arguments: Arguments, pulls: Pulls) -> Any:
         """Run the function with elements of datasets, recorded before where it has to be."""
         while True:
-            recorded = self._known(arguments.key, self._plans.get(arguments.key, ()), pulls)
+            recorded, moves = self._known(arguments.key, pulls), -1
             if recorded is None:
-                recorded = self._record(arguments, pulls)
+                recorded, moves = self._record(arguments, pulls)
             # Not while it is recorded: its replicas have threads, which may write too.
             with variable_writes:
-                # Another thread may have brought its variables to other places meanwhile.
-                if recorded.graph.is_current():
+                # Another thread may have brought its variables to other places meanwhile. (Where
+                # two optimizers share some, the function itself does, whenever it is recorded.)
+                if moves == Moves.count or recorded.graph.is_current():
                     pulls.take()
                     return _run(recorded, arguments.arrays + pulls.arrays)
 
-    def _known(self, key: Any, plans: Sequence[Plan], pulls: Pulls) -> _Recorded | None:
+    def _known(self, key: Any, pulls: Pulls) -> _Recorded | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
-        for plan in plans:
+        for plan in self._plans.get(key, ()):
             if pulls.match(plan):
                 return self._recordings.find((key, plan), is_current=_is_current)
         return None
@@ -151,10 +153,12 @@ class Function:
             return called.func, called.args
         return None
 
-    def _record(self, arguments: Arguments, pulls: Pulls) -> _Recorded:
+    def _record(self, arguments: Arguments, pulls: Pulls) -> tuple[_Recorded, int]:
+        """Record the function; return that, and how many moves of variables there were by then."""
         graph, results = self._graph(arguments, pulls, logs=True)
         if not graph.is_current():  # Its variables were brought together on the way.
             graph, results = self._graph(arguments, pulls, logs=False)
+        moves = Moves.count
         lanes = {node.lane for node in graph.nodes} - {JOINT}
         strategy = graph.strategy
         executor = "auto" if strategy is None else strategy.executor
@@ -165,7 +169,7 @@ class Function:
         if pulls.plan not in plans:
             plans.insert(0, pulls.plan)
             del plans[_MOST_PLANS:]
-        return self._recordings.keep((arguments.key, pulls.plan), recorded)
+        return self._recordings.keep((arguments.key, pulls.plan), recorded), moves
 
     def _graph(
         self, arguments: Arguments, pulls: Pulls, *, logs: bool
