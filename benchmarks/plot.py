@@ -22,10 +22,11 @@ def draw(report: Report, path: Path) -> Path | None:
         return None
     # Neither random names nor a date: the same figures give the same file.
     with rc_context({"svg.hashsalt": "mirrored"}):
-        picture = Figure(figsize=(4 * len(report.speed), 3.6), layout="constrained")
-        panels = picture.subplots(1, len(report.speed), squeeze=False, sharex=True)[0]
+        picture = Figure(figsize=(2 + 3.4 * len(report.speed), 4.2), layout="constrained")
+        panels = picture.subplots(1, len(report.speed), squeeze=False, sharex=True, sharey=True)[0]
+        every = [each for all_series in report.speed.values() for each in all_series]
+        names = list(dict.fromkeys(each.contender for each in every))
         for axes, (name, all_series) in zip(panels, report.speed.items(), strict=True):
-            names = list(dict.fromkeys(each.contender for each in all_series))
             counts = sorted({each.replicas for each in all_series})
             height = 0.8 / len(counts)
             for index, replicas in enumerate(counts):
@@ -41,10 +42,11 @@ def draw(report: Report, path: Path) -> Path | None:
                 [i + (len(counts) - 1) * height / 2 for i in range(len(names))],
                 [BY_NAME[each].title for each in names],
             )
-            axes.invert_yaxis()
             axes.set(xscale="log", xlim=(1, LONGEST), title=name, xlabel="us a step, median")
-        if panels[0].patches:
-            panels[0].legend()
+        panels[0].invert_yaxis()  # That of all panels.
+        handles, labels = panels[0].get_legend_handles_labels()
+        if handles:
+            picture.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         facts = report.machine
         picture.suptitle(f"{facts['processor']}, {facts['cores']} cores, {facts['date']}")
         picture.savefig(path, metadata={"Date": None})

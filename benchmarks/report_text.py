@@ -283,9 +283,10 @@ def _speed_sections(report: Report, picture: str | None) -> list[str]:
         sections.append(f"They are for {TARGET_REPLICAS} replicas, not {report.replicas}.")
     sections += [
         "## Speed",
-        "Microseconds a step of `fit`. *To products* is the median's ratio to the matrix products "
-        "alone, *to mirrored* to mirrored on as many replicas: above 1, mirrored is faster. Peak "
-        "memory is the sum of all processes. Losses are compared with a float64 reference; "
+        "Microseconds a step of `fit`, or of the loop that a row names. *To products* is the "
+        "median's ratio to the matrix products alone, *to mirrored* to mirrored on as many "
+        "replicas: above 1, mirrored is faster. Peak memory is the sum of all processes. Losses "
+        "are compared with a float64 reference; "
         f"differences above {LOSS_TOLERANCE:g} are named. A star marks a contender that stopped.",
     ]
     if picture:
