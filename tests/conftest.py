@@ -1,5 +1,6 @@
 """State that every test starts from: no devices configured, fixed seeds, fresh names."""
 
+import faulthandler
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -68,6 +69,14 @@ def one_blas_thread() -> Iterator[None]:
     """Let matrix products use one thread: their number changes bits, and eager calls use all."""
     with threadpool_limits(1, "blas"):
         yield
+
+
+@pytest.fixture
+def no_deadlock() -> Iterator[None]:
+    """End the whole run, with every thread's stack, where a test hangs."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 class Recorded:

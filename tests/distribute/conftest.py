@@ -1,6 +1,5 @@
 """What the tests of replicas share: a strategy of three, and what finds threads and memory left."""
 
-import faulthandler
 import gc
 import threading
 from collections.abc import Callable, Iterator
@@ -13,14 +12,6 @@ from mirrored.distribute import MirroredStrategy, get_replica_context
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 REPLICAS = 3
-
-
-@pytest.fixture
-def no_deadlock() -> Iterator[None]:
-    """End the whole run, with every thread's stack, where a test hangs."""
-    faulthandler.dump_traceback_later(120, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

@@ -348,3 +348,25 @@ def test_another_strategy_in_force_is_another_kind_of_call(simulate: Callable[..
         with strategy.scope():
             assert int(replicas()) == 2
     assert len(replicas._recordings) == 2
+
+
+def test_optimizers_that_share_variables(no_deadlock: None) -> None:
+    """Each brings them together its own way, so a recording of both is never where it was."""
+
+    def trained(recorded: bool) -> list[list[float]]:
+        w, b = mr.Variable([1.0, 2.0]), mr.Variable([3.0, 4.0])
+        both, one = mr.optim.SGD(0.1, momentum=0.9), mr.optim.Adam(0.1)
+
+        def step() -> None:
+            with mr.GradientTape(persistent=True) as tape:
+                loss = mr.reduce_sum(w * w) + mr.reduce_sum(b * w)
+            gradients = tape.gradient(loss, [w, b])
+            both.apply_gradients(zip(gradients, [w, b], strict=True))
+            one.apply_gradients([(gradients[0], w)])
+
+        run = mr.function(step) if recorded else step
+        for _ in range(3):
+            run()
+        return [w.numpy().tolist(), b.numpy().tolist()]
+
+    assert trained(recorded=True) == trained(recorded=False)
