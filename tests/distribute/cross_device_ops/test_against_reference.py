@@ -84,7 +84,7 @@ def check(case: Case, arrays: Sequence[Any], got: np.ndarray, wanted: np.ndarray
 
 
 @settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -105,7 +105,7 @@ def test_hierarchical_copy(spread: Spread, case: Case) -> None:
 
 
 @settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
