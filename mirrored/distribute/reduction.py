@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest, devices, ops
-from mirrored._numbers import as_integer
-from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops.base import checked_axis
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.distribute.values import DistributedValues, check_part_count
@@ -57,15 +56,6 @@ def _parts(strategy: "Strategy", op: ReduceOp, value: Any) -> list[Any]:
     return [value]
 
 
-def destination_of(parts: Sequence[Tensor]) -> Device:
-    """Return where the replicas' tensors are joined: on the CPU, or where a lone one is.
-
-    Args:
-        parts: The tensors.
-    """
-    return parts[0]._device if len(parts) == 1 else devices.get_device("CPU:0")
-
-
 def check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
     """Raise ValueError unless all tensors have an axis.
 
@@ -74,9 +64,7 @@ def check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
         parts: The tensors.
     """
     for part in parts:
-        number = as_integer(axis)
-        if number is None or not -part.ndim <= number < part.ndim:
-            raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {part.ndim}")
+        checked_axis(axis, part.ndim)
 
 
 def check_parts(strategy: "Strategy", structure: Any) -> None:

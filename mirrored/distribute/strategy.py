@@ -20,6 +20,7 @@ from mirrored.distribute.context import (
     has_strategy,
 )
 from mirrored.distribute.cross_device_ops import CrossDeviceOps
+from mirrored.distribute.cross_device_ops.base import joining_device
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.extended import StrategyExtended
 from mirrored.distribute.input import (
@@ -229,7 +230,7 @@ class Strategy(StepThreads):
             op: Sum or mean.
             parts: The tensors, by replica.
         """
-        return self._cross_device_ops.reduce(op, parts, reduction.destination_of(parts))
+        return self._cross_device_ops.reduce(op, parts, joining_device(parts))
 
     def batch_all_reduce(
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
@@ -283,7 +284,7 @@ class Strategy(StepThreads):
             parts: The tensors, by replica.
             axis: The axis.
         """
-        return self._cross_device_ops.gather(parts, reduction.destination_of(parts), axis)
+        return self._cross_device_ops.gather(parts, joining_device(parts), axis)
 
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
         """Return the replicas' values joined, on each of them, and where each one's part begins.

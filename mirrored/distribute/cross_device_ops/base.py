@@ -247,6 +247,31 @@ def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:
     return total / float(count) if reduce_op is ReduceOp.MEAN else total
 
 
+def checked_axis(axis: Any, rank: int) -> int:
+    """Return an axis as Python's integer, counted from the end where it is negative.
+
+    Args:
+        axis: The axis.
+        rank: How many axes there are.
+
+    Raises:
+        ValueError: It is not among them.
+    """
+    number = as_integer(axis)
+    if number is None or not -rank <= number < rank:
+        raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {rank}")
+    return number
+
+
+def joining_device(values: Sequence[Tensor]) -> Device:
+    """Return where the replicas' tensors are joined by default: the CPU, or where a lone one is.
+
+    Args:
+        values: The tensors.
+    """
+    return values[0]._device if len(values) == 1 else devices.get_device("CPU:0")
+
+
 def _hints(options: Any) -> CommunicationOptions:
     if options is None:
         return CommunicationOptions()
@@ -290,10 +315,7 @@ def _check_joinable(values: Sequence[Tensor], axis: Any) -> int:
                 f"Replicas gather tensors of one dtype. Received: {first.dtype.name} from "
                 f"replica 0 and {value.dtype.name} from replica {i}."
             )
-    number = as_integer(axis)
-    if number is None or not -first.ndim <= number < first.ndim:
-        raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {first.ndim}")
-    number %= first.ndim
+    number = checked_axis(axis, first.ndim) % first.ndim
     for i, value in enumerate(values):
         for d, (size, wanted) in enumerate(zip(value.shape, first.shape, strict=True)):
             if d != number and size != wanted:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from mirrored import devices, ops
 from mirrored._logging import logger
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.base import CrossDeviceOps, of_sum
+from mirrored.distribute.cross_device_ops.base import CrossDeviceOps, joining_device, of_sum
 from mirrored.distribute.cross_device_ops.log import FirstLines
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions
 from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
@@ -100,7 +100,7 @@ class ReductionToOneDevice(CrossDeviceOps):
     def _device_for(self, values: Sequence[Tensor]) -> Device:
         if self._reduce_to is not None:
             return devices.get_device(self._reduce_to)
-        return values[0]._device if len(values) == 1 else devices.get_device("CPU:0")
+        return joining_device(values)
 
 
 def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> None:
