@@ -25,6 +25,7 @@ from mirrored.ops.recording import recorded_by
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
 _training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
+_AS_IT_IS = nullcontext()
 
 
 class LayerOptions(TypedDict, total=False):
@@ -45,13 +46,16 @@ class Layer(WeightOwner):
     Args:
         name: Its name; for None the class's name in snake case, numbered.
         trainable: Whether training changes its weights.
-        dtype: The dtype of its weights and of what it computes with; the default float for None.
+        dtype: The dtype of its weights and of what it computes with, or a policy such as
+            "mixed_bfloat16", which says both; None takes the global policy, by default floatx.
         input_shape: The shape of one example, without the batch axis. A ``Sequential`` model whose
             first layer has one begins with an ``Input`` of it; None leaves it to the data.
 
     Raises:
-        ValueError: ``name`` is not a string or contains a slash; ``input_shape`` is no shape.
+        ValueError: ``name`` is not a string or contains a slash; ``input_shape`` is no shape;
+            ``dtype`` is a policy that there is not.
         TypeError: ``dtype`` is none that tensors have.
+        ImportError: It takes bfloat16, and the package that defines that is missing.
 
     Example:
         >>> import mirrored as mr
@@ -94,7 +98,10 @@ class Layer(WeightOwner):
         self._example_shape = example_shape
         self._input_shape: Shape | None = None
         self._output_shape: Shape | None = None
-        self._output_dtype: np.dtype[Any] = self.dtype
+        self._output_dtype: np.dtype[Any] = self._compute_dtype
+        self._input_dtype = self._compute_dtype
+        mixed = self._compute_dtype != self._dtype
+        self._autocast_dtype = self._compute_dtype if mixed else None
 
     # What a subclass defines.
 
@@ -111,7 +118,7 @@ class Layer(WeightOwner):
         """Return the outputs. A parameter ``training``, if there is one, is given the mode.
 
         Args:
-            inputs: The input, in the layer's dtype.
+            inputs: The input, in the dtype that the layer computes in.
             *args: Unused; a subclass need not have it.
             **kwargs: Unused; a subclass need not have it.
 
@@ -149,7 +156,7 @@ class Layer(WeightOwner):
             self.build(input_shape)
         # Two examples: a batch of one could be broadcast and hide which axis is the batch.
         sizes = [2 if size is None else size for size in input_shape]
-        output = self._run(ops.zeros(tuple(sizes), dtype=self.dtype), training=False)
+        output = self._run(ops.zeros(tuple(sizes), dtype=self._input_dtype), training=False)
         return without_batch(output.shape) if input_shape[:1] == (None,) else output.shape
 
     # Calling.
@@ -183,7 +190,7 @@ class Layer(WeightOwner):
             )
         if isinstance(inputs, SymbolicTensor):
             return self._connect(inputs, training)
-        tensor = as_input(inputs, self._dtype, self._name)
+        tensor = as_input(inputs, self._input_dtype, self._name)
         self._prepare(tensor.shape, without_batch(tensor.shape))
         output = self._run(tensor, training)
         if self._output_shape is None and isinstance(output, Tensor):
@@ -221,10 +228,12 @@ class Layer(WeightOwner):
             training = self._training_default
         token = _training.set(bool(training))
         try:
-            if self._takes_training:
-                output = self.call(inputs, training=bool(training))
-            else:
-                output = self.call(inputs)
+            same = self._autocast_dtype is ops.autocast_dtype()
+            with _AS_IT_IS if same else ops.autocast(self._autocast_dtype):
+                if self._takes_training:
+                    output = self.call(inputs, training=bool(training))
+                else:
+                    output = self.call(inputs)
         except Exception as error:
             error.add_note(f"Raised in layer {self!r}, called on shape {inputs.shape}.")
             raise

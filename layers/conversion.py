@@ -10,6 +10,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.ops import Tensor
+from mirrored.ops.spec import is_bfloat16
 
 
 def as_input(inputs: Any, dtype: np.dtype[Any], owner: str) -> Tensor:
@@ -33,7 +34,10 @@ def as_input(inputs: Any, dtype: np.dtype[Any], owner: str) -> Tensor:
     if isinstance(inputs, Tensor):
         return inputs if inputs.dtype == dtype else ops.cast(inputs, dtype)
     _check_single(inputs, owner)
-    return ops.convert_to_tensor(_as_numbers(inputs, owner).astype(dtype, copy=False))
+    numbers = _as_numbers(inputs, owner)
+    if is_bfloat16(dtype):
+        return ops.cast(ops.convert_to_tensor(numbers.astype(np.float32, copy=False)), dtype)
+    return ops.convert_to_tensor(numbers.astype(dtype, copy=False))
 
 
 def _check_single(inputs: Any, owner: str) -> None:
@@ -58,7 +62,7 @@ def _as_numbers(inputs: Any, owner: str) -> np.ndarray[Any, Any]:
             f'Layer "{owner}" cannot make an array of its input: {error} Make all rows of one '
             "length."
         ) from error
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf" and not is_bfloat16(array.dtype):
         raise TypeError(
             f'Layer "{owner}" computes with real numbers only. Received: an input of dtype '
             f"{array.dtype} and shape {array.shape}. Convert it to numbers first, as "

@@ -58,7 +58,8 @@ class Dropout(Layer):
         """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""
         if not training or self.rate == 0:
             return inputs
-        drawn = self.seed_generator.uniform(inputs.shape, dtype=inputs.dtype, per_example=True)
+        # Mixed precision draws in float32: what it drops is what float32 drops.
+        drawn = self.seed_generator.uniform(inputs.shape, dtype=self.dtype, per_example=True)
         kept = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
         # At rate 1 nothing is kept, so there is nothing to scale.
         scale = 1.0 / (1.0 - self.rate) if self.rate < 1 else 0.0

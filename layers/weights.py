@@ -11,10 +11,12 @@ import numpy as np
 from mirrored import ops
 from mirrored.layers import initializers, naming, regularizers
 from mirrored.layers.conversion import as_input
+from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Regularizer
 from mirrored.layers.shapes import as_known_shape
 from mirrored.layers.tracking import find
 from mirrored.ops import Tensor
+from mirrored.ops.spec import is_bfloat16
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
@@ -29,7 +31,9 @@ class WeightOwner:
         if name is None:
             name = naming.unique_name(naming.snake_case(type(self).__name__))
         self._name = naming.check_name(name)
-        self._dtype = ops.as_dtype(ops.floatx() if dtype is None else dtype)
+        self._dtype_policy = as_policy(dtype)
+        self._dtype = ops.as_dtype(self._dtype_policy.variable_dtype)
+        self._compute_dtype = ops.as_dtype(self._dtype_policy.compute_dtype)
         self._trainable = bool(trainable)
         self._added: list[Variable] = []
         self._regularized: list[tuple[Variable, Regularizer]] = []
@@ -53,8 +57,23 @@ class WeightOwner:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the layer's weights and of what it computes with."""
+        """The dtype of the layer's weights."""
         return self._dtype
+
+    @property
+    def variable_dtype(self) -> np.dtype[Any]:
+        """The same as ``dtype``."""
+        return self._dtype
+
+    @property
+    def compute_dtype(self) -> np.dtype[Any]:
+        """The dtype that it computes in: its inputs are cast to it, and beside them its weights."""
+        return self._compute_dtype
+
+    @property
+    def dtype_policy(self) -> DTypePolicy:
+        """Both dtypes, by the name that they have together."""
+        return self._dtype_policy
 
     @property
     def trainable(self) -> bool:
@@ -222,7 +241,7 @@ class WeightOwner:
         arrays = []
         for weight, value in zip(own, given, strict=True):
             array = np.asarray(value)
-            if array.dtype.kind not in "biuf":
+            if array.dtype.kind not in "biuf" and not is_bfloat16(array.dtype):
                 raise TypeError(
                     f"Layer {self._name} weight {weight.name} takes numbers. Received: a value "
                     f"of dtype {array.dtype}"

@@ -89,6 +89,8 @@ from mirrored.ops import tanh as tanh
 from mirrored.ops import transpose as transpose
 from mirrored.ops import zeros as zeros
 from mirrored.ops import zeros_like as zeros_like
+from mirrored.ops.spec import DType as _DType
+from mirrored.ops.spec import with_bfloat16 as _with_bfloat16
 from mirrored.program import function as function
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
@@ -104,4 +106,6 @@ truediv = divide
 
 __version__ = version.VERSION
 
-globals()["__getattr__"] = _absent_names("tf")
+# There when it is first asked for: another package defines it.
+bfloat16: _DType
+globals()["__getattr__"] = _with_bfloat16(_absent_names("tf"))

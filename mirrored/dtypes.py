@@ -12,6 +12,8 @@ from mirrored.ops import float64 as double
 from mirrored.ops import float64 as float64
 from mirrored.ops import int32 as int32
 from mirrored.ops import int64 as int64
+from mirrored.ops.spec import DType as _DType
+from mirrored.ops.spec import with_bfloat16 as _with_bfloat16
 
 __all__ = [
     "as_dtype",
@@ -24,4 +26,6 @@ __all__ = [
     "int64",
 ]
 
-globals()["__getattr__"] = _absent_names("tf.dtypes")
+# There when it is first asked for: another package defines it.
+bfloat16: _DType
+globals()["__getattr__"] = _with_bfloat16(_absent_names("tf.dtypes"))

@@ -14,6 +14,14 @@ class ResourceExhaustedError(MemoryError, RuntimeError):
     """A device has not enough memory left for what was asked of it."""
 
 
+class DeviceUnavailableError(RuntimeError):
+    """A device is there, and what it takes to use it is not; the text says what mends that."""
+
+
+class DeviceLostError(RuntimeError):
+    """A device failed in a way that only a new process can mend; the host still works."""
+
+
 class NonFiniteLossError(FloatingPointError):
     """The training loss became NaN or infinite; the weights are those of the step before."""
 

@@ -297,7 +297,7 @@ class Optimizer:
         try:
             self.build(variables)
             with only():
-                if recorder is not None and self._strategy.shares_host_memory:
+                if recorder is not None and self._strategy.shares_memory:
                     values = self._updates_of_all(variables, gradients)
                 else:
                     for replica in range(self._strategy.num_replicas_in_sync):
@@ -313,7 +313,7 @@ class Optimizer:
     ) -> list[tuple[Target, Tensor]]:
         """Return one replica's new values for it and, as copies, for all others.
 
-        On the host's memory a copy costs less than to compute the same again. The gradients, the
+        In one memory a copy costs less than to compute the same again. The gradients, the
         variables and the slots are equal on all replicas, and so are the results.
         """
         with self._strategy.replica_scope(0):

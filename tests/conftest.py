@@ -3,6 +3,7 @@
 import faulthandler
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import mirrored as mr
 from mirrored import devices, layers, ops
+from mirrored.backends.cuda import nvml
 from mirrored.ops.recording import recorded_by
 from mirrored.program import GraphRecorder, Program, Team
 
@@ -22,6 +24,8 @@ def clean_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     for name in ("TF_FORCE_GPU_ALLOW_GROWTH", "MIRRORED_FORCE_GPU_ALLOW_GROWTH"):
         monkeypatch.delenv(name, raising=False)
+    # Real cards, where there are any, are for `tests/gpu`.
+    monkeypatch.setattr(nvml, "DRIVER", "no-driver.so")
     _reset()
     yield
     _reset()
@@ -147,3 +151,37 @@ def _canonical(array: np.ndarray) -> np.ndarray:
 def bits() -> Callable[[Sequence[Any]], list[Any]]:
     """Return ``bits(arrays)``: shapes, dtypes and bytes, the signs of zeros included."""
     return _bits
+
+
+@pytest.fixture
+def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Return ``emulated_cuda(*, cards=1, memory=1 << 30, seed=0)``: CUDA without a GPU, installed.
+
+    It stands in the place of CuPy, NVML and cuBLAS. ``cards`` is how many cards of ``memory`` bytes
+    there are, or a list of the emulator's own; ``seed`` says in which order work runs. At the end
+    all work has to have run well, and inside its arrays.
+    """
+    pytest.importorskip("cupy")
+    if which("g++") is None:
+        pytest.skip("No g++ is here to compile kernels for the emulated cards.")
+    import emulated_cuda
+
+    from mirrored.backends.cuda import blas, toolkit
+
+    made = []
+
+    def install(*, cards: Any = 1, memory: int = 1 << 30, seed: int = 0) -> Any:
+        if isinstance(cards, int):
+            cards = emulated_cuda.cards(cards, memory)
+        emulator = emulated_cuda.Emulator(cards, seed)
+        made.append(emulator)
+        monkeypatch.setattr(toolkit, "toolkit", lambda: emulator.cupy)
+        monkeypatch.setattr(nvml, "load", lambda: emulator.nvml)
+        monkeypatch.setattr(blas, "load", lambda: emulator.cublas)
+        _reset()  # Devices are looked for anew.
+        return emulator
+
+    yield install
+    _reset()
+    for emulator in made:
+        emulator.finish()

@@ -45,7 +45,21 @@ HELD: dict[str, dict[str, str]] = {
         "one-copy-saved": "test_one_copy_is_saved_and_all_are_restored",
         "batch-size": "test_a_batch_of_all_replicas_together_has_32_examples",
     },
-    "backends/test_visibility.py": {"cuda-visible-devices": "test_entries"},
+    "backends/cuda/test_faults.py": {"device-lost": "test_a_lost_device"},
+    "backends/cuda/test_toolkit.py": {
+        "gpu-unavailable": "test_no_cupy test_several_cupys test_a_cupy_that_cannot_be_imported "
+        "test_a_driver_that_is_too_old test_no_driver_and_no_card test_no_nvrtc "
+        "test_the_cpu_is_usable_where_the_gpu_is_not",
+    },
+    "backends/test_backends.py": {"device-details": "test_real_gpus_come_after_the_cpu"},
+    "backends/test_precision.py": {
+        "tensor-float-32": "test_it_is_on_by_default_as_in_tensorflow "
+        "test_what_was_set_reads_back test_what_is_no_flag_changes_nothing",
+    },
+    "backends/test_visibility.py": {
+        "cuda-visible-devices": "test_entries test_unique_ids "
+        "test_parts_of_cards_are_not_supported",
+    },
     "bad_input/test_compile.py": {
         "compile-scopes": "test_scopes",
         "unknown-loss": "test_names_at_compile",
@@ -230,6 +244,9 @@ HELD: dict[str, dict[str, str]] = {
         "two-replicas-run": "test_id_plus_one test_structures_are_regrouped",
     },
     "distribute/test_values.py": {"per-replica-repr": "test_per_replica_repr"},
+    "layers/test_policy.py": {
+        "mixed-precision": "test_a_mixed_layer test_policies_that_there_are_not",
+    },
     "ops/test_dispatch.py": {
         "default-placement": "test_inputs_are_copied_to_where_the_op_runs",
         "constant-dtype": "test_constant_dtype",
@@ -253,6 +270,9 @@ HELD: dict[str, dict[str, str]] = {
     "ops/test_reduction.py": {"deterministic": "test_order_is_fixed"},
     "ops/test_slicing.py": {"index-out-of-bounds": "test_bad_indices"},
     "ops/test_spec.py": {"shapes-that-do-not-fit": "test_broadcast_shapes_that_do_not_fit"},
+    "ops/test_widened.py": {
+        "bfloat16": "test_forward_rounds_once test_without_the_package",
+    },
     "ops/test_tensor.py": {
         "tensor-device": "test_attributes",
         "tensor-print": "test_str_and_repr",
@@ -286,6 +306,10 @@ HELD: dict[str, dict[str, str]] = {
         "uneven-shards": "test_every_kind_of_shard",
         "replica-count": "test_replicas_equal_one_in_float64 test_replicas_equal_one_in_float32 "
         "test_every_kind_of_shard",
+    },
+    "training/test_model_mixed.py": {
+        "mixed-precision": "test_training_converges test_files_hold_float32",
+        "mixed-replicas": "test_replicas_equal_one",
     },
     "training/test_checkpoint_resume.py": {
         "optimizer-restore": "test_goes_on_with_the_same_bits test_on_another_number_of_replicas",

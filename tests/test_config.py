@@ -44,6 +44,7 @@ EXPERIMENTAL = {
     "get_virtual_device_configuration": "get_logical_device_configuration",
     "set_virtual_device_configuration": "set_logical_device_configuration",
 }
+PRECISION = ("enable_tensor_float_32_execution", "tensor_float_32_execution_enabled")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,14 @@ def test_names(module: ModuleType, name: str, meaning: str) -> None:
     assert getattr(module, name) is getattr(devices, meaning)
 
 
+@pytest.mark.parametrize("name", PRECISION)
+def test_names_of_precision(name: str) -> None:
+    assert getattr(experimental, name) is getattr(devices.config, name)
+
+
 @pytest.mark.parametrize(
-    ("module", "names"), [(config, {*CONFIG, "experimental"}), (experimental, set(EXPERIMENTAL))]
+    ("module", "names"),
+    [(config, {*CONFIG, "experimental"}), (experimental, {*EXPERIMENTAL, *PRECISION})],
 )
 def test_there_is_nothing_else(module: ModuleType, names: set[str]) -> None:
     assert {name for name in vars(module) if not name.startswith("_")} == names

@@ -10,6 +10,8 @@ from mirrored import errors
     [
         ("InvalidArgumentError", (ValueError, RuntimeError)),
         ("ResourceExhaustedError", (MemoryError, RuntimeError)),
+        ("DeviceUnavailableError", (RuntimeError,)),
+        ("DeviceLostError", (RuntimeError,)),
         ("NonFiniteLossError", (FloatingPointError, ArithmeticError)),
         ("OperatorNotAllowedInGraphError", (TypeError,)),
         ("WeightsFileError", (ValueError,)),
@@ -28,6 +30,8 @@ def test_table_has_every_error() -> None:
     assert defined == {
         "InvalidArgumentError",
         "ResourceExhaustedError",
+        "DeviceUnavailableError",
+        "DeviceLostError",
         "NonFiniteLossError",
         "OperatorNotAllowedInGraphError",
         "WeightsFileError",

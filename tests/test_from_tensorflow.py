@@ -49,10 +49,10 @@ PRESENT = [row for row in ROWS if row.kind in ("same", "different")]
 def public(module: str) -> set[str]:
     """Return the names that a module of ours makes public."""
     home = importlib.import_module("mirrored" + module.removeprefix("tf"))
+    found = set(inspect.get_annotations(home))  # What is there when it is first asked for.
     listed = getattr(home, "__all__", None)
     if listed is not None:
-        return set(listed)
-    found: set[str] = set()
+        return found | set(listed)
     for each in ast.parse(inspect.getsource(home)).body:
         if isinstance(each, ast.ImportFrom):
             found |= {alias.name for alias in each.names if alias.asname == alias.name}

@@ -4,15 +4,22 @@ import os
 import subprocess
 import sys
 from importlib import metadata
+from types import SimpleNamespace
 
 import pytest
 import threadpoolctl
 
 from mirrored import __main__ as command
 from mirrored import devices
+from mirrored.backends.cuda import blas, nvml, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
+from mirrored.errors import DeviceUnavailableError
 
 FULL = "/job:localhost/replica:0/task:0/device:"
+CARDS = (
+    nvml.Card(0, "NVIDIA H200", "GPU-beef", "0000:3b:00.0", (9, 0), 150 << 30),
+    nvml.Card(1, "Tesla T4", "GPU-bead", "0000:af:00.0", (7, 5), 15 << 30),
+)
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
@@ -66,36 +73,163 @@ def test_the_blas_with_its_kernel_and_threads(
     assert "  the one inside NumPy" in printed(capsys)
 
 
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The distributions that are installed, with their versions: none until a test adds some."""
+    found: dict[str, str] = {}
+
+    def version(name: str) -> str:
+        if name not in found:
+            raise metadata.PackageNotFoundError(name)
+        return found[name]
+
+    monkeypatch.setattr(metadata, "version", version)
+    return found
+
+
+ALL = {
+    "cupy-cuda12x": "14.0.1",
+    "nvidia-cuda-runtime-cu12": "12.9.79",
+    "nvidia-cuda-nvrtc-cu12": "12.9.86",
+    "nvidia-cublas-cu12": "12.9.1.4",
+    "nvidia-nccl-cu12": "2.32",
+}
+
+
 @pytest.mark.parametrize(
-    ("installed", "expected"),
+    ("there", "expected"),
     [
-        ({}, ["CuPy (arrays on real GPUs): not installed", "NCCL (sums across real GPUs): not"]),
-        ({"cupy-cuda12x": "14.0.1"}, ["CuPy (arrays on real GPUs): cupy-cuda12x 14.0.1"]),
+        ({}, ["CuPy (arrays on GPUs): not installed", "NCCL (sums across GPUs): not installed"]),
         (
             {"cupy-cuda12x": "14.0.1", "cupy-cuda13x": "14.0.2"},
-            ["CuPy (arrays on real GPUs): cupy-cuda12x 14.0.1, cupy-cuda13x 14.0.2"],
+            ["CuPy (arrays on GPUs): cupy-cuda12x 14.0.1, cupy-cuda13x 14.0.2"],
         ),
-        ({"nvidia-nccl-cu13": "2.32"}, ["NCCL (sums across real GPUs): nvidia-nccl-cu13 2.32"]),
+        ({"cupy-cuda12x": "14.0.1"}, ["CuPy (arrays on GPUs): cupy-cuda12x 14.0.1"]),
+        (
+            {"nvidia-cublas": "13.1", "nvidia-nccl-cu13": "2.32"},
+            [
+                "cuBLAS (matrix products): nvidia-cublas 13.1",
+                "NCCL (sums across GPUs): nvidia-nccl-cu13 2.32",
+            ],
+        ),
+        (
+            ALL,
+            ["CUDA runtime (for NVRTC): nvidia-cuda-runtime-cu12 12.9.79", "-nvrtc-cu12 12.9.86"],
+        ),
     ],
 )
-def test_optional_parts(
+@pytest.mark.parametrize("cuda", [None, (12, 4), (13, 0)])
+def test_packages(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     installed: dict[str, str],
+    there: dict[str, str],
     expected: list[str],
+    cuda: tuple[int, int] | None,
 ) -> None:
-    def version(name: str) -> str:
-        if name not in installed:
-            raise metadata.PackageNotFoundError(name)
-        return installed[name]
-
-    monkeypatch.setattr(metadata, "version", version)
+    """One line says how to install what is missing: for the driver, or for any."""
+    monkeypatch.setattr(nvml, "survey", lambda: nvml.Survey(cuda=cuda))
+    installed.update(there)
     text = printed(capsys)
     for line in expected:
         assert line in text
-    missing = 2 - len({name.split("-")[0] for name in installed})
-    assert text.count("pip install 'mirrored[cuda12]'") == missing
-    assert text.count("pip install 'mirrored[cuda13]'") == missing
+    # That of CuPy where there is one: with two neither works.
+    installed_for = [major for major in (13, 12) if f"cupy-cuda{major}x" in there]
+    majors = installed_for[:1] or ([12, 13] if cuda is None else [cuda[0]])
+    for major in (12, 13):
+        wanted = there is not ALL and major in majors
+        assert text.count(f"pip install 'mirrored[cuda{major}]'") == wanted
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (nvml.Survey(), "none found: GPUs need one, from https://www.nvidia.com/drivers"),
+        (nvml.Survey((), "580.95", (13, 0)), "580.95, for CUDA up to 13.0, 0 cards"),
+        (nvml.Survey(CARDS[:1], None, (12, 4)), "version unknown, for CUDA up to 12.4, 1 card"),
+        (nvml.Survey(problem="No GPU is used: a reason."), "No GPU is used: a reason."),
+    ],
+)
+def test_the_driver(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    found: nvml.Survey,
+    line: str,
+) -> None:
+    devices.set_simulated_gpus(1)
+    monkeypatch.setattr(nvml, "survey", lambda: found)
+    lines = printed(capsys).splitlines()
+    assert lines[lines.index("NVIDIA driver") + 1] == f"  {line}"
+    assert not any(line.startswith(("Peer", "Libraries")) for line in lines)
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cards, of which the first reads the memory of the second."""
+    monkeypatch.setattr(nvml, "survey", lambda: nvml.Survey(CARDS, "580.95.05", (13, 0)))
+    monkeypatch.setattr(nvml, "peer_access", lambda: [[True, True], [False, True]])
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CuPy, and the libraries that it works with."""
+    cuda = SimpleNamespace(
+        runtime=SimpleNamespace(runtimeGetVersion=lambda: 12090),
+        nvrtc=SimpleNamespace(getVersion=lambda: (12, 8)),
+    )
+    module = SimpleNamespace(__version__="14.2.0", cuda=cuda)
+    monkeypatch.setattr(toolkit, "toolkit", lambda: module)
+    monkeypatch.setattr(toolkit, "nccl_version", lambda: "2.27.3")
+    monkeypatch.setattr(blas, "load", lambda: None)
+    monkeypatch.setattr(blas, "version", lambda library: "12.9.1")
+
+
+@pytest.mark.usefixtures("cards", "cupy")
+def test_real_gpus(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys).splitlines()
+    physical = lines.index("Physical devices")
+    assert lines[physical + 2 : physical + 4] == [
+        "  /physical_device:GPU:0  NVIDIA H200, compute capability 9.0, at 0000:3b:00.0",
+        "  /physical_device:GPU:1  Tesla T4, compute capability 7.5, at 0000:af:00.0",
+    ]
+    logical = lines.index("Logical devices")
+    assert lines[logical + 2] == f"  {FULL}GPU:0  153600 MB, on /physical_device:GPU:0"
+    driver = lines.index("NVIDIA driver")
+    assert lines[driver + 1 : driver + 6] == [
+        "  580.95.05, for CUDA up to 13.0, 2 cards",
+        "Peer access: which card reads the memory of which",
+        "          0   1",
+        "     0  yes yes",
+        "     1   no yes",
+    ]
+    libraries = lines.index("Libraries that the GPUs are used with")
+    assert lines[libraries + 1 :] == [
+        "  CuPy 14.2.0",
+        "  CUDA runtime 12.9",
+        "  NVRTC 12.8",
+        "  cuBLAS 12.9.1",
+        "  NCCL 2.27.3",
+    ]
+
+
+@pytest.mark.usefixtures("cards", "cupy")
+def test_libraries_that_are_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise DeviceUnavailableError("no cuBLAS: a command")
+
+    monkeypatch.setattr(blas, "load", missing)
+    monkeypatch.setattr(toolkit, "nccl_version", lambda: None)
+    monkeypatch.setattr(nvml, "peer_access", lambda: None)
+    lines = printed(capsys).splitlines()
+    assert lines[-2:] == [
+        "  no cuBLAS: a command",
+        "  NCCL not found. Install it: pip install 'mirrored[cuda12]'",
+    ]
+    assert "  unknown: NVML does not say" in lines
+    monkeypatch.setattr(toolkit, "toolkit", missing)
+    assert printed(capsys).splitlines()[-1] == "  no cuBLAS: a command"
 
 
 def test_a_malformed_environment_is_one_sentence(

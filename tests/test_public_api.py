@@ -12,6 +12,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops, training
+from mirrored.layers import policy
 
 KERAS = [
     mr.keras.activations,
@@ -21,6 +22,7 @@ KERAS = [
     mr.keras.layers,
     mr.keras.losses,
     mr.keras.metrics,
+    mr.keras.mixed_precision,
     mr.keras.models,
     mr.keras.optimizers,
     mr.keras.regularizers,
@@ -57,7 +59,7 @@ def test_alias_modules_have_no_logic(module: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [*OPERATIONS, mr.test, mr.keras.backend, mr.keras.utils],
+    [*OPERATIONS, mr.test, mr.keras.backend, mr.keras.mixed_precision, mr.keras.utils],
     ids=lambda module: module.__name__,
 )
 def test_public_functions_have_an_example(module: ModuleType) -> None:
@@ -78,6 +80,7 @@ def test_names_lead_to_the_same_thing() -> None:
     assert mr.keras.Model is mr.keras.models.Model is mr.Model
     assert mr.distribute.MirroredStrategy is mr.MirroredStrategy
     assert mr.bool is mr.dtypes.bool is ops.bool_
+    assert mr.bfloat16 is mr.dtypes.bfloat16 is ops.bfloat16()
     assert mr.double is mr.dtypes.double is mr.float64
     assert mr.__version__ == mr.version.VERSION
 
@@ -97,6 +100,7 @@ def test_parts_of_keras_are_found_at_the_top_too(name: str) -> None:
         (mr.keras.regularizers, mr.layers.regularizers, set()),
         (mr.keras.callbacks, training.callbacks, set()),
         (mr.keras.losses, training.losses, set()),
+        (mr.keras.mixed_precision, policy, {"as_policy"}),
         (mr.keras.metrics, training.metrics, {"resolve"}),
     ],
     ids=lambda part: part.__name__ if isinstance(part, ModuleType) else "",
@@ -138,7 +142,8 @@ def test_every_op_function_is_public() -> None:
     """A function that computes and that nobody can reach would be dead code."""
     homes = (*OPERATIONS, mr.keras.backend)
     public = {id(value) for home in homes for value in vars(home).values()}
-    internal = {"logits_of", "register", "shard_position", "transfer"}
+    internal = {"autocast", "autocast_dtype", "bfloat16"}
+    internal |= {"logits_of", "register", "shard_position", "transfer"}
     functions = {
         name: value
         for name, value in vars(ops).items()

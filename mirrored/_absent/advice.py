@@ -92,9 +92,8 @@ ABSENT: tuple[Row, ...] = (
     # Types.
     (
         "tf tf.dtypes",
-        "float16 half bfloat16 int8 int16 uint8 uint16 uint32 uint64 complex64 complex128 complex "
-        "string",
-        "Tensors are float32, float64, int32, int64 or bool: convert with NumPy before.",
+        "float16 half int8 int16 uint8 uint16 uint32 uint64 complex64 complex128 complex string",
+        "Tensors are float32, float64, bfloat16, int32, int64 or bool: convert with NumPy before.",
     ),
     ("tf tf.dtypes", "DType", "Use `numpy.dtype`, which dtypes are here."),
     ("tf", "Module", "Subclass `keras.layers.Layer`."),
@@ -139,11 +138,6 @@ ABSENT: tuple[Row, ...] = (
         "Leave it out: the same seed and devices always give the same bits.",
     ),
     ("tf.config.experimental", "get_memory_usage", "Use `get_memory_info(device)['current']`."),
-    (
-        "tf.config.experimental",
-        "enable_tensor_float_32_execution tensor_float_32_execution_enabled",
-        "Leave it out: float32 is computed as float32.",
-    ),
     (
         "tf.debugging",
         "enable_check_numerics check_numerics assert_all_finite",
@@ -223,7 +217,11 @@ ABSENT: tuple[Row, ...] = (
         "applications datasets preprocessing",
         "Models and data sets are not part of it; load data with scikit-learn or NumPy.",
     ),
-    ("tf.keras", "mixed_precision DTypePolicy", "Use `keras.backend.set_floatx` or `dtype=`."),
+    (
+        "tf.keras.mixed_precision",
+        "LossScaleOptimizer",
+        "Leave it out: bfloat16 has the range of float32, so losses need no scaling.",
+    ),
     ("tf.keras", "ops random", "Use the operations of `mirrored` itself."),
     ("tf.keras", "Variable", "Use `mirrored.Variable`, or a layer's `add_weight`."),
     ("tf.keras", "constraints", "Use the optimizer's `clipnorm` or `clipvalue`, or a callback."),
@@ -337,7 +335,7 @@ GENERAL = {
     "tf.debugging": "Use NumPy on `x.numpy()`.",
     "tf.distribute": "Use `MirroredStrategy`: one process drives the GPUs of one host.",
     "tf.distribute.experimental": "Use the names of `distribute` itself.",
-    "tf.dtypes": "Tensors are float32, float64, int32, int64 or bool.",
+    "tf.dtypes": "Tensors are float32, float64, bfloat16, int32, int64 or bool.",
     "tf.errors": "Catch Python's own exceptions, which those of `errors` are too.",
     "tf.keras": "The names there are stand in docs/from-tensorflow.md.",
     "tf.keras.activations": "Use a function of a tensor, made of the operations there are.",
@@ -347,6 +345,7 @@ GENERAL = {
     "tf.keras.layers": "Subclass `Layer`, and compute it in `call` by the operations there are.",
     "tf.keras.losses": "Use a function of targets and predictions with one loss an example.",
     "tf.keras.metrics": "Use a function of targets and predictions, or subclass `Metric`.",
+    "tf.keras.mixed_precision": "Use `set_global_policy`, or a layer's `dtype=`.",
     "tf.keras.models": "Subclass `Model`.",
     "tf.keras.optimizers": "Use `SGD` or `Adam`, or subclass `Optimizer` and define `update`.",
     "tf.keras.regularizers": "Use a function of the variable that returns a scalar.",

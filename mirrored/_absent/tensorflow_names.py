@@ -212,6 +212,10 @@ NAMES: dict[str, str] = {
         sparse_categorical_accuracy sparse_categorical_crossentropy
         sparse_top_k_categorical_accuracy squared_hinge top_k_categorical_accuracy
     """,
+    "tf.keras.mixed_precision": """
+        DTypePolicy LossScaleOptimizer Policy dtype_policy global_policy set_dtype_policy
+        set_global_policy
+    """,
     "tf.keras.models": "Model Sequential clone_model load_model model_from_json save_model",
     "tf.keras.optimizers": """
         Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer

@@ -5,6 +5,7 @@ Everything above asks here for physical devices and never learns which array mod
 
 import os
 import platform
+from functools import partial
 
 from mirrored.backends.base import MEGABYTE as MEGABYTE
 from mirrored.backends.base import Backend as Backend
@@ -12,6 +13,7 @@ from mirrored.backends.base import Hardware as Hardware
 from mirrored.backends.base import OutOfPoolMemory as OutOfPoolMemory
 from mirrored.backends.base import Pool as Pool
 from mirrored.backends.base import Storage as Storage
+from mirrored.backends.cuda import nvml
 from mirrored.backends.host import HostBackend as HostBackend
 from mirrored.backends.visibility import visible_ordinals
 
@@ -22,7 +24,7 @@ def probe(simulated_gpus: int = 0, memory_limit: int | None = None) -> tuple[Har
     """Return this machine's physical devices: the CPU, then the GPUs.
 
     CUDA_VISIBLE_DEVICES is read now. Simulated GPUs replace real ones; without simulation only
-    real GPUs are returned.
+    real GPUs are returned. CUDA is not started, and no memory taken on a card.
 
     Args:
         simulated_gpus: How many GPUs to simulate on the host, 0 for none.
@@ -32,9 +34,13 @@ def probe(simulated_gpus: int = 0, memory_limit: int | None = None) -> tuple[Har
         >>> [hardware.device_type for hardware in probe(simulated_gpus=2)]
         ['CPU', 'GPU', 'GPU']
     """
-    cpu = Hardware("CPU", 0, f"host CPU ({platform.machine()})", HostBackend)
-    gpus = _simulated_gpus(simulated_gpus, memory_limit)
-    visible = visible_ordinals(os.environ.get("CUDA_VISIBLE_DEVICES"), len(gpus))
+    cpu = Hardware("CPU", 0, f"host CPU ({platform.machine()})", _open_host)
+    if simulated_gpus:
+        gpus, ids = _simulated_gpus(simulated_gpus, memory_limit), []
+    else:
+        cards = nvml.cards()
+        gpus, ids = [_gpu(card) for card in cards], [card.uuid for card in cards]
+    visible = visible_ordinals(os.environ.get("CUDA_VISIBLE_DEVICES"), len(gpus), ids)
     return (cpu, *(gpus[ordinal] for ordinal in visible))
 
 
@@ -46,6 +52,32 @@ def host_memory() -> int | None:
         return None
 
 
+def _gpu(card: nvml.Card) -> Hardware:
+    return Hardware(
+        "GPU",
+        card.index,
+        card.name,
+        partial(_open_card, card),
+        memory=card.memory,
+        details={
+            "device_name": card.name,
+            "compute_capability": card.compute_capability,
+            "pci_bus_id": card.pci_bus_id,
+            "uuid": card.uuid,
+        },
+    )
+
+
+def _open_card(card: nvml.Card, priority: int | None) -> Backend:
+    from mirrored.backends.cuda.backend import CudaBackend  # Most machines never need it.
+
+    return CudaBackend(card, priority)
+
+
+def _open_host(_: int | None) -> Backend:
+    return HostBackend()
+
+
 def _simulated_gpus(count: int, memory_limit: int | None) -> list[Hardware]:
     details = {"device_name": SIMULATED_GPU_NAME, "simulated": True}
     return [
@@ -53,7 +85,7 @@ def _simulated_gpus(count: int, memory_limit: int | None) -> list[Hardware]:
             "GPU",
             ordinal,
             SIMULATED_GPU_NAME,
-            HostBackend,
+            _open_host,
             memory=memory_limit,
             simulated=True,
             details=details,

@@ -5,9 +5,8 @@ A backend allocates counted memory and moves arrays; it knows nothing of logical
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,17 +73,31 @@ class Storage:
         self._pool.release(self.nbytes)
 
 
-class Backend(Protocol):
-    """Arrays on one physical device."""
+class OwnKernel(Protocol):
+    """A backend's own kernel of an op, in the place of the one that the op defines."""
 
     @property
-    def xp(self) -> ModuleType:
-        """The array module: ``numpy``, or one that looks like it."""
+    def run(self) -> Callable[..., None]:
+        """Called as the op's kernel is: with `xp`, the result, the inputs and the attributes."""
         ...
 
     @property
-    def kernels(self) -> Mapping[str, Callable[..., None]]:
-        """Kernels, by op name, that replace the plain ``xp`` one where that was measured to pay."""
+    def workspace(self) -> Callable[..., tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]] | None:
+        """From the inputs' specs and the attributes to shapes and dtypes of scratch arrays."""
+        ...
+
+
+class Backend(Protocol):
+    """Arrays of one logical device."""
+
+    @property
+    def xp(self) -> Any:
+        """What kernels are written against: ``numpy``, or what launches kernels on a device."""
+        ...
+
+    @property
+    def kernels(self) -> Mapping[str, OwnKernel]:
+        """The backend's own kernels by op name; an op that is not here has its `xp` kernel."""
         ...
 
     @property
@@ -92,8 +105,21 @@ class Backend(Protocol):
         """Whether the host reads the arrays' values at no cost."""
         ...
 
-    def run(self, kernel: Callable[..., None], *args: Any, **attrs: Any) -> None:
+    @property
+    def memory(self) -> Hashable:
+        """Which memory the arrays are in: kernels read all arrays of one memory directly."""
+        ...
+
+    def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
         """Call a kernel on arrays of this backend; floating-point exceptions are results."""
+        ...
+
+    def address(self, array: Any) -> int:
+        """Return where an array begins in its memory, in bytes."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked of the device is done."""
         ...
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
@@ -117,7 +143,11 @@ class Backend(Protocol):
         ...
 
     def copy_between(self, source: Any, target: Any) -> None:
-        """Copy an array of another device, of any backend, into the array ``target``."""
+        """Copy an array of this backend, or one of NumPy, into the array ``target``."""
+        ...
+
+    def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
+        """Copy an array of another backend into the array ``target`` of this one."""
         ...
 
 
@@ -129,7 +159,8 @@ class Hardware:
         device_type: 'CPU' or 'GPU'.
         ordinal: Its number among all of its type, hidden ones included.
         name: What to call it in messages.
-        open_backend: Returns the backend for it; nothing on the device is touched before.
+        open_backend: Returns a backend for a logical device of it, from the priority of that one's
+            work, lower being more urgent, or None; touches nothing there yet.
         memory: Bytes that all its logical devices share at most, None for no limit.
         simulated: Whether it stands in for hardware that is not there.
         details: What ``get_device_details`` returns.
@@ -138,7 +169,7 @@ class Hardware:
     device_type: str
     ordinal: int
     name: str
-    open_backend: Callable[[], Backend]
+    open_backend: Callable[[int | None], Backend]
     memory: int | None = None
     simulated: bool = False
     details: Mapping[str, object] = field(default_factory=dict)

@@ -10,13 +10,13 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends.base import OutOfPoolMemory, Pool, Storage
+from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 
 # NumPy copies an operand that broadcasts, or that is cast, through a buffer of so many elements.
 # Its own 8192 would be memory that nobody counts, 64 KiB an operand, and no faster: rows as long as
@@ -109,16 +109,25 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 class HostBackend:
     """The backend of every device whose arrays are NumPy's."""
 
-    xp: ModuleType = np
-    kernels: Mapping[str, Callable[..., None]] = MappingProxyType({})
+    xp: Any = np
+    kernels: Mapping[str, OwnKernel] = MappingProxyType({})
 
     host_readable: bool = True
+    memory: str = "host"
 
-    def run(self, kernel: Callable[..., None], *args: Any, **attrs: Any) -> None:
+    def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
         """Call a kernel; infinities and NaN are its results, never warnings."""
         with np.errstate(all="ignore"):
             np.setbufsize(_BUFFER_ELEMENTS)  # In force until `errstate` restores NumPy's own.
             kernel(*args, **attrs)
+
+    def address(self, array: Any) -> int:
+        """Return where an array begins in memory, in bytes."""
+        address: int = array.ctypes.data
+        return address
+
+    def synchronize(self) -> None:
+        """Return at once: NumPy has done all that it was asked for."""
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
         """Return a pool that counts; host memory is taken as it is used, growth or not."""
@@ -153,5 +162,11 @@ class HostBackend:
         return np.array(array, copy=True, order="C")
 
     def copy_between(self, source: Any, target: Any) -> None:
-        """Copy an array of another device of this backend into the array ``target``."""
+        """Copy an array into the array ``target``."""
         np.copyto(target, source, casting="no")
+
+    def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
+        """Copy an array of another backend into the array ``target``."""
+        np.copyto(
+            target, source if backend.host_readable else backend.to_host(source), casting="no"
+        )

@@ -7,6 +7,8 @@ simulated ones follow it too.
 import re
 from collections.abc import Sequence
 
+from mirrored._logging import logger
+
 _LEADING_NUMBER = re.compile(r"\s*\+?(\d+)")
 
 
@@ -14,7 +16,7 @@ def visible_ordinals(setting: str | None, count: int, ids: Sequence[str] = ()) -
     """Return the ordinals that a value of CUDA_VISIBLE_DEVICES selects, in its order.
 
     Entries from the first invalid one on are ignored, and a repeated entry hides every card, as
-    in CUDA.
+    in CUDA. Parts of a card (MIG) are not supported: a warning says so.
 
     Args:
         setting: The variable's value; None where it is not set, which hides nothing.
@@ -34,6 +36,13 @@ def visible_ordinals(setting: str | None, count: int, ids: Sequence[str] = ()) -
     for entry in setting.split(","):
         ordinal = _ordinal(entry, count, ids)
         if ordinal is None:
+            if entry.strip().startswith("MIG-"):
+                logger.warning(
+                    "Ignored CUDA_VISIBLE_DEVICES from its entry %r on: parts of a card (MIG) are "
+                    "not supported. Name whole cards, by number or id (`nvidia-smi -L`), and "
+                    "switch MIG off on them (`nvidia-smi -i <card> -mig 0`).",
+                    entry.strip(),
+                )
             break
         if ordinal in selected:
             return []

@@ -19,9 +19,16 @@ from mirrored.devices import set_logical_device_configuration as set_virtual_dev
 from mirrored.devices import set_memory_growth as set_memory_growth
 from mirrored.devices import set_simulated_gpus as set_simulated_gpus
 from mirrored.devices import set_visible_devices as set_visible_devices
+from mirrored.devices.config import (
+    enable_tensor_float_32_execution as enable_tensor_float_32_execution,
+)
+from mirrored.devices.config import (
+    tensor_float_32_execution_enabled as tensor_float_32_execution_enabled,
+)
 
 __all__ = [
     "VirtualDeviceConfiguration",
+    "enable_tensor_float_32_execution",
     "get_device_details",
     "get_device_policy",
     "get_memory_growth",
@@ -36,6 +43,7 @@ __all__ = [
     "set_simulated_gpus",
     "set_virtual_device_configuration",
     "set_visible_devices",
+    "tensor_float_32_execution_enabled",
 ]
 
 globals()["__getattr__"] = _absent_names("tf.config.experimental")

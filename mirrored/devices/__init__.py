@@ -4,6 +4,10 @@ Everything above this package asks here for a device and never looks at the hard
 """
 
 from mirrored.backends import Storage as Storage
+from mirrored.backends import precision
+from mirrored.devices.config import (
+    enable_tensor_float_32_execution as enable_tensor_float_32_execution,
+)
 from mirrored.devices.config import get_device_details as get_device_details
 from mirrored.devices.config import get_device_policy as get_device_policy
 from mirrored.devices.config import (
@@ -20,6 +24,9 @@ from mirrored.devices.config import (
 from mirrored.devices.config import set_memory_growth as set_memory_growth
 from mirrored.devices.config import set_simulated_gpus as set_simulated_gpus
 from mirrored.devices.config import set_visible_devices as set_visible_devices
+from mirrored.devices.config import (
+    tensor_float_32_execution_enabled as tensor_float_32_execution_enabled,
+)
 from mirrored.devices.configuration import (
     LogicalDeviceConfiguration as LogicalDeviceConfiguration,
 )
@@ -59,3 +66,4 @@ def reset() -> None:
     set_soft_device_placement(True)
     set_log_device_placement(False)
     set_device_policy(None)
+    precision.allow_tensor_float_32(True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mirrored.backends import MEGABYTE
+from mirrored.backends import MEGABYTE, precision
 from mirrored.devices.checks import (
     checked_bool,
     checked_count,
@@ -265,8 +265,9 @@ def get_device_details(device: PhysicalDevice) -> dict[str, object]:
         device: A physical device.
 
     Returns:
-        ``{}`` for a CPU. For a GPU ``device_name``, for a real one ``compute_capability`` as a
-        tuple, for a simulated one ``'simulated': True``.
+        ``{}`` for a CPU. For a GPU ``device_name``; for a real one also ``compute_capability``, a
+        tuple as in ``(9, 0)``, ``pci_bus_id`` and ``uuid``; for a simulated one
+        ``'simulated': True``.
 
     Raises:
         ValueError: There is no such device.
@@ -314,6 +315,40 @@ def get_device_policy() -> str:
         'silent'
     """
     return _policy
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Choose whether float32 products on GPUs may be computed in TensorFloat-32.
+
+    The inputs are then rounded from 23 bits of mantissa to 10; sums are float32. It is enabled by
+    default, as in TensorFlow, and matters on GPUs of compute capability 8.0 and above alone. Choose
+    at the start of the program: a step that was recorded may keep what it was recorded with.
+
+    Args:
+        enabled: Whether they may.
+
+    Raises:
+        ValueError: `enabled` is not a bool.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.enable_tensor_float_32_execution(False)
+        >>> mr.config.experimental.tensor_float_32_execution_enabled()
+        False
+        >>> mr.config.experimental.enable_tensor_float_32_execution(True)
+    """
+    precision.allow_tensor_float_32(checked_bool(enabled, "enabled"))
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Return whether float32 products on GPUs may be computed in TensorFloat-32.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.tensor_float_32_execution_enabled()
+        True
+    """
+    return precision.tensor_float_32_allowed()
 
 
 def _of_type(devices: list[PhysicalDevice], device_type: str | None) -> list[PhysicalDevice]:

@@ -136,29 +136,31 @@ class Configuration:
     def _split(self, physical: PhysicalDevice, first: int, *, growth: bool) -> list[Device]:
         """Return the logical devices of one physical one, numbered from ``first``."""
         hardware = self.hardware()[physical]
-        backend = hardware.open_backend()
         parts = self.logical.get(physical)
+        shared = None
         if parts is None:
-            limits, shared = [hardware.memory], None
+            wanted: list[tuple[int | None, int | None]] = [(hardware.memory, None)]
         else:
-            limits = [_bytes(part.memory_limit) for part in parts]
+            wanted = [(_bytes(each.memory_limit), each.experimental_priority) for each in parts]
             # Nothing to share where the card has no limit: counting twice would cost twice.
-            shared = (
-                None
-                if hardware.memory is None
-                else backend.make_pool(hardware.memory, parent=None, growth=True)
+            if hardware.memory is not None:
+                whole = hardware.open_backend(None)
+                shared = whole.make_pool(hardware.memory, parent=None, growth=True)
+        made = []
+        for index, (limit, priority) in enumerate(wanted, start=first):
+            # Each has a backend of its own, with its own stream: they work side by side.
+            backend = hardware.open_backend(priority)
+            made.append(
+                Device(
+                    physical.device_type,
+                    index,
+                    physical=physical,
+                    backend=backend,
+                    pool=backend.make_pool(limit, parent=shared, growth=growth),
+                    simulated=hardware.simulated,
+                )
             )
-        return [
-            Device(
-                physical.device_type,
-                index,
-                physical=physical,
-                backend=backend,
-                pool=backend.make_pool(limit, parent=shared, growth=growth),
-                simulated=hardware.simulated,
-            )
-            for index, limit in enumerate(limits, start=first)
-        ]
+        return made
 
     def _allow_growth(self, visible: Iterable[PhysicalDevice]) -> bool:
         whole_gpus = [d for d in visible if d.device_type == "GPU" and d not in self.logical]
@@ -195,12 +197,22 @@ def _announce(device: Device, hardware: Hardware) -> None:
         host = "" if total is None else f" (the host has {total // MEGABYTE} MB)"
         memory = f"no memory limit{host}"
     logger.info(
-        "Created logical device %s with %s -> physical device: %s, name: %s",
+        "Created logical device %s with %s -> physical device: %s, name: %s%s",
         device.full_name,
         memory,
         device.physical.name,
         hardware.name,
+        _card(hardware),
     )
+
+
+def _card(hardware: Hardware) -> str:
+    """Return what TensorFlow tells of a real card besides its name."""
+    capability = hardware.details.get("compute_capability")
+    if not isinstance(capability, tuple):
+        return ""
+    number = ".".join(map(str, capability))
+    return f", pci bus id: {hardware.details['pci_bus_id']}, compute capability: {number}"
 
 
 def _simulation_from_environment() -> Simulation:

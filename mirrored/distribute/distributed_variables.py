@@ -18,7 +18,7 @@ from mirrored.distribute.values import (
 )
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
-from mirrored.ops.spec import DType, Shape
+from mirrored.ops.spec import FLOATS, DType, Shape
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import (
     DeviceVariable,
@@ -248,7 +248,7 @@ class SyncOnReadVariable(DistributedVariable):
         count = len(self._copies)
         with devices.device(self._copies[replica].device):
             total = adopt(value, self.dtype)
-            if self.dtype.kind == "f":
+            if self.dtype in FLOATS:
                 return total / float(count)
             # Shares are whole numbers: the first replica's is what the others leave.
             share = ops.cast(total / count, self.dtype)

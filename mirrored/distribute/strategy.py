@@ -70,9 +70,9 @@ class Strategy(StepThreads):
         return 1
 
     @property
-    def shares_host_memory(self) -> bool:
-        """Whether the host reads the memory of all replicas' devices."""
-        return all(device.backend.host_readable for device in self.devices)
+    def shares_memory(self) -> bool:
+        """Whether the replicas' devices read each other's memory: the host's, or that of a card."""
+        return len({device.backend.memory for device in self.devices}) == 1
 
     def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
         """Return the device scope that one replica runs in."""

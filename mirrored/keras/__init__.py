@@ -11,12 +11,14 @@ from mirrored.keras import initializers as initializers
 from mirrored.keras import layers as layers
 from mirrored.keras import losses as losses
 from mirrored.keras import metrics as metrics
+from mirrored.keras import mixed_precision as mixed_precision
 from mirrored.keras import models as models
 from mirrored.keras import optimizers as optimizers
 from mirrored.keras import regularizers as regularizers
 from mirrored.keras import utils as utils
 from mirrored.layers import Input as Input
 from mirrored.layers import Layer as Layer
+from mirrored.layers.policy import DTypePolicy as DTypePolicy
 from mirrored.optim import Optimizer as Optimizer
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential

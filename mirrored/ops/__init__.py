@@ -82,6 +82,7 @@ from mirrored.ops.sparse_cross_entropy import (
 )
 from mirrored.ops.spec import TensorSpec as TensorSpec
 from mirrored.ops.spec import as_dtype as as_dtype
+from mirrored.ops.spec import bfloat16 as bfloat16
 from mirrored.ops.spec import bool_ as bool_
 from mirrored.ops.spec import float32 as float32
 from mirrored.ops.spec import float64 as float64
@@ -90,3 +91,5 @@ from mirrored.ops.spec import int32 as int32
 from mirrored.ops.spec import int64 as int64
 from mirrored.ops.spec import set_floatx as set_floatx
 from mirrored.ops.tensor import Tensor as Tensor
+from mirrored.ops.widened import autocast as autocast
+from mirrored.ops.widened import autocast_dtype as autocast_dtype

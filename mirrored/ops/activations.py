@@ -12,10 +12,11 @@ from mirrored.ops.creation import FILL
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.reduction import SUM
 from mirrored.ops.registry import Op, OpCall, register
-from mirrored.ops.shaping import BROADCAST_TO, RESHAPE, normalize_axis
+from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE, normalize_axis
 from mirrored.ops.spec import (
     FLOATS,
     NUMBERS,
+    DType,
     TensorSpec,
     check_same_dtype,
     shape_text,
@@ -357,6 +358,18 @@ def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Te
 def _remember(probabilities: Tensor, activation: str, logits: Tensor) -> Tensor:
     probabilities._logits = (activation, logits)
     return probabilities
+
+
+def cast_with_logits(x: Tensor, dtype: DType) -> Tensor:
+    """Return a tensor in another dtype; probabilities still know their logits, in that dtype.
+
+    Args:
+        x: The tensor.
+        dtype: The dtype.
+    """
+    made_by, logits = x._logits or ("", None)
+    wide = CAST(x, dtype=dtype)
+    return wide if logits is None else _remember(wide, made_by, CAST(logits, dtype=dtype))
 
 
 def logits_of(probabilities: Tensor, activation: str) -> Tensor | None:

@@ -11,7 +11,7 @@ import numpy as np
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, SQRT, SQUARE, add_n
 from mirrored.ops.reduction import reduce_sum
-from mirrored.ops.spec import FLOATS
+from mirrored.ops.spec import FLOATS, DType, is_bfloat16
 from mirrored.ops.tensor import Tensor
 
 
@@ -50,9 +50,14 @@ def clip_by_norm(
     limit, t = _checked_limit(clip_norm), adopt(t, None)
     squared = reduce_sum(SQUARE(t), axis=axes, keepdims=axes is not None)
     if t.dtype in FLOATS:  # At 0 the square root has no slope, and the gradient would be NaN.
-        squared = MAXIMUM(squared, float(np.finfo(t.dtype).tiny))
+        squared = MAXIMUM(squared, _least(t.dtype))
     # By a factor that is exactly 1 where nothing is to be clipped.
     return MUL(t, limit / MAXIMUM(SQRT(squared), limit))
+
+
+def _least(dtype: DType) -> float:
+    """Return the least normal number above 0; bfloat16 has the exponents of float32."""
+    return float(np.finfo(np.float32 if is_bfloat16(dtype) else dtype).tiny)
 
 
 def _checked_limit(clip_norm: Any) -> float:

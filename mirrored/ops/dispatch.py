@@ -16,9 +16,10 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.observing import copy_work, kernel_work, observers, tell
 from mirrored.ops.recording import RecordedTensor, active_recorder
-from mirrored.ops.registry import OPS, Op, set_executor
+from mirrored.ops.registry import OPS, Op, implementation, set_executor
 from mirrored.ops.spec import (
     ALL_DTYPES,
+    DTYPE_NAMES,
     FLOATS,
     INTEGERS,
     DType,
@@ -31,6 +32,7 @@ from mirrored.ops.spec import (
     float64,
     int32,
     int64,
+    is_bfloat16,
 )
 from mirrored.ops.tensor import Tensor
 
@@ -104,6 +106,7 @@ def _run_observed(
     start = perf_counter_ns()
     output = _run(op, device, local, attrs, spec)
     if op.view is None:
+        device.backend.synchronize()
         read = () if op.shape_only else tensors
         bytes_in = sum(tensor.size * tensor.dtype.itemsize for tensor in read)
         sources = [tensor._device for tensor in tensors]
@@ -121,15 +124,15 @@ def _run_kernel(
     attrs: dict[str, Any],
 ) -> None:
     backend = device.backend
-    kernel = backend.kernels.get(op.name, op.kernel)
+    kernel, workspace_of = implementation(op, backend)
     if kernel is None:
         raise InvalidArgumentError(f"{op.name} has no kernel for {device.full_name}.")
-    if op.workspace is None:
+    if workspace_of is None:
         backend.run(kernel, backend.xp, out, *arrays, **attrs)
         return
-    specs = op.workspace(*(tensor.spec for tensor in tensors), **attrs)
+    specs = workspace_of(*(tensor.spec for tensor in tensors), **attrs)
     # The storages live until the kernel has run; then their memory goes back.
-    storages = [device.allocate(spec.shape, spec.dtype) for spec in specs]
+    storages = [device.allocate(shape, dtype) for shape, dtype in specs]
     workspace = tuple(storage.array for storage in storages)
     backend.run(kernel, backend.xp, out, *arrays, workspace=workspace, **attrs)
 
@@ -241,7 +244,7 @@ def _numeric(value: Any) -> NDArray[Any]:
             f"Cannot make a tensor of {type(value).__name__}: {error}. Give numbers in rows of "
             "equal length."
         ) from None
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf" and not is_bfloat16(array.dtype):
         raise TypeError(_unsupported(array, value))
     return array
 
@@ -281,9 +284,8 @@ def _holds_numpy(value: Any) -> bool:
 
 
 def _unsupported(array: NDArray[Any], value: Any) -> str:
-    names = ", ".join(sorted(each.name for each in ALL_DTYPES))
     return (
-        f"Cannot make a tensor of dtype {array.dtype}: tensors are {names}. Received: "
+        f"Cannot make a tensor of dtype {array.dtype}: tensors are {DTYPE_NAMES}. Received: "
         f"{value!r:.80}. Convert it first, as with .astype('float32')."
     )
 

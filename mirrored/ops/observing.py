@@ -109,4 +109,5 @@ def copy_within(device: Device, source: Any, target: Any, op: str) -> None:
     start = perf_counter_ns() if observers else 0
     device.backend.copy_between(source, target)
     if start:
+        device.backend.synchronize()
         tell(Work(op, "compute", op, short_name(device), source.nbytes, source.nbytes), start)

@@ -21,7 +21,7 @@ from mirrored.ops.philox import (
 )
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.registry import Op
-from mirrored.ops.spec import FLOATS, INTEGERS, DType, as_dtype, as_shape, float32, floatx
+from mirrored.ops.spec import INTEGERS, DType, as_dtype, as_shape, float32, float64, floatx
 from mirrored.ops.streams import (
     GENERATORS,
     RandomStream,
@@ -247,7 +247,7 @@ def _drawn(stream: Stream) -> dict[str, Any]:
 
 def _float_dtype(dtype: Any) -> DType:
     wanted = as_dtype(dtype)
-    if wanted not in FLOATS:
+    if wanted not in {float32, float64}:
         raise TypeError(
             f"Random numbers of this kind are float32 or float64. Received: dtype={wanted.name}"
         )

@@ -47,7 +47,7 @@ class Recorder(Protocol):
     def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
         """Return what stands for the sum of tensors of several devices, in their order.
 
-        Only for devices whose memory the host reads: the sum takes them where they are.
+        Only for devices of one memory: the sum takes them where they are.
         """
 
     def on_failure(self, undo: Callable[[], None]) -> None:

@@ -6,8 +6,9 @@ op finds here all there is to know of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, DType, TensorSpec
 
@@ -86,6 +87,32 @@ class Op:
     def __call__(self, *inputs: Any, **attrs: Any) -> "Tensor":
         """Run the op eagerly: place it, allocate the result, run the kernel."""
         return _executor[0](self, inputs, attrs)
+
+
+class Implementation(NamedTuple):
+    """What computes an op on one device.
+
+    Attributes:
+        kernel: Writes the result.
+        workspace: From the inputs' specs and the attributes to shapes and dtypes of scratch arrays;
+            None: it needs none.
+    """
+
+    kernel: Kernel | None
+    workspace: Callable[..., Sequence[tuple[Any, Any]]] | None
+
+
+def implementation(op: Op, backend: Backend) -> Implementation:
+    """Return what computes an op: the backend's own kernel, where it has one.
+
+    Args:
+        op: The op.
+        backend: That of the device.
+    """
+    own = backend.kernels.get(op.name)
+    if own is None:
+        return Implementation(op.kernel, op.workspace)
+    return Implementation(own.run, own.workspace)
 
 
 OPS: dict[str, Op] = {}

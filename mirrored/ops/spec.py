@@ -4,8 +4,8 @@ The dtypes are NumPy's own objects; this module says which of them the library c
 """
 
 import operator
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,10 +20,23 @@ int32: DType = np.dtype(np.int32)
 int64: DType = np.dtype(np.int64)
 bool_: DType = np.dtype(np.bool_)
 
-FLOATS = frozenset({float32, float64})
+
+class _Growing(set[DType]):
+    """A set that bfloat16 joins when somebody first asks for it, and that nothing else changes."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # It may be a default of a dataclass.
+
+
 INTEGERS = frozenset({int32, int64})
-NUMBERS = FLOATS | INTEGERS
-ALL_DTYPES = NUMBERS | {bool_}
+_GROWING = (
+    _Growing({float32, float64}),
+    _Growing({float32, float64} | INTEGERS),
+    _Growing({float32, float64, bool_} | INTEGERS),
+)
+# To everybody else they are frozen.
+FLOATS, NUMBERS, ALL_DTYPES = (cast(frozenset[DType], each) for each in _GROWING)
+
+DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(each.name for each in ALL_DTYPES)}))
 
 # The names that TensorFlow's error texts use.
 TENSORFLOW_NAMES = {
@@ -63,6 +76,7 @@ def as_dtype(type_value: Any) -> DType:
 
     Raises:
         TypeError: No such dtype, or one that tensors cannot have.
+        ImportError: It is bfloat16, and the package that defines it is missing.
 
     Example:
         >>> import mirrored as mr
@@ -76,21 +90,84 @@ def as_dtype(type_value: Any) -> DType:
         except TypeError:
             dtype = None
     if type_value is None or dtype is None or dtype not in ALL_DTYPES:
+        name = type_value if isinstance(type_value, str) else getattr(dtype, "name", None)
+        if name == "bfloat16":
+            return bfloat16()
         raise TypeError(
-            f"Tensors have one of the dtypes {_listed(ALL_DTYPES)}. Received: {type_value!r}. "
+            f"Tensors have one of the dtypes {DTYPE_NAMES}. Received: {type_value!r}. "
             "Convert the values to one of these first."
         )
     return dtype
 
 
-def _listed(dtypes: Iterable[DType]) -> str:
-    return ", ".join(sorted(dtype.name for dtype in dtypes))
+_bfloat16: list[DType] = []
+_on_bfloat16: list[Callable[[DType], None]] = []
+
+
+def bfloat16() -> DType:
+    """Return bfloat16: the range of float32 in half its bits, with 8 bits of precision.
+
+    NumPy has no such dtype: the package ml_dtypes defines it, and is imported here.
+
+    Raises:
+        ImportError: The package is not installed.
+
+    Example:
+        >>> from mirrored.ops.spec import bfloat16
+        >>> bfloat16().itemsize
+        2
+    """
+    if not _bfloat16:
+        try:
+            import ml_dtypes
+        except ImportError as error:
+            raise ImportError(
+                "bfloat16 is defined by the package ml_dtypes, which is not installed. Install it "
+                'with: pip install "mirrored[bfloat16]"'
+            ) from error
+        dtype: DType = np.dtype(ml_dtypes.bfloat16)
+        for growing in _GROWING:
+            growing.add(dtype)
+        TENSORFLOW_NAMES[dtype] = "bfloat16"
+        for prepare in _on_bfloat16:
+            prepare(dtype)
+        _bfloat16.append(dtype)
+    return _bfloat16[0]
+
+
+def is_bfloat16(dtype: DType) -> bool:
+    """Return whether a dtype is bfloat16; if so it is one of those that tensors have from now on.
+
+    Args:
+        dtype: Any dtype of NumPy's, or of the package that defines bfloat16.
+    """
+    return dtype.kind == "V" and dtype.name == "bfloat16" and dtype == bfloat16()
+
+
+def with_bfloat16(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module that has bfloat16, loaded when it is asked for.
+
+    Args:
+        otherwise: That for every other name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.bfloat16.name
+        'bfloat16'
+    """
+    return lambda name: bfloat16() if name == "bfloat16" else otherwise(name)
+
+
+def on_bfloat16(prepare: Callable[[DType], None]) -> None:
+    """Name a function to call when bfloat16 is first asked for, before it is used."""
+    _on_bfloat16.append(prepare)
 
 
 def check_dtype(op_name: str, dtype: DType, allowed: frozenset[DType]) -> None:
     """Raise InvalidArgumentError, in TensorFlow's words, unless `dtype` is among `allowed`."""
     if dtype not in allowed:
-        names = ", ".join(sorted(TENSORFLOW_NAMES[each] for each in allowed))
+        with_bfloat16 = {"bfloat16"} if float32 in allowed else set()
+        names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | with_bfloat16))
         raise InvalidArgumentError(
             f"Value for attr 'T' of {TENSORFLOW_NAMES[dtype]} is not in the list of allowed "
             f"values: {names} [Op:{op_name}]"
@@ -195,11 +272,11 @@ def set_floatx(value: Any) -> None:
         'float64'
         >>> mr.keras.backend.set_floatx("float32")
     """
-    accepted = sorted(dtype.name for dtype in FLOATS)
+    accepted = [float32.name, float64.name]
     try:
         dtype = np.dtype(value)
     except TypeError:
         dtype = None
-    if value is None or dtype not in FLOATS:
+    if value is None or dtype not in {float32, float64}:
         raise ValueError(f"Unknown `floatx` value: {value}. Expected one of {accepted}")
     _floatx[0] = dtype

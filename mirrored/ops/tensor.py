@@ -300,7 +300,7 @@ class Tensor(Operators):
             return self
         storage = device.allocate(self.shape, self.dtype)
         start = perf_counter_ns() if observers else 0
-        device.backend.copy_between(self._array, storage.array)
+        device.backend.copy_across(self._device.backend, self._array, storage.array)
         if start:
             tell(copy_work(self._device, device, storage.nbytes), start)
         return Tensor(storage.array, storage, device, self._spec)

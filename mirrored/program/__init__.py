@@ -7,7 +7,8 @@ from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
 from mirrored.program.arrays import Memory as Memory
 from mirrored.program.executors import Team as Team
-from mirrored.program.executors import choose_executor as choose_executor
+from mirrored.program.factory import Runnable as Runnable
+from mirrored.program.factory import make_program as make_program
 from mirrored.program.function import Function as Function
 from mirrored.program.function import function as function
 from mirrored.program.graph import Graph as Graph

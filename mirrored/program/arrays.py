@@ -10,7 +10,7 @@ import numpy as np
 from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.program.graph import Node, Value
-from mirrored.program.memory import ALIGNMENT, CONSTANTS, Block, Plan
+from mirrored.program.memory import CONSTANTS, Block, Plan
 
 
 class Memory:
@@ -70,7 +70,7 @@ class Arrays:
     def workspace(self, node: Node) -> tuple[Any, ...]:
         """Return the scratch arrays of a node."""
         return tuple(
-            self._bytes(block).view(spec.dtype).reshape(spec.shape)
+            self.bytes_of(block).view(spec.dtype).reshape(spec.shape)
             for spec, block in self.plan.scratch.get(node, ())
         )
 
@@ -78,13 +78,14 @@ class Arrays:
         """Return a piece of a vector of a region, or a scalar."""
         block = self.plan.registers.get((thread, value.base))
         if block is not None:
-            return self._bytes(block).view(value.spec.dtype)[: end - begin]
+            return self.bytes_of(block).view(value.spec.dtype)[: end - begin]
         array = self.of(value)
         return array[begin:end] if array.shape else array
 
     def _aligned(self, memory: Memory, device: Device, name: Any, nbytes: int) -> Any:
-        storage = memory.arena(device, name, nbytes + ALIGNMENT)
-        start = -storage.array.ctypes.data % ALIGNMENT
+        alignment = self.plan.alignment
+        storage = memory.arena(device, name, nbytes + alignment)
+        start = -device.backend.address(storage.array) % alignment
         return storage.array[start : start + nbytes]
 
     def _base(self, base: Value) -> Any:
@@ -92,12 +93,13 @@ class Arrays:
             return base.constant._array.reshape(-1)
         if base.home is not None:
             return base.home.storage.array
-        array = self._bytes(self.plan.blocks[base]).view(base.spec.dtype)
+        array = self.bytes_of(self.plan.blocks[base]).view(base.spec.dtype)
         if base.data is not None:
             base.device.backend.copy_between(base.data.reshape(-1), array)
         return array
 
-    def _bytes(self, block: Block) -> Any:
+    def bytes_of(self, block: Block) -> Any:
+        """Return the memory of a block."""
         place, root = block.place, block
         while root.parent is not None:
             root = root.parent

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.ops.random import NextDraw
-from mirrored.ops.registry import Op
+from mirrored.ops.registry import Op, implementation
 from mirrored.program.arrays import Arrays
 from mirrored.program.binding import Call, bind
 from mirrored.program.graph import JOINT, Node, Value, joins_rows
@@ -44,6 +44,11 @@ class Draws:
         bisect.insort(self._sources, (number, place, source))
         drawn.append(None)
         return lambda: drawn[place]
+
+    @property
+    def drawn(self) -> list[Any]:
+        """Key and number of each draw of this step, in the order in which they were added."""
+        return self._drawn
 
     def take(self) -> None:
         """Take the next step's draws, in the order in which the function makes them."""
@@ -111,7 +116,7 @@ class Binder:
             return self._join_calls(node)
         inputs = tuple(self.arrays.of(value) for value in node.inputs)
         out, attrs, backend = self.arrays.of(node.output), dict(node.attrs), node.device.backend
-        if node.op.workspace is not None:
+        if node in self.arrays.plan.scratch:
             attrs["workspace"] = self.arrays.workspace(node)
         if node.op.elementwise and not any(each.ndim for each in (out, *inputs)):
             # NumPy takes less time for one element in a row than for a number without an axis.
@@ -166,8 +171,7 @@ class Binder:
 
 
 def _kernel(node: Node) -> Any:
-    """Return the kernel of a node: its backend's own, where that has one."""
-    return node.device.backend.kernels.get(node.op.name, node.op.kernel)
+    return implementation(node.op, node.device.backend).kernel
 
 
 def _random(

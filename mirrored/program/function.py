@@ -25,9 +25,8 @@ from mirrored.ops.recording import (
 )
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Arguments, Results
-from mirrored.program.executors import choose_executor
+from mirrored.program.factory import Runnable, make_program
 from mirrored.program.graph import JOINT, Graph
-from mirrored.program.program import Program
 from mirrored.program.pulls import Plan, Pulls
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
@@ -49,7 +48,7 @@ class _Recorded(NamedTuple):
     """
 
     graph: Graph
-    program: Program
+    program: Runnable
     results: Results | None
     kept: Any
 
@@ -163,8 +162,8 @@ class Function:
         strategy = graph.strategy
         executor = "auto" if strategy is None else strategy.executor
         # Replicas are known by their numbers: one without a node counts too.
-        threads, blas = choose_executor(graph, max(lanes, default=0) + 1, executor)
-        recorded = _Recorded(graph, Program(graph, threads, blas), results, arguments.known)
+        program = make_program(graph, max(lanes, default=0) + 1, executor)
+        recorded = _Recorded(graph, program, results, arguments.known)
         plans = self._plans.setdefault(arguments.key, [])
         if pulls.plan not in plans:
             plans.insert(0, pulls.plan)

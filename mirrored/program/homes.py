@@ -12,11 +12,15 @@ from mirrored.program.usage import Usage, may_overwrite
 Place = tuple[Any, int]
 
 
-def find_homes(usage: Usage) -> tuple[dict[Value, Place], list[tuple[Any, Value]]]:
+def find_homes(
+    usage: Usage, *, chains: bool = False
+) -> tuple[dict[Value, Place], list[tuple[Any, Value]]]:
     """Return the values that live with their variables, and the writes that are left to do.
 
     Args:
         usage: Who reads what, and when.
+        chains: Whether regions are chains, whose steps need no memory but for their results, and
+            which alone can leave a variable as it is where the guard fails.
     """
     by_base: dict[Value, list[tuple[Any, Value]]] = {}
     for variable, value in usage.graph.writes:
@@ -24,13 +28,15 @@ def find_homes(usage: Usage) -> tuple[dict[Value, Place], list[tuple[Any, Value]
     homed: dict[Value, Place] = {}
     left: list[tuple[Any, Value]] = []
     for base, writes in by_base.items():
-        place = _home_of(usage, base, writes)
+        guarded = chains and bool(usage.graph.guards) and base.node not in usage.region
+        place = None if guarded else _home_of(usage, base, writes)
         if place is None:
             left += writes
         else:
             homed[base] = place
     usage.kept |= {value.base for _, value in left}
-    _extend(usage, homed)
+    if not chains:
+        _extend(usage, homed)
     return homed, left
 
 

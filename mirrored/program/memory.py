@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.devices import Device
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.registry import implementation
+from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.homes import find_homes
 from mirrored.program.regions import pieces, register_numbers
@@ -68,6 +69,7 @@ class Plan:
         locals: The values that exist only within pieces of one region.
         registers: For each thread and each of those, the memory of a piece.
         commits: The writes that are left to do at the end: a variable and its value.
+        alignment: Arenas begin at a multiple of so many bytes.
     """
 
     blocks: dict[Value, Block] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Plan:
     locals: set[Value] = field(default_factory=set)
     registers: dict[tuple[int, Value], Block] = field(default_factory=dict)
     commits: list[tuple[Any, Value]] = field(default_factory=list)
+    alignment: int = ALIGNMENT
 
     def is_in_place(self, part: Value, whole: Value, row: int) -> bool:
         """Return whether a value is computed where it begins at a row of another one."""
@@ -94,22 +97,43 @@ def make_plan(graph: Graph, schedule: Schedule, threads: int = 1) -> Plan:
         schedule: Its schedule.
         threads: How many threads share its regions.
     """
-    return _Planner(graph, schedule, threads).plan
+    return Planner(graph, schedule, threads).plan
 
 
-class _Planner:
+class Planner:
+    """Makes the plan of one program; arguments as for `make_plan`.
+
+    Attributes:
+        plan: The plan.
+    """
+
+    # Where blocks begin, and how far they are from each other at least. With a gap: some releases
+    # of NumPy take arrays that touch for ones that overlap, and compute a function such as `exp`
+    # in another way then.
+    alignment = ALIGNMENT
+    gap = 1
+
     def __init__(self, graph: Graph, schedule: Schedule, threads: int) -> None:
-        self.plan = Plan()
+        """Make the plan."""
+        self.plan = Plan(alignment=self.alignment)
         self._graph = graph
         self._threads = threads
         self._usage = Usage(graph, schedule)
-        homed, self.plan.commits = find_homes(self._usage)
+        homed, self.plan.commits = self.find_homes(self._usage)
         self._make_blocks(homed)
+        self.place_inputs()
         self._place_parts()
         self._overwrite_inputs()
         for region in dict.fromkeys(self._usage.region.values()):
-            self._make_registers(region)
+            self.make_registers(region)
         self._lay_out()
+
+    def find_homes(self, usage: Usage) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
+        """Return the values that live with their variables, and the writes that are left to do."""
+        return find_homes(usage)
+
+    def place_inputs(self) -> None:
+        """Leave each input where there is room for it."""
 
     # ------------------------------------------------------------------ blocks
 
@@ -132,10 +156,12 @@ class _Planner:
             else:
                 start, end = usage.first_written(node), usage.last_read(out, i)
                 plan.blocks[out] = Block(out.device, out.lane, out.nbytes, start, end)
-            if node.op.workspace is not None:
-                specs = node.op.workspace(*(value.spec for value in node.inputs), **node.attrs)
+            workspace = implementation(node.op, node.device.backend).workspace
+            if workspace is not None:
+                specs = workspace(*(value.spec for value in node.inputs), **node.attrs)
                 plan.scratch[node] = [
-                    (spec, Block(out.device, out.lane, _nbytes(spec), i, i)) for spec in specs
+                    (TensorSpec(*each), Block(out.device, out.lane, _nbytes(*each), i, i))
+                    for each in specs
                 ]
 
     def _constants(self) -> list[Value]:
@@ -203,7 +229,7 @@ class _Planner:
             elif each.parent is block:
                 each.parent = into
 
-    def _make_registers(self, region: Region) -> None:
+    def make_registers(self, region: Region) -> None:
         """Give what only a region's pieces have memory of a piece, for each thread."""
         numbers = register_numbers(region, self.plan.locals)
         start, end = self._usage.position[region.nodes[0]], self._usage.position[region.nodes[-1]]
@@ -227,7 +253,7 @@ class _Planner:
     def _lay_out(self) -> None:
         """Give each block of its own a place in the arena of its device and lane."""
         users: dict[Device, set[int]] = {}
-        roots = {id(block): block for block in self._all_blocks()}
+        roots = {id(block): block for block in self.all_blocks()}
         for block in roots.values():
             users.setdefault(block.device, set()).add(block.lane)
         groups: dict[tuple[Device, int], list[Block]] = {}
@@ -238,9 +264,10 @@ class _Planner:
             block.lane = lane
             groups.setdefault((block.device, lane), []).append(block)
         for key, members in groups.items():
-            self.plan.arenas[key] = _pack(members)
+            self.plan.arenas[key] = self._pack(members)
 
-    def _all_blocks(self) -> Iterator[Block]:
+    def all_blocks(self) -> Iterator[Block]:
+        """Yield the blocks that are parts of no other, some of them several times."""
         for block in self.plan.blocks.values():
             if block.parent is None and block.home is None:
                 yield block
@@ -249,33 +276,31 @@ class _Planner:
                 yield block
         yield from self.plan.registers.values()
 
+    def _pack(self, blocks: list[Block]) -> int:
+        """Give blocks places such that no two overlap that live at one time; return the size.
 
-def _pack(blocks: list[Block]) -> int:
-    """Give blocks places such that no two overlap that live at one time; return the size.
-
-    The largest first, each at the lowest place that is free while it lives (Pisarchyk and Lee,
-    "Efficient memory management for deep neural net inference", 2020).
-    """
-    placed: list[Block] = []
-    total = 0
-    for block in sorted(blocks, key=lambda each: (-each.nbytes, each.start)):
-        place = 0
-        rivals = [each for each in placed if each.start <= block.end and block.start <= each.end]
-        for rival in sorted(rivals, key=lambda each: each.place):
-            if place + block.nbytes < rival.place:
-                break
-            # With a gap: some releases of NumPy take arrays that touch for ones that overlap, and
-            # compute a function such as `exp` in another way then.
-            place = max(place, _aligned(rival.place + rival.nbytes + 1))
-        block.place = place
-        total = max(total, place + block.nbytes)
-        placed.append(block)
-    return total
+        The largest first, each at the lowest place that is free while it lives (Pisarchyk and Lee,
+        "Efficient memory management for deep neural net inference", 2020).
+        """
+        placed: list[Block] = []
+        total = 0
+        for block in sorted(blocks, key=lambda each: (-each.nbytes, each.start)):
+            place = 0
+            rivals = [e for e in placed if e.start <= block.end and block.start <= e.end]
+            for rival in sorted(rivals, key=lambda each: each.place):
+                if place + block.nbytes < rival.place + (not self.gap):
+                    break
+                place = max(place, aligned(rival.place + rival.nbytes + self.gap, self.alignment))
+            block.place = place
+            total = max(total, place + block.nbytes)
+            placed.append(block)
+        return total
 
 
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+def aligned(nbytes: int, alignment: int) -> int:
+    """Return the least multiple of an alignment that is no less than a number of bytes."""
+    return -(-nbytes // alignment) * alignment
 
 
-def _nbytes(spec: TensorSpec) -> int:
-    return math.prod(spec.shape) * spec.dtype.itemsize
+def _nbytes(shape: Shape, dtype: DType) -> int:
+    return math.prod(shape) * dtype.itemsize

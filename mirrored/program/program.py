@@ -1,9 +1,10 @@
-"""A recorded function bound to memory: fed, it runs as a flat list of calls and allocates nothing.
+"""A recorded function in the host's memory: fed, it runs as a flat list of calls.
 
-Nothing is written to variables unless the whole step can be.
+A step allocates nothing, and nothing is written to variables unless the whole step can be.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mirrored.devices import get_log_device_placement, log_placement
@@ -15,7 +16,7 @@ from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
 from mirrored.program.memory import make_plan
 from mirrored.program.observed import ObservedPhases
-from mirrored.program.replay import Feed, SerialReplay, ThreadedReplay
+from mirrored.program.replay import Feed, GuardFailed, SerialReplay, ThreadedReplay
 from mirrored.program.schedule import make_schedule
 
 
@@ -63,6 +64,35 @@ class Program:
         if self.threads == 1:
             return SerialReplay(phases, self._draws)
         return ThreadedReplay(phases, self._draws, self.threads, meeting)
+
+    def replay(
+        self,
+        steps: int,
+        feeds: Callable[[Sequence[Any]], Mapping[int, Feed]],
+        after: Callable[[Sequence[Any], int], bool],
+        team: Team | None = None,
+    ) -> bool:
+        """Run a number of steps, each fed and told of.
+
+        Args:
+            steps: How many.
+            feeds: From arrays like the inputs to what writes them, by lane; called with the number
+                of a step.
+            after: Called with the outputs and the number of each step that is done, in order;
+                returns whether to go on.
+            team: The threads, as many as the program was made for.
+
+        Returns:
+            Whether to go on, as `after` said last.
+
+        Raises:
+            GuardFailed: A value was not finite; that step wrote nothing, nor did one behind it.
+        """
+        try:
+            return self.run(steps, feeds(self.inputs), partial(after, self.outputs), team)
+        except GuardFailed as failed:
+            failed.outputs = self.outputs
+            raise
 
     def run(
         self,

@@ -22,6 +22,7 @@ from mirrored.ops.recording import RecordedTensor, recorded_by
 from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
+from mirrored.ops.widened import suited
 from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 
 
@@ -104,7 +105,7 @@ class GraphRecorder:
         device: Device,
     ) -> Tensor:
         """Return what stands for the result of an op, whose arguments are checked."""
-        if op.lower is not None:
+        if op.lower is not None and op.name not in device.backend.kernels:
             # The tapes are told of the op, not of what it is made of.
             with only(), device_scope(device):
                 lowered: Tensor = op.lower(*inputs, **attrs)
@@ -188,12 +189,13 @@ class GraphRecorder:
     def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
         """Return what stands for the sum of tensors of several devices, in their order.
 
-        Only for devices whose memory the host reads: the sum takes them where they are.
+        Only for devices of one memory: the sum takes them where they are.
         """
         values = tuple(self.value_of(each) for each in tensors)
         log_placement("AddN", device)
         total = Value(tensors[0].spec, device, JOINT)
-        return self._tensor(self._node(OPS["AddN"], values, {}, total))
+        op = suited(OPS["AddN"], total.spec.dtype, device.backend)
+        return self._tensor(self._node(op, values, {}, total))
 
     # ------------------------------------------------------------------ what a program is made of
 

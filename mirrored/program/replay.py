@@ -21,11 +21,13 @@ class GuardFailed(Exception):
 
     Attributes:
         step: The number of the step, from 0.
+        outputs: What it computed, on the host.
     """
 
-    def __init__(self, step: int) -> None:
+    def __init__(self, step: int, outputs: Sequence[Any] = ()) -> None:
         super().__init__(step)
         self.step = step
+        self.outputs = outputs
 
 
 class SerialReplay:

@@ -5,7 +5,7 @@ after such a place is cut into shards for all threads.
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mirrored.program.graph import JOINT, Graph, Node, Value
@@ -50,36 +50,54 @@ Phase = Lanes | Joint | Guard | Region
 
 @dataclass(eq=False, slots=True)
 class Schedule:
-    """The phases of a program, in order."""
+    """The phases of a program, in order.
+
+    Attributes:
+        phases: The phases.
+        beside: Phases that run side by side, one or several behind one another on each side; those
+            that are in none of these groups run alone.
+    """
 
     phases: list[Phase] = field(default_factory=list)
+    beside: list[list[Phase]] = field(default_factory=list)
 
     def nodes(self) -> Iterable[Node]:
         """Yield all nodes; those that run side by side one replica after the other."""
         for phase in self.phases:
-            if isinstance(phase, Lanes):
-                for lane in sorted(phase.nodes):
-                    yield from phase.nodes[lane]
-            elif not isinstance(phase, Guard):
-                yield from phase.nodes
+            yield from nodes_of(phase)
+
+
+def nodes_of(phase: Phase) -> Iterable[Node]:
+    """Yield the nodes of a phase; those that run side by side one replica after the other."""
+    if isinstance(phase, Lanes):
+        for lane in sorted(phase.nodes):
+            yield from phase.nodes[lane]
+    elif not isinstance(phase, Guard):
+        yield from phase.nodes
 
 
 def make_schedule(graph: Graph) -> Schedule:
     """Return the order in which to run what a graph's results depend on."""
+    early, late = split_at_guard(graph)
+    schedule = Schedule()
+    _add_levels(schedule, early)
+    if graph.guards:
+        schedule.phases.append(Guard(graph.guards))
+    _add_levels(schedule, late)
+    return schedule
+
+
+def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
+    """Return the nodes that results depend on: those before the guard, and those behind it."""
     needed = _needed(graph)
     guarded = _ancestors(graph.guards)
-    schedule = Schedule()
     late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
         waits = node not in guarded and (node.updates or bool(graph.guards))
         if (waits and node.lane == JOINT) or any(value.node in late for value in node.inputs):
             late.add(node)
-    _add_levels(schedule, [node for node in needed if node not in late])
-    if graph.guards:
-        schedule.phases.append(Guard(graph.guards))
-    _add_levels(schedule, [node for node in needed if node in late])
-    return schedule
+    return [node for node in needed if node not in late], [node for node in needed if node in late]
 
 
 def _needed(graph: Graph) -> list[Node]:
@@ -104,7 +122,17 @@ def _ancestors(values: Iterable[Value]) -> set[Node]:
 
 
 def _add_levels(schedule: Schedule, nodes: list[Node]) -> None:
-    """Add the phases of nodes: each level holds what depends on nothing of another lane in it."""
+    for lanes, joint in levels(nodes):
+        if lanes:
+            schedule.phases.append(Lanes(lanes))
+        _add_joint(schedule, joint)
+
+
+def levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node]]]:
+    """Yield what replicas do side by side, a list for each, and what is done where they then meet.
+
+    A level holds what depends on nothing of another lane in it.
+    """
     level: dict[Node, int] = {}
     for node in nodes:
         level[node] = max(
@@ -121,9 +149,7 @@ def _add_levels(schedule: Schedule, nodes: list[Node]) -> None:
         for node in here:
             if node.lane != JOINT:
                 lanes.setdefault(node.lane, []).append(node)
-        if lanes:
-            schedule.phases.append(Lanes(lanes))
-        _add_joint(schedule, [node for node in here if node.lane == JOINT])
+        yield lanes, [node for node in here if node.lane == JOINT]
 
 
 def _add_joint(schedule: Schedule, nodes: list[Node]) -> None:

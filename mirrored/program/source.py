@@ -98,5 +98,6 @@ def _compiled(lines: Sequence[str], names: _Names) -> Callable[[], bool]:
     namespace = dict(names.values)
     # The source is made above of names and literals alone; nothing in it comes from outside.
     exec(f"def replay({parameters}):\n    {body}\n", namespace)
-    function: Callable[[], bool] = namespace["replay"]
+    # Taken out: a function that its own globals hold lives until the garbage collector comes by.
+    function: Callable[[], bool] = namespace.pop("replay")
     return function

@@ -4,7 +4,7 @@ The plan of the memory rests on it: what nobody will read may be written over.
 """
 
 from mirrored.program.graph import JOINT, Graph, Node, Value
-from mirrored.program.schedule import Guard, Lanes, Region, Schedule
+from mirrored.program.schedule import Guard, Region, Schedule, nodes_of
 
 FOREVER = 1 << 60
 
@@ -38,6 +38,7 @@ class Usage:
             for node in phase.nodes
         }
         self._phase_end, self.first_write = self._phases(schedule)
+        self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
         for node in self.nodes:
             for value in node.inputs:
@@ -52,14 +53,21 @@ class Usage:
             if isinstance(phase, Guard):
                 first = position
                 continue
-            lists = phase.nodes.values() if isinstance(phase, Lanes) else [phase.nodes]
-            nodes = [node for each in lists for node in each]
+            nodes = list(nodes_of(phase))
             position += len(nodes)
             ends |= dict.fromkeys(nodes, position - 1)
         if self.graph.validates:
             checks = (i for i, node in enumerate(self.nodes) if node.op.validate is not None)
             first = max(first, *(i + 1 for i in checks), 0)
         return ends, first
+
+    def _meetings(self, schedule: Schedule) -> dict[Node, int]:
+        """Return, for each node, up to where other lanes may run beside it."""
+        ends = dict(self._phase_end)
+        for group in schedule.beside:
+            nodes = [node for phase in group for node in nodes_of(phase)]
+            ends |= dict.fromkeys(nodes, max(map(self._phase_end.__getitem__, nodes)))
+        return ends
 
     def last_read(self, base: Value, defined: int) -> int:
         """Return the position of the last node that needs a base value.
@@ -72,11 +80,11 @@ class Usage:
             return FOREVER
         last = defined
         for node, _ in self.reads.get(base, ()):
-            # Another lane runs side by side with what comes later in its phase.
-            other = node.lane != base.lane and node.lane != JOINT
             # A region's nodes take turns, piece by piece.
-            until_end = other or node in self.region
-            last = max(last, self._phase_end[node] if until_end else self.position[node])
+            end = self._phase_end[node] if node in self.region else self.position[node]
+            # Another lane runs side by side with what comes later in its phase.
+            other = node.lane not in (base.lane, JOINT)
+            last = max(last, self._meeting[node] if other else end)
         return last
 
     def first_written(self, node: Node) -> int:
@@ -104,14 +112,18 @@ class Usage:
         """
         if node not in self.region:
             # Another lane's reader runs beside the node, wherever it stands in their phase.
-            phase = self._phase_end[node]
-            beside = (
-                reader.lane != node.lane and self._phase_end[reader] == phase
-                for reader, _ in self.reads[base]
-            )
-            return end == self.position[node] and not any(beside)
+            return end == self.position[node] and not self._is_read_beside(node, base)
         inside = [r for r, _ in self.reads[base] if self.region.get(r) is self.region[node]]
-        return inside == [node] and end == self._phase_end[node]
+        alone = inside == [node] and not self._is_read_beside(node, base)
+        return alone and end == self._phase_end[node]
+
+    def _is_read_beside(self, node: Node, base: Value) -> bool:
+        """Whether another lane may read a value while a node runs."""
+        meeting = self._meeting[node]
+        return any(
+            reader.lane != node.lane and self._meeting[reader] == meeting
+            for reader, _ in self.reads[base]
+        )
 
 
 def may_overwrite(node: Node, value: Value) -> bool:

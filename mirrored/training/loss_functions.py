@@ -8,6 +8,8 @@ from typing import Any
 
 from mirrored import ops
 from mirrored.ops import Tensor
+from mirrored.ops.activations import cast_with_logits
+from mirrored.ops.spec import DType, is_bfloat16
 
 _EPSILON = 1e-7  # Keras' epsilon: probabilities are kept this far from 0 and 1.
 
@@ -84,8 +86,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
         >>> mr.losses.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    labels, predictions = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
-    return sparse_entropies(labels, predictions, from_logits)
+    return sparse_entropies(ops.convert_to_tensor(y_true), as_predictions(y_pred), from_logits)
 
 
 def squared_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -200,6 +201,26 @@ def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
         )
 
 
+def loss_dtype(dtype: DType) -> DType:
+    """Return the dtype that losses of predictions are computed in: bfloat16 would be too coarse.
+
+    Args:
+        dtype: That of the predictions.
+    """
+    return ops.float32 if is_bfloat16(dtype) else dtype
+
+
+def as_predictions(y_pred: Any) -> Tensor:
+    """Return predictions as a tensor of the dtype that losses are computed in.
+
+    Args:
+        y_pred: What a model gave, of shape (batch, ...).
+    """
+    y_pred = ops.convert_to_tensor(y_pred)
+    dtype = loss_dtype(y_pred.dtype)
+    return y_pred if y_pred.dtype == dtype else cast_with_logits(y_pred, dtype)
+
+
 def cast(x: Tensor, dtype: Any) -> Tensor:
     """Return `x` in `dtype`, itself where it has it.
 
@@ -256,7 +277,7 @@ def example_weights(sample_weight: Any, values: Tensor) -> Tensor:
 
 
 def _converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    y_pred = ops.convert_to_tensor(y_pred)
+    y_pred = as_predictions(y_pred)
     return aligned(cast(ops.convert_to_tensor(y_true), y_pred.dtype), y_pred), y_pred
 
 

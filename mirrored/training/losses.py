@@ -100,7 +100,7 @@ class Loss:
             y_pred: Predictions of shape (batch, ...).
 
         Returns:
-            A tensor of shape (batch,) in the dtype of the predictions.
+            A tensor of shape (batch,) in the dtype of the predictions; float32 for bfloat16.
 
         Raises:
             ValueError: The shapes do not fit, or `call` did not return a value an example.
@@ -110,7 +110,7 @@ class Loss:
             >>> mr.losses.MeanSquaredError().per_example([[1.0], [2.0]], [[3.0], [2.0]]).numpy()
             array([4., 0.], dtype=float32)
         """
-        y_pred = ops.convert_to_tensor(y_pred)
+        y_pred = maths.as_predictions(y_pred)
         y_true = ops.convert_to_tensor(y_true)
         if not y_pred.shape:
             raise ValueError(

@@ -12,6 +12,7 @@ from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.training.loss_functions import (
     aligned,
+    as_predictions,
     cast,
     check_same_shape,
     class_indices,
@@ -71,7 +72,7 @@ class _Comparison(Metric):
         Raises:
             ValueError: The shapes do not fit.
         """
-        y_pred = ops.convert_to_tensor(y_pred)
+        y_pred = as_predictions(y_pred)
         values = self._values(ops.convert_to_tensor(y_true), y_pred)
         return _weighted(cast(values, _float_dtype(y_pred)), sample_weight)
 

@@ -15,6 +15,7 @@ from mirrored.distribute import (
     in_cross_replica_context,
 )
 from mirrored.layers import InputLayer, Layer, SymbolicTensor
+from mirrored.layers.policy import dtype_policy
 from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import Shape, as_shape, check_matches, without_batch
 from mirrored.layers.symbolic import trace
@@ -44,9 +45,11 @@ class Network(Layer):
             )
         begin, end = _single("inputs", inputs), _single("outputs", outputs)
         chain = [] if begin is None else trace(end, begin)
-        if begin is not None and dtype is None:
+        if begin is not None and dtype is None and dtype_policy().variable_dtype != begin.dtype:
             dtype = begin.dtype
         super().__init__(name=name, dtype=dtype, trainable=trainable)
+        if begin is not None:  # Its layers cast what they are given.
+            self._input_dtype = begin.dtype
         # Training happens there, whichever scope it is called in.
         self._strategy = get_strategy()
         self._begin: SymbolicTensor | None = begin
@@ -230,7 +233,7 @@ class Network(Layer):
                 "first size, the batch, may be None."
             )
         with only():  # No tape that is open has anything to learn from it.
-            output = self._run(ops.zeros((1, *known), self.dtype), training=False)
+            output = self._run(ops.zeros((1, *known), self._input_dtype), training=False)
         if not isinstance(output, Tensor):
             raise ValueError(
                 f"Models have one output for now. Received: model {self.name!r} returned "

@@ -20,9 +20,9 @@ from mirrored.program import (
     GraphRecorder,
     GuardFailed,
     Memory,
-    Program,
     Recordings,
-    choose_executor,
+    Runnable,
+    make_program,
 )
 from mirrored.training.runner import Take, input_dtypes
 from mirrored.training.step import (
@@ -68,7 +68,7 @@ class RecordedRunner:
         self._strategy = model.distribute_strategy
         self._step = Step(model)
         self._memory = Memory()
-        self._programs: dict[_Recording, Program] = {}
+        self._programs: dict[_Recording, Runnable] = {}
         self._identity = _identity(model)
         self._stepped = False
 
@@ -79,13 +79,12 @@ class RecordedRunner:
         with self._undone_unless_stepped():
             for part in span.parts():
                 step = self._recorded("train", part)
-                program = self._program(step)
                 try:
                     if not self._run_and_report(step, part, take, going_on):
                         return
                 except GuardFailed as failed:
-                    loss = _total(program.outputs[: 1 + step.has_penalty])
-                    losses = [float(each) for each in program.outputs[1 + step.has_penalty :]]
+                    loss = _total(failed.outputs[: 1 + step.has_penalty])
+                    losses = [float(each) for each in failed.outputs[1 + step.has_penalty :]]
                     place = where(part.first - span.first + failed.step)
                     raise non_finite_error(self._model, loss, losses, place) from None
 
@@ -98,7 +97,7 @@ class RecordedRunner:
         """Compute the outputs for each batch; see `Runner`."""
         for part in span.parts():
             step = self._recorded("predict", part)
-            self._run(step, part, partial(_joined, self._program(step).outputs, take))
+            self._run(step, part, partial(_joined, take))
 
     def _run_and_report(
         self, step: _Recording, part: Span, take: Take, going_on: Callable[[], bool]
@@ -108,16 +107,16 @@ class RecordedRunner:
         Their statistics are noted while they run and looked at afterwards: the less Python there
         is between two steps, the better for short ones.
         """
-        statistics, *penalty = self._program(step).outputs[: 1 + step.has_penalty]
-        width = statistics.size
-        notes = np.empty((part.count, width + len(penalty)), statistics.dtype)
+        (width,), dtype = step.graph.outputs[0].spec
+        has_penalty = step.has_penalty
+        notes = np.empty((part.count, width + has_penalty), dtype)
         done = 0
 
-        def note(i: int) -> bool:
+        def note(outputs: Sequence[Any], i: int) -> bool:
             nonlocal done
-            notes[i, :width] = statistics
-            if penalty:
-                notes[i, width] = penalty[0]
+            notes[i, :width] = outputs[0]
+            if has_penalty:
+                notes[i, width] = outputs[1]
             done = i + 1
             return going_on()
 
@@ -126,7 +125,7 @@ class RecordedRunner:
         finally:
             self._stepped = self._stepped or done > 0
             rows = notes[:done].tolist()
-            if penalty:
+            if has_penalty:
                 rows = [[row[0] + row[-1], *row[1:-1]] for row in rows]
             take(rows, part.batches.size(part.first))
 
@@ -146,25 +145,29 @@ class RecordedRunner:
 
     # ------------------------------------------------------------------ running
 
-    def _run(self, step: _Recording, span: Span, each: Callable[[int], bool]) -> bool:
+    def _run(
+        self, step: _Recording, span: Span, each: Callable[[Sequence[Any], int], bool]
+    ) -> bool:
         """Replay a step for each batch of a span; return whether to go on."""
         program = self._program(step)
         columns = _columns(step.kind, span)
-        inputs = iter(program.inputs)
-        feeds = {}
-        for lane, rows in enumerate(step.shards):
-            x, y, weight = (None if each is None else next(inputs) for each in columns)
-            feeds[lane] = span.batches.feeder(span.first, rows, (x, y, weight))
-        return program.run(span.count, feeds, each, self._strategy.team(program.threads))
 
-    def _program(self, step: _Recording) -> Program:
+        def feeds(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
+            inputs, made = iter(arrays), {}
+            for lane, rows in enumerate(step.shards):
+                x, y, weight = (None if each is None else next(inputs) for each in columns)
+                made[lane] = span.batches.feeder(span.first, rows, (x, y, weight))
+            return made
+
+        return program.replay(span.count, feeds, each, self._strategy.team(program.threads))
+
+    def _program(self, step: _Recording) -> Runnable:
         program = self._programs.get(step)
         if program is None:
-            threads, blas = choose_executor(
-                step.graph, self._strategy.num_replicas_in_sync, self._strategy.executor
+            strategy = self._strategy
+            program = self._programs[step] = make_program(
+                step.graph, strategy.num_replicas_in_sync, strategy.executor, self._memory
             )
-            program = Program(step.graph, threads, blas, self._memory)
-            self._programs[step] = program
         return program
 
     # ------------------------------------------------------------------ recording
@@ -253,6 +256,6 @@ def _total(parts: Sequence[Any]) -> float:
     return sum(float(part.reshape(-1)[0]) for part in parts)
 
 
-def _joined(outputs: list[Any], take: Callable[[np.ndarray[Any, Any]], None], _: int) -> bool:
-    take(np.concatenate(outputs))
+def _joined(take: Callable[[np.ndarray[Any, Any]], None], outputs: Sequence[Any], _: int) -> bool:
+    take(np.concatenate(list(outputs)))
     return True

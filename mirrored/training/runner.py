@@ -14,6 +14,7 @@ from mirrored import ops
 from mirrored.data.adapters import Arrays
 from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica, shard_bounds
+from mirrored.training.loss_functions import loss_dtype
 from mirrored.training.step import (
     Shards,
     Step,
@@ -132,7 +133,8 @@ def input_dtypes(model: "Model") -> tuple[Any, Any, Any]:
     compilation = model._compilation
     loss = None if compilation is None else compilation.loss
     keeps = loss is not None and loss.targets_are_labels
-    return model.dtype, None if keeps else model.output_dtype, model.output_dtype
+    compared = loss_dtype(model.output_dtype)
+    return model.dtype, None if keeps else compared, compared
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:

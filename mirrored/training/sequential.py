@@ -35,6 +35,7 @@ class Sequential(Model):
         self, layers: Iterable[Any] | None = None, trainable: bool = True, name: str | None = None
     ) -> None:
         super().__init__(name=name, trainable=trainable)
+        self._input_dtype = self._dtype  # Its layers cast what they are given.
         for layer in [] if layers is None else layers:
             self.add(layer)
 
@@ -121,6 +122,6 @@ class Sequential(Model):
                 f"first. Received: {layer!r}"
             )
         self._begin = layer.output
-        self._dtype = layer.dtype
+        self._dtype = self._input_dtype = layer.dtype
         self._input_shape = layer.output.shape
         self._finish_at(layer.output)

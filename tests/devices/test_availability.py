@@ -17,7 +17,7 @@ def test_simulated_gpus_count(count: int, name: str) -> None:
     assert mr.test.is_gpu_available() is bool(count)
     assert mr.test.is_gpu_available(cuda_only=True) is False
     assert mr.test.gpu_device_name() == name
-    assert mr.test.is_built_with_cuda() is False
+    assert mr.test.is_built_with_cuda() is True
 
 
 def test_hidden_gpus_do_not_count() -> None:

@@ -165,9 +165,13 @@ def test_logical_configuration_of_an_unknown_device() -> None:
         devices.set_logical_device_configuration(ABSENT, [part(1)])
 
 
+def open_host(_: int | None) -> HostBackend:
+    return HostBackend()
+
+
 def test_other_types_of_hardware_do_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """No backend has such a type yet; one that brings it finds the seam."""
-    found = (Hardware("CPU", 0, "host", HostBackend), Hardware("TPU", 0, "tensor", HostBackend))
+    found = (Hardware("CPU", 0, "host", open_host), Hardware("TPU", 0, "tensor", open_host))
     monkeypatch.setattr(backends, "probe", lambda *_: found)
     tpu = devices.list_physical_devices("TPU")[0]
     with pytest.raises(ValueError, match="Virtual devices are not supported for TPU"):

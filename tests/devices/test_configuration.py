@@ -144,8 +144,8 @@ def test_growth_reaches_the_backend(
             return super().make_pool(limit, parent=parent, growth=growth)
 
     found = (
-        backends.Hardware("CPU", 0, "host", backends.HostBackend),
-        backends.Hardware("GPU", 0, "card", Recording),
+        backends.Hardware("CPU", 0, "host", lambda _: backends.HostBackend()),
+        backends.Hardware("GPU", 0, "card", lambda _: Recording()),
     )
     monkeypatch.setattr(backends, "probe", lambda *_: found)
     for name, value in environment.items():
@@ -167,6 +167,67 @@ def test_a_growth_variable_that_is_no_flag_is_ignored_with_a_warning(
     assert warnings == [
         "Ignored TF_FORCE_GPU_ALLOW_GROWTH: it must be 'true' or 'false'. Received: 'maybe'"
     ]
+
+
+# Backends
+
+
+class Opened(backends.HostBackend):
+    """A backend that knows which one it is, and which limits it was asked for.
+
+    Args:
+        all_opened: Where it is noted.
+    """
+
+    def __init__(self, all_opened: "list[Opened]") -> None:
+        self.limits: list[int | None] = []
+        all_opened.append(self)
+
+    def make_pool(
+        self, limit: int | None, *, parent: backends.Pool | None, growth: bool
+    ) -> backends.Pool:
+        self.limits.append(limit)
+        return super().make_pool(limit, parent=parent, growth=growth)
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
+    """A machine with a real card; return the backends that are opened for it."""
+    opened: list[Opened] = []
+    details = {"compute_capability": (9, 0), "pci_bus_id": "0000:3b:00.0"}
+    found = (
+        backends.Hardware("CPU", 0, "host", lambda _: backends.HostBackend()),
+        backends.Hardware(
+            "GPU", 0, "NVIDIA H200", lambda _: Opened(opened), memory=4 << 30, details=details
+        ),
+    )
+    monkeypatch.setattr(backends, "probe", lambda *_: found)
+    return opened
+
+
+def test_each_logical_device_has_a_backend_of_its_own(card: list[Opened]) -> None:
+    (gpu,) = devices.list_physical_devices("GPU")
+    assert card == []
+    parts = [LogicalDeviceConfiguration(512), LogicalDeviceConfiguration(1024)]
+    devices.set_logical_device_configuration(gpu, parts)
+    first, second = devices.logical_devices()[1:]
+    assert first.backend is not second.backend
+    assert [backend.limits for backend in card] == [[4 << 30], [512 << 20], [1024 << 20]]
+    assert card[1:] == [first.backend, second.backend]
+    assert first.pool.parent is second.pool.parent
+    assert first.pool.parent is not None
+    assert first.pool.parent.limit == 4 << 30
+
+
+def test_a_real_card_is_announced_as_tensorflow_does(
+    card: list[Opened], caplog: pytest.LogCaptureFixture
+) -> None:
+    devices.list_logical_devices()
+    assert caplog.messages[1] == (
+        "Created logical device /job:localhost/replica:0/task:0/device:GPU:0 with 4096 MB memory "
+        "-> physical device: /physical_device:GPU:0, name: NVIDIA H200, "
+        "pci bus id: 0000:3b:00.0, compute capability: 9.0"
+    )
 
 
 # Initialisation

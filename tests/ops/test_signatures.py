@@ -95,7 +95,9 @@ def public_functions() -> dict[str, Callable[..., Any]]:
         prefix + name: value
         for prefix, home in homes.items()
         for name, value in vars(home).items()
-        if inspect.isfunction(value) and value.__module__.startswith("mirrored.ops")
+        if inspect.isfunction(value)
+        and value.__module__.startswith("mirrored.ops")
+        and not name.startswith("_")
     }
 
 

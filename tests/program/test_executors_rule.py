@@ -7,7 +7,8 @@ import pytest
 from mirrored import devices, ops
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.ops.recording import recorded_by
-from mirrored.program import GraphRecorder, choose_executor, executors
+from mirrored.program import GraphRecorder, executors
+from mirrored.program.executors import choose_executor
 
 
 def graph_of(products: list[tuple[int, int]]) -> Any:

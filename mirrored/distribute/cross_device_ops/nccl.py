@@ -1,6 +1,6 @@
 """All-reduces by NCCL, NVIDIA's library for the links between its GPUs, and why there are none.
 
-Without a CUDA backend there is no device that NCCL could reach, so each use is refused early.
+This version cannot do it yet, so each use is refused early.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from mirrored.errors import InvalidArgumentError
 
 
 class NcclAllReduce(AllReduceCrossDeviceOps):
-    """All-reduces by NCCL, which this version cannot do: it has no CUDA backend.
+    """All-reduces by NCCL, which this version cannot do yet.
 
     It can be made, so that a script can name it; a strategy that is given it is refused, and so
     is what it is asked to reduce, with the reason.
@@ -38,19 +38,21 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
     def check_devices(self, devices: Sequence[Device]) -> NoReturn:
         """Raise InvalidArgumentError with the reason why NCCL does not connect the devices."""
         raise InvalidArgumentError(
-            "NcclAllReduce sums between real GPUs, and this version of mirrored has no CUDA "
-            f"backend to reach them. {why_no_nccl(devices)}. Received: devices "
+            "NcclAllReduce sums between real GPUs, which this version of mirrored cannot do yet. "
+            f"{why_no_nccl(devices)}. Received: devices "
             f"{tuple(device.full_name for device in devices)}. Leave `cross_device_ops` out, or "
             "give ReductionToOneDevice() or HierarchicalCopyAllReduce()."
         )
 
 
 def why_no_nccl(devices: Sequence[Device]) -> str:
-    """Return why NCCL cannot sum between these devices: without a CUDA backend there is a reason.
+    """Return why NCCL cannot sum between these devices: there is always a reason yet.
 
     Args:
         devices: The replicas' devices.
     """
     if any(device.type != "GPU" for device in devices):
         return "There are non-GPU devices in `mr.distribute.Strategy`"
-    return "The GPUs in `mr.distribute.Strategy` are simulated in host memory"
+    if any(device.simulated for device in devices):
+        return "The GPUs in `mr.distribute.Strategy` are simulated in host memory"
+    return "NCCL is not used by this version of mirrored yet"

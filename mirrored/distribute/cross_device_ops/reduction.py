@@ -1,6 +1,6 @@
 """The reference: every value is copied to one device, where they are summed in replica order.
 
-A recorded step on host memory has the same sums in fewer calls, and so the same bits.
+A recorded step has the same sums in fewer calls, and so the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
     Args:
         reduce_to_device: Where to reduce; None: the CPU, or the device of a lone value. A recorded
-            step on host memory takes the first replica's device in place of the CPU.
+            step takes the first replica's device in place of the CPU.
         accumulation_fn: From the list of tensors to their sum; None: `add_n`, which adds in
             the order of the list.
 
@@ -78,7 +78,8 @@ class ReductionToOneDevice(CrossDeviceOps):
         """Compute `batch_all_reduce`; its arguments are checked."""
         where = [[value._device for value in values] for values in batch]
         recorder = active_recorder()
-        if recorder is not None and self._accumulate is ops.add_n and _share_host_memory(where):
+        several = bool(where) and len(where[0]) > 1
+        if recorder is not None and self._accumulate is ops.add_n and several:
             # The sum can be anywhere: beside the first replica's update, which reads it.
             chosen = None if self._reduce_to is None else devices.get_device(self._reduce_to)
             for destinations in where:
@@ -112,12 +113,6 @@ def _log(lines: FirstLines, device: Device, destinations: Sequence[Device]) -> N
         )
 
 
-def _share_host_memory(where: Sequence[Sequence[Device]]) -> bool:
-    """Whether these are values of several replicas whose memory the host reads."""
-    several = bool(where) and len(where[0]) > 1
-    return several and all(each.backend.host_readable for row in where for each in row)
-
-
 def _recorded_all_reduce(
     recorder: Recorder,
     reduce_op: ReduceOp,
@@ -132,7 +127,7 @@ def _recorded_all_reduce(
     for members in alike(batch):
         replicas = list(zip(*(batch[i] for i in members), strict=True))
         flats = [flatten(tensors) for tensors in replicas]
-        total = recorder.sum_over_devices(flats, device or flats[0]._device)
+        total = _sum(recorder, flats, device or flats[0]._device)
         with devices.device(total._device):
             reduced = of_sum(reduce_op, total, len(flats))
         for flat, tensors in zip(flats, replicas, strict=True):
@@ -140,3 +135,11 @@ def _recorded_all_reduce(
             for i, part in zip(members, parts, strict=True):
                 results[i].append(part)
     return results
+
+
+def _sum(recorder: Recorder, tensors: Sequence[Tensor], device: Device) -> Tensor:
+    """Return the sum on a device, which takes what it can read where it is."""
+    if {each._device.backend.memory for each in tensors} == {device.backend.memory}:
+        return recorder.sum_over_devices(tensors, device)
+    with devices.device(device):
+        return ops.add_n(list(tensors))

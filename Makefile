@@ -1,0 +1,6 @@
+# The checks that need a GPU; everything else is in .ci/run.
+PYTHON ?= python3
+
+.PHONY: gpu-check
+gpu-check:
+	$(PYTHON) -m benchmarks.gpu $(OPTIONS)

@@ -1,0 +1,226 @@
+"""The results as Markdown: the card, the tests, the targets, and each figure.
+
+It is made from plain data, and says of what is missing why it is.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from benchmarks.gpu.results import (
+    CONTENDERS,
+    FIT,
+    MIRRORED,
+    PRODUCTS,
+    TARGETS,
+    Figure,
+    Results,
+    TestFile,
+    value_of,
+)
+from benchmarks.gpu.workloads import LOSS_TOLERANCES, PRECISIONS, WORKLOADS
+from benchmarks.report_text import NOTHING, difference, figure, table
+from benchmarks.results import ratio
+from benchmarks.workloads import matrix_products
+
+TITLES = {each.name: each.title for each in CONTENDERS}
+
+HEADER = (
+    *("contender", "best", "median", "to products", "to mirrored"),
+    *("rounds", "steps", "losses differ"),
+)
+
+METHOD = """\
+Microseconds a step, the median of the rounds in which all contenders of a table took turns; those \
+that waited were suspended. A turn is as many steps on one batch that stays on the card as last \
+about {seconds:g} s, timed on the host from the first call until the card has done the last of \
+them: so it is for every contender, since JAX has no events of CUDA to offer. The optimizer is \
+plain SGD. *float32* has TF32 off in all of them; *tf32* has it on; *bfloat16* is the policy \
+`mixed_bfloat16` for mirrored, autocast over float32 weights for PyTorch, and a cast of float32 \
+weights inside the step for JAX. *Products alone* are the step's matrix products through cuBLAS \
+as one CUDA graph, its default algorithms and 32 MiB of workspace. *fit from host arrays* shuffles \
+and copies batches besides, which no other row does. Losses of the first steps are compared with \
+the middle one of all contenders; one whose losses differ more than \
+{tolerances} takes no part in ratios."""
+
+
+def markdown(results: Results, seconds: float) -> str:
+    """Return the whole page.
+
+    Args:
+        results: What was found.
+        seconds: How long a turn was meant to last.
+    """
+    parts = ["# GPU results", opening(results)]
+    parts += ["## Machine", *machine(results), "## Tests", *tests(results)]
+    if results.figures:
+        how = ", ".join(f"{value:g} ({name})" for name, value in LOSS_TOLERANCES.items())
+        parts += ["## Targets", targets(results), "## Step"]
+        parts += [METHOD.format(seconds=seconds, tolerances=how), *speed(results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def opening(results: Results) -> str:
+    """Return what the page is, and what it is not."""
+    text = "Written by `python3 -m benchmarks.gpu`; [gpu.md](gpu.md) says how."
+    if results.simulated:
+        text += " **A simulated GPU stood in for the card: no figure here means anything.**"
+    if not results.complete:
+        text += " **The run did not come to its end: what is missing was not run.**"
+    return text
+
+
+# ---------------------------------------------------------------------------- machine
+
+
+def machine(results: Results) -> Iterator[str]:
+    """Yield the facts of the machine, what is missing, and what the library itself reports."""
+    yield "\n".join(f"- {name}: {value}" for name, value in results.machine.items())
+    if results.missing:
+        yield "\n".join(
+            f"- {name} is not installed: {without}" for name, without in results.missing.items()
+        )
+    if results.devices:
+        yield "`python -m mirrored devices`:"
+        yield fenced(results.devices)
+
+
+def fenced(text: str) -> str:
+    """Return text as it is."""
+    return f"```text\n{text.rstrip()}\n```"
+
+
+# ---------------------------------------------------------------------------- tests
+
+
+def tests(results: Results) -> Iterator[str]:
+    """Yield a table of all tests by function, and whatever did not pass."""
+    if not results.files:
+        yield "Not run."
+        return
+    count = Counter(each["outcome"] for file in results.files for each in file.tests)
+    said = ", ".join(f"{number} {outcome}" for outcome, number in sorted(count.items()))
+    yield f"{said or 'None'}, in {sum(each.seconds for each in results.files):.0f} s."
+    rows = [row for file in results.files for row in functions(file)]
+    yield table(["test", "passed", "skipped", "failed", "seconds"], rows)
+    for file in results.files:
+        yield from troubles(file)
+
+
+def functions(file: TestFile) -> Iterator[list[str]]:
+    """Yield a row for each function of a file: how many of its cases ended how."""
+    cases: dict[str, list[dict[str, object]]] = {}
+    for each in file.tests:
+        cases.setdefault(str(each["test"]).partition("[")[0], []).append(each)
+    for name, own in cases.items():
+        ended = Counter(str(each["outcome"]) for each in own)
+        failed = len(own) - ended["passed"] - ended["skipped"]
+        seconds = sum(float(str(each["seconds"])) for each in own)
+        cells = (ended["passed"], ended["skipped"], failed)
+        yield [f"`{name}`", *(str(each) if each else NOTHING for each in cells), f"{seconds:.1f}"]
+
+
+def troubles(file: TestFile) -> Iterator[str]:
+    """Yield each test that did not pass, with its reason, and how the process ended."""
+    reasons = Counter(
+        (str(each["test"]).partition("[")[0], str(each["text"]).strip())
+        for each in file.tests
+        if each["outcome"] == "skipped"
+    )
+    if reasons:
+        yield "\n".join(
+            f"- skipped, {number} of `{name}`: {reason}"
+            for (name, reason), number in reasons.items()
+        )
+    for each in file.tests:
+        if each["outcome"] not in ("passed", "skipped"):
+            yield f"**{each['outcome']}**: `{each['test']}`"
+            if each["text"]:
+                yield fenced(str(each["text"]))
+    if file.problem:
+        yield f"**{file.name}** {file.problem}:"
+        yield fenced(file.last_lines or "it said nothing")
+
+
+# ---------------------------------------------------------------------------- speed
+
+
+def targets(results: Results) -> str:
+    """Return each target's ratio with its limit, by precision and workload."""
+    rows = []
+    for target in TARGETS:
+        for precision in PRECISIONS:
+            cells = [f"{target.title}, {precision}"]
+            for workload in WORKLOADS:
+                value = value_of(target, results, workload, precision)
+                limit = target.limits.get(workload)
+                if limit is None or value is None:
+                    cells.append(NOTHING if limit is None else "not measured")
+                    continue
+                sign = "<=" if target.at_most else ">="
+                met = "met" if target.met(workload, value) else "missed"
+                cells.append(f"{value:.2f} ({sign} {limit:g}: {met})")
+            rows.append(cells)
+    return table(["ratio of medians", *WORKLOADS], rows)
+
+
+def speed(results: Results) -> Iterator[str]:
+    """Yield a table for each workload and precision, and what failed in it."""
+    yield (
+        "\n".join(
+            f"- {module}: {', '.join(f'{name} {value}' for name, value in facts.items())}"
+            for module, facts in results.facts.items()
+        )
+        or "No contender came up."
+    )
+    for workload in WORKLOADS:
+        for precision in PRECISIONS:
+            own = [
+                each
+                for each in results.figures
+                if (each.workload, each.precision) == (workload, precision)
+            ]
+            if not own:
+                continue
+            yield f"### {workload}, {precision}"
+            yield about(workload, results.clocks.get(f"{workload}, {precision}"))
+            yield table(HEADER, [row(each, results) for each in own])
+            problems = [
+                f"- {TITLES[each.contender]}: {each.problem}" for each in own if each.problem
+            ]
+            if problems:
+                yield "\n".join(problems)
+
+
+def about(workload: str, clock: str | None) -> str:
+    """Return the sizes of a workload, its work, and the clock after it was measured."""
+    made = WORKLOADS[workload]
+    flops = sum(each.flops for each in matrix_products(made))
+    sizes = "-".join(map(str, made.sizes))
+    return (
+        f"{sizes}, batch {made.batch}; the products of a step are {flops / 1e9:.3g} billion "
+        f"operations. Clock afterwards: {clock or 'unknown'}."
+    )
+
+
+def row(found: Figure, results: Results) -> list[str]:
+    """Return a contender's cells."""
+    where = (found.workload, found.precision)
+    products, ours = results.median(PRODUCTS, *where), results.median(MIRRORED, *where)
+    own = found.contender in (MIRRORED.name, FIT.name)
+    error = difference(found.loss_error)
+    return [
+        TITLES[found.contender],
+        figure(min(found.samples, default=None)),
+        figure(found.median),
+        NOTHING if found.contender == PRODUCTS.name else ratio_of(found.median, products),
+        NOTHING if own and found.contender == MIRRORED.name else ratio_of(found.median, ours),
+        str(len(found.samples)),
+        str(found.steps),
+        error if found.trusted else f"**{error}**",
+    ]
+
+
+def ratio_of(value: float | None, other: float | None) -> str:
+    """Return a quotient as text."""
+    found = ratio(value, other)
+    return NOTHING if found is None else f"{found:.2f}"

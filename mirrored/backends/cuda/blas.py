@@ -1,0 +1,267 @@
+"""Matrix products by cuBLAS, through ctypes.
+
+CuPy refuses its own cuBLAS while a CUDA graph is captured; a handle of ours is captured with all
+else that runs on its stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirrored.backends import precision
+from mirrored.backends.cuda import toolkit
+from mirrored.errors import DeviceUnavailableError, InvalidArgumentError, ResourceExhaustedError
+
+_STATUS = {
+    1: "CUBLAS_STATUS_NOT_INITIALIZED",
+    3: "CUBLAS_STATUS_ALLOC_FAILED",
+    7: "CUBLAS_STATUS_INVALID_VALUE",
+    8: "CUBLAS_STATUS_ARCH_MISMATCH",
+    11: "CUBLAS_STATUS_MAPPING_ERROR",
+    13: "CUBLAS_STATUS_EXECUTION_FAILED",
+    14: "CUBLAS_STATUS_INTERNAL_ERROR",
+    15: "CUBLAS_STATUS_NOT_SUPPORTED",
+    16: "CUBLAS_STATUS_LICENSE_ERROR",
+}
+_ALLOC_FAILED = 3
+
+_NOT_TRANSPOSED, _TRANSPOSED = 0, 1  # cublasOperation_t
+_FLOAT32, _FLOAT64, _BFLOAT16 = 0, 1, 14  # cudaDataType_t
+_COMPUTE_32F, _COMPUTE_64F, _COMPUTE_TF32 = 68, 70, 77  # cublasComputeType_t
+_DEFAULT_ALGORITHM = -1
+_LARGEST_SIDE = (1 << 31) - 1
+
+
+class _Element(NamedTuple):
+    """How cuBLAS knows a dtype.
+
+    Attributes:
+        kind: Its cudaDataType_t.
+        compute: What products and sums are computed in.
+        one: The number 1, as cuBLAS takes the factors of a product and of what was there.
+        zero: The number 0.
+    """
+
+    kind: int
+    compute: int
+    one: Any
+    zero: Any
+
+
+_ELEMENTS = {
+    "float32": _Element(_FLOAT32, _COMPUTE_32F, ctypes.c_float(1), ctypes.c_float(0)),
+    "float64": _Element(_FLOAT64, _COMPUTE_64F, ctypes.c_double(1), ctypes.c_double(0)),
+    "bfloat16": _Element(_BFLOAT16, _COMPUTE_32F, ctypes.c_float(1), ctypes.c_float(0)),
+}
+
+
+def load() -> Any:
+    """Return cuBLAS of the version of CUDA that CuPy is built for.
+
+    Raises:
+        DeviceUnavailableError: CuPy cannot be used, or there is no such library.
+    """
+    cupy = toolkit.toolkit()
+    major = int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
+    for path in _places(major):
+        library = _opened(path)
+        if library is not None:
+            return library
+    raise DeviceUnavailableError(
+        f"GPUs cannot be used: cuBLAS for CUDA {major}, libcublas.so.{major}, was not found among "
+        "Python's packages, below CUDA_PATH or where the system keeps libraries. Install it: "
+        f"{toolkit.install_command(major)}"
+    )
+
+
+def version(library: Any) -> str:
+    """Return the version of a loaded cuBLAS, as in '12.9.1'. It starts nothing on a card."""
+    parts = []
+    for which in range(3):  # Major, minor and patch.
+        value = ctypes.c_int()
+        _check(
+            "cublasGetProperty",
+            library.cublasGetProperty(ctypes.c_int(which), ctypes.byref(value)),
+        )
+        parts.append(str(value.value))
+    return ".".join(parts)
+
+
+class Blas:
+    """Products on one stream: a handle of cuBLAS with a workspace of its own.
+
+    With its own workspace on its one stream, the same products give the same bits.
+
+    Args:
+        library: What ``load`` returned.
+        stream: The address of the stream; the card that it is on must be the current one.
+        workspace: An array of the card's memory, aligned to 256 bytes, which nothing else uses.
+
+    Raises:
+        ResourceExhaustedError: The card has too little memory for what cuBLAS keeps.
+        RuntimeError: cuBLAS cannot be started.
+    """
+
+    def __init__(self, library: Any, stream: int, workspace: Any) -> None:
+        self._library = library
+        self._workspace = workspace  # cuBLAS keeps its address alone.
+        self._handle = ctypes.c_void_p()
+        self._ask("cublasCreate_v2", ctypes.byref(self._handle))
+        try:
+            self._ask("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+            # After the stream: setting that gives the handle its default workspace again.
+            self._ask(
+                "cublasSetWorkspace_v2",
+                self._handle,
+                ctypes.c_void_p(workspace.data.ptr),
+                ctypes.c_size_t(workspace.nbytes),
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def matmul(self, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
+        """Launch a product of matrices, or of equally many, on the handle's stream.
+
+        float32 products are made in TensorFloat-32 where that is enabled, those of bfloat16 summed
+        in float32.
+
+        Args:
+            out: The result, of shape (n, m) or (batch, n, m), C-contiguous and not empty.
+            a: Shape (n, k) or (batch, n, k), with `transpose_a` the last two swapped; k at least 1.
+                A batch of 1 is used for all.
+            b: Shape (k, m), likewise.
+            transpose_a: Whether to transpose the matrices of `a`.
+            transpose_b: The same for `b`.
+
+        Raises:
+            InvalidArgumentError: The dtype is none of float32, float64 and bfloat16, or a side is
+                2**31 or longer. Nothing is launched.
+            RuntimeError: cuBLAS refused the product.
+        """
+        element = _element(out.dtype)
+        rows, columns = out.shape[-2:]
+        inner = a.shape[-2 if transpose_a else -1]
+        if max(inner, *out.shape) > _LARGEST_SIDE:
+            raise InvalidArgumentError(
+                "A matrix product's sides must be below 2**31. Received: "
+                f"{a.shape} and {b.shape}. Cut the arrays into smaller ones."
+            )
+        integer, pointer = ctypes.c_int, ctypes.c_void_p
+        # cuBLAS stores matrices by columns: there, an array of ours is the transposed matrix. What
+        # is computed is therefore the product's transpose, from b's and a's, in this order.
+        shared = (
+            self._handle,
+            integer(_TRANSPOSED if transpose_b else _NOT_TRANSPOSED),
+            integer(_TRANSPOSED if transpose_a else _NOT_TRANSPOSED),
+            *(integer(columns), integer(rows), integer(inner)),
+            ctypes.byref(element.one),
+        )
+        operands = [
+            (pointer(each.data.ptr), integer(element.kind), integer(each.shape[-1]))
+            for each in (b, a, out)
+        ]
+        how = integer(_computed_in(element)), integer(_DEFAULT_ALGORITHM)
+        zero = ctypes.byref(element.zero)
+        if out.ndim == 2:
+            of_b, of_a, result = operands
+            return self._ask("cublasGemmEx", *shared, *of_b, *of_a, zero, *result, *how)
+        steps = [ctypes.c_longlong(_step(each)) for each in (b, a, out)]
+        (of_b, of_a, result), (step_b, step_a, step) = operands, steps
+        matrices = *of_b, step_b, *of_a, step_a, zero, *result, step, integer(len(out))
+        return self._ask("cublasGemmStridedBatchedEx", *shared, *matrices, *how)
+
+    def close(self) -> None:
+        """Give back what cuBLAS keeps, waiting for the card; afterwards it makes no products."""
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        if handle.value:
+            self._ask("cublasDestroy_v2", handle)
+
+    def _ask(self, function: str, *args: Any) -> None:
+        _check(function, getattr(self._library, function)(*args))
+
+
+def _step(batch: Any) -> int:
+    """Return how many elements lie between the matrices; a batch of one is used for all."""
+    return 0 if len(batch) == 1 else int(batch.shape[1] * batch.shape[2])
+
+
+@cache  # NumPy makes a dtype's name anew each time.
+def _element(dtype: Any) -> _Element:
+    element = _ELEMENTS.get(dtype.name)
+    if element is None:
+        raise InvalidArgumentError(
+            f"cuBLAS multiplies {', '.join(_ELEMENTS)}. Received: {dtype.name}. Cast the arrays."
+        )
+    return element
+
+
+def _computed_in(element: _Element) -> int:
+    if element.kind == _FLOAT32:
+        return _COMPUTE_TF32 if precision.tensor_float_32_allowed() else _COMPUTE_32F
+    return element.compute
+
+
+def _check(function: str, status: int) -> None:
+    if not status:
+        return
+    name = _STATUS.get(status, "an unknown status")
+    said = f"{function} answered {name} ({status})"
+    if status == _ALLOC_FAILED:
+        raise ResourceExhaustedError(
+            f"cuBLAS has too little of the card's memory left. Received: {said}. Give the logical "
+            "devices lower memory limits, or end other programs on the card."
+        )
+    raise RuntimeError(
+        f"cuBLAS refused what was asked of it. Received: {said}. If it happens again, please "
+        "report it with the output of `python -m mirrored devices`."
+    )
+
+
+def _places(major: int) -> Iterator[str]:
+    """Yield where cuBLAS may be, the likeliest first."""
+    name = f"libcublas.so.{major}"
+    found = _by_pathfinder()
+    # It takes the newest, which may be one for another CuPy.
+    if found is not None and re.search(rf"\.so\.{major}(\.|$)", found):
+        yield found
+    packages = util.find_spec("nvidia")
+    for folder in (packages and packages.submodule_search_locations) or ():
+        for part in ("cublas", f"cu{major}"):
+            yield str(Path(folder, part, "lib", name))
+    for variable in ("CUDA_PATH", "CUDA_HOME"):
+        root = os.environ.get(variable)
+        if root:
+            yield str(Path(root, "lib64", name))
+            yield str(Path(root, "lib", name))
+    yield name
+
+
+def _by_pathfinder() -> str | None:
+    try:
+        pathfinder = importlib.import_module("cuda.pathfinder")
+        path = pathfinder.load_nvidia_dynamic_lib("cublas").abs_path
+    except (ImportError, RuntimeError):  # Neither it nor the library has to be there.
+        return None
+    return None if path is None else str(path)
+
+
+def _opened(path: str) -> Any:
+    """Return a library, None where it is not there."""
+    if Path(path).is_absolute():
+        # What it is linked to lies beside it, where the system need not look.
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(path.replace("libcublas.so", "libcublasLt.so"))
+    try:
+        return ctypes.CDLL(path)
+    except OSError:
+        return None

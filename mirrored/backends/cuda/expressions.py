@@ -1,0 +1,120 @@
+"""The C expression of every op that works element by element.
+
+They give what the NumPy kernels of the same ops give, NaN, infinities and overflow included.
+"""
+
+from collections.abc import Callable, Sequence
+
+# From the operands to the result, each in the type that it is computed with, and that type.
+Expression = Callable[[Sequence[str], str], str]
+
+_FLOATS = ("float", "double")
+
+# What expressions call that C does not have. Integers wrap, which is defined for unsigned ones.
+FUNCTIONS = """
+__device__ inline int plus(int a, int b) { return (int)((u32)a + (u32)b); }
+__device__ inline i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+__device__ inline float plus(float a, float b) { return a + b; }
+__device__ inline double plus(double a, double b) { return a + b; }
+__device__ inline int minus(int a, int b) { return (int)((u32)a - (u32)b); }
+__device__ inline i64 minus(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
+__device__ inline float minus(float a, float b) { return a - b; }
+__device__ inline double minus(double a, double b) { return a - b; }
+__device__ inline int times(int a, int b) { return (int)((u32)a * (u32)b); }
+__device__ inline i64 times(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
+__device__ inline float times(float a, float b) { return a * b; }
+__device__ inline double times(double a, double b) { return a * b; }
+__device__ inline float power(float a, float b) { return powf(a, b); }
+__device__ inline double power(double a, double b) { return pow(a, b); }
+template <typename I> __device__ inline I power(I a, I b) {
+    if (b < 0) { return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0; }
+    I result = 1;
+    for (; b; b >>= 1) { if (b & 1) { result = times(result, a); } a = times(a, a); }
+    return result;
+}
+"""
+
+
+def _call(name: str) -> Expression:
+    """Return the expression that calls a function of C, in single precision for floats."""
+    return lambda x, t: f"{name}{'f' if t == 'float' else ''}({', '.join(x)})"
+
+
+def _binary(operator: str) -> Expression:
+    return lambda x, t: f"({x[0]} {operator} {x[1]})"
+
+
+def _sign(x: Sequence[str], t: str) -> str:
+    sign = f"({t})(({x[0]} > 0) - ({x[0]} < 0))"
+    return f"({x[0]} != {x[0]} ? {x[0]} : {sign})" if t in _FLOATS else sign
+
+
+def _chosen(operator: str) -> Expression:
+    # A comparison with NaN is false, so a NaN on the right is chosen; one on the left is asked for.
+    return lambda x, t: f"({x[0]} {operator} {x[1]} || {x[0]} != {x[0]} ? {x[0]} : {x[1]})"
+
+
+def _sum(x: Sequence[str], t: str) -> str:
+    total = x[0]
+    for term in x[1:]:  # In the order of the inputs, as on the host.
+        total = f"plus({total}, {term})"
+    return total
+
+
+def _cast(x: Sequence[str], t: str) -> str:
+    return f"({x[0]} != 0)" if t == "bool" else f"({t})({x[0]})"
+
+
+def _sigmoid(x: Sequence[str], t: str) -> str:
+    return f"(1 / (1 + {_call('exp')([f'-{x[0]}'], t)}))"
+
+
+def _sigmoid_loss(x: Sequence[str], t: str) -> str:
+    # max(z, 0) - z y + log(1 + exp(-|z|)), in the order of the NumPy kernel.
+    size = _call("fabs")([x[0]], t)
+    tail = _call("log1p")([_call("exp")([f"-{size}"], t)], t)
+    positive = f"({x[0]} > 0 || {x[0]} != {x[0]} ? {x[0]} : 0)"
+    return f"({tail} + {positive} - {x[0]} * {x[1]})"
+
+
+EXPRESSIONS: dict[str, Expression] = {
+    "Neg": lambda x, t: f"minus(({t})0, {x[0]})" if t not in _FLOATS else f"(-{x[0]})",
+    "Sign": _sign,
+    "Abs": lambda x, t: (
+        _call("fabs")(x, t) if t in _FLOATS else f"({x[0]} < 0 ? minus(({t})0, {x[0]}) : {x[0]})"
+    ),
+    "Square": lambda x, t: f"times({x[0]}, {x[0]})",
+    "Sqrt": _call("sqrt"),
+    "Exp": _call("exp"),
+    "Log": _call("log"),
+    "AddV2": lambda x, t: f"plus({x[0]}, {x[1]})",
+    "Sub": lambda x, t: f"minus({x[0]}, {x[1]})",
+    "Mul": lambda x, t: f"times({x[0]}, {x[1]})",
+    "RealDiv": _binary("/"),
+    "Pow": lambda x, t: f"power({x[0]}, {x[1]})",
+    "Maximum": _chosen(">"),
+    "Minimum": _chosen("<"),
+    "AssignAddVariableOp": lambda x, t: f"plus({x[0]}, {x[1]})",
+    "AssignSubVariableOp": lambda x, t: f"minus({x[0]}, {x[1]})",
+    "AddN": _sum,
+    "Less": _binary("<"),
+    "LessEqual": _binary("<="),
+    "Greater": _binary(">"),
+    "GreaterEqual": _binary(">="),
+    "Equal": _binary("=="),
+    "NotEqual": _binary("!="),
+    "LogicalAnd": _binary("&&"),
+    "LogicalOr": _binary("||"),
+    "LogicalNot": lambda x, t: f"(!{x[0]})",
+    "Cast": _cast,
+    "BroadcastTo": lambda x, t: x[0],
+    "_Send": lambda x, t: x[0],
+    "BiasAdd": lambda x, t: f"plus({x[0]}, {x[1]})",
+    "Relu": lambda x, t: f"({x[0]} > 0 || {x[0]} != {x[0]} ? {x[0]} : ({t})0)",
+    "ReluGrad": lambda x, t: f"(({t})({x[1]} > 0) * {x[0]})",
+    "Sigmoid": _sigmoid,
+    "SigmoidGrad": lambda x, t: f"((1 - {x[1]}) * {x[1]} * {x[0]})",
+    "Tanh": _call("tanh"),
+    "TanhGrad": lambda x, t: f"((1 - {x[1]} * {x[1]}) * {x[0]})",
+    "SigmoidCrossEntropyWithLogits": _sigmoid_loss,
+}

@@ -1,0 +1,45 @@
+"""The kernels of the CUDA backend, by the names of their ops.
+
+What is computed element by element is not here: chains of such ops are one kernel each.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels import (
+    checks,
+    copying,
+    cross_entropy,
+    filling,
+    products,
+    random,
+    reductions,
+    softmax,
+)
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel
+from mirrored.backends.cuda.kernels.teams import INTEGERS, float_dtypes
+from mirrored.backends.cuda.source import Source
+
+KERNELS: dict[str, DeviceKernel] = {
+    **copying.KERNELS,
+    **cross_entropy.KERNELS,
+    **filling.KERNELS,
+    **products.KERNELS,
+    **random.KERNELS,
+    **reductions.KERNELS,
+    **softmax.KERNELS,
+}
+
+
+def all_sources() -> Iterator[Source]:
+    """Yield every text of these kernels, for every dtype, so that all can be compiled ahead.
+
+    Example:
+        >>> "copies of 4 bytes" in [each.name for each in all_sources()]
+        True
+    """
+    for module in (checks, copying, cross_entropy, products, random, reductions, softmax):
+        yield from module.sources()
+    dtypes = [*float_dtypes(), *(np.dtype(name) for name in (*INTEGERS, "bool"))]
+    yield from map(filling.fill_source, dtypes)

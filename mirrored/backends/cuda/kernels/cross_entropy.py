@@ -1,0 +1,152 @@
+"""Cross-entropies from logits and their gradients, one by one or both by one kernel.
+
+The kernels of one loss are made of the same text, so both results at once have the same bits.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels import teams
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.kernels.softmax import SHARES
+from mirrored.backends.cuda.source import Source, source
+
+# A label that is no class makes its row NaN, as TensorFlow does on a GPU, and is never an index.
+_SPARSE = """
+template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
+    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 length, i64 row, bool mine,
+    const Team &team
+) {
+    Shares shares = shares_of(x, mine ? length : 0, 1, team);
+    if (!mine) { return; }
+    i64 label = load(labels[row]);
+    bool valid = label >= 0 && label < length;
+    if (LOSS && team.place == 0) {
+        T_C nan = (T_C)NAN_F;
+        store(loss[row], valid ? log(shares.sum) - (load(x[label]) - shares.largest) : nan);
+    }
+    if (GRADIENT) {
+        T_C scale = valid ? load(g[row]) : (T_C)NAN_F;
+        for (i64 i = team.place; i < length; i += team.height) {
+            store(gradient[i], (shares.of(x[i]) - (T_C)(i == label ? 1 : 0)) * scale);
+        }
+    }
+}
+"""
+_DENSE = """
+template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
+    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 length, i64 row, bool mine,
+    const Team &team
+) {
+    i64 end = mine ? length : 0;
+    const L *label = labels + (mine ? row * length : 0);
+    Shares shares = shares_of(x, end, 1, team);
+    if (LOSS) {
+        T_C log_sum = log(shares.sum);
+        T_C total = reduced<Sum<T_C>>(0, end, team, [&](i64 i) {
+            return (log_sum - (load(x[i]) - shares.largest)) * load(label[i]);
+        }, [](T_C term, i64) { return term; });
+        if (mine && team.place == 0) { store(loss[row], total); }
+    }
+    if (GRADIENT) {
+        T_C weight = reduced<Sum<T_C>>(0, end, team, [&](i64 i) {
+            return load(label[i]);
+        }, [](T_C share, i64) { return share; });
+        T_C scale = mine ? load(g[row]) : 0;
+        for (i64 i = team.place; i < end; i += team.height) {
+            store(gradient[i], (shares.of(x[i]) * weight - load(label[i])) * scale);
+        }
+    }
+}
+"""
+_TEXT = """
+template <bool LOSS, bool GRADIENT> __device__ inline void each_row(
+    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height
+) {
+    Team team = my_team(height, 1);
+    i64 tiles = (rows + team.rows - 1) / team.rows;
+    for (i64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        i64 row = tile * team.rows + team.row;
+        bool mine = row < rows;
+        i64 first = mine ? row * length : 0;
+        cross_entropy<LOSS, GRADIENT>(
+            loss, GRADIENT ? gradient + first : gradient, x + first, labels, g, length, row, mine,
+            team
+        );
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2) loss(
+    T *loss, const T *x, const L *labels, i64 rows, i64 length, int height
+) {
+    each_row<true, false>(loss, 0, x, labels, 0, rows, length, height);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2) gradient(
+    T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height
+) {
+    each_row<false, true>(0, gradient, x, labels, g, rows, length, height);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2) loss_and_gradient(
+    T *loss, T *gradient, const T *x, const L *labels, const T *g, i64 rows, i64 length, int height
+) {
+    each_row<true, true>(loss, gradient, x, labels, g, rows, length, height);
+}
+"""
+
+
+def sources() -> Iterator[Source]:
+    """Yield each text of this module."""
+    for dtype in teams.float_dtypes():
+        yield _source(dtype, dtype)
+        for labels in teams.INTEGERS:
+            yield _source(dtype, np.dtype(labels))
+
+
+@cache
+def _source(logits: np.dtype[Any], labels: np.dtype[Any]) -> Source:
+    kind, text = ("sparse ", _SPARSE) if labels.kind == "i" else ("", _DENSE)
+    text = f"{teams.TEXT}{SHARES}{text}{_TEXT}"
+    return source(f"{kind}cross-entropy", text, T=logits, L=labels)
+
+
+def _launch(xp: Launcher, name: str, logits: Any, labels: Any, arrays: tuple[Any, ...]) -> None:
+    rows, length = logits.shape
+    if not rows:
+        return
+    split = teams.teams(length, along=True)
+    xp.launch(
+        _source(logits.dtype, labels.dtype),
+        name,
+        split.blocks(rows),
+        split.threads,
+        (*arrays, np.int64(rows), np.int64(length), np.int32(split.height)),
+        split.shared(teams.state_size(logits.dtype)),
+    )
+
+
+def _one(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any) -> None:
+    name = "gradient" if g else "loss"
+    _launch(xp, name, logits, labels, (out, logits, labels, *g))
+
+
+def _both(xp: Launcher, out: tuple[Any, Any], logits: Any, labels: Any, g: Any) -> None:
+    _launch(xp, "loss_and_gradient", logits, labels, (*out, logits, labels, g))
+
+
+KERNELS: dict[str, DeviceKernel] = {
+    name: DeviceKernel(_one)
+    for name in (
+        "SoftmaxCrossEntropyWithLogits",
+        "SoftmaxCrossEntropyGrad",
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "SparseSoftmaxCrossEntropyGrad",
+    )
+}
+# For recorded programs, where both are wanted: run(xp, (loss, gradient), logits, labels, g).
+LOSS_AND_GRAD = DeviceKernel(_both)
+SPARSE_LOSS_AND_GRAD = DeviceKernel(_both)

@@ -1,0 +1,62 @@
+"""Kernels that fill an array with one value, which is an argument of the launch.
+
+So one text serves all values of a dtype.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.source import Source, source
+
+_THREADS = 256
+
+_TEXT = """
+extern "C" __global__ void fill(T *out, i64 n, T_C value) {
+    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { store(out[i], value); }
+}
+"""
+
+
+def fill_source(dtype: np.dtype[Any]) -> Source:
+    """Return the text of the kernel for a dtype."""
+    return source("fill", _TEXT, T=dtype)
+
+
+def fill(xp: Launcher, out: Any, value: Any) -> None:
+    """Set every element of an array.
+
+    Args:
+        xp: The launcher.
+        out: The array.
+        value: A number that its dtype can hold.
+    """
+    if not out.size:
+        return
+    # Kernels compute with bfloat16 in single precision, and take such numbers.
+    kind = np.dtype(np.float32) if out.dtype.name == "bfloat16" else out.dtype
+    blocks = -(-out.size // _THREADS)
+    number = np.asarray(value).astype(kind)[()]
+    args = (out, np.int64(out.size), number)
+    xp.launch(fill_source(out.dtype), "fill", (blocks, 1, 1), (_THREADS, 1, 1), args)
+
+
+def _fill(xp: Launcher, out: Any, *, shape: Any, value: Any, dtype: Any) -> None:
+    fill(xp, out, value)
+
+
+def _zeros(xp: Launcher, out: Any, *_: Any, **attrs: Any) -> None:
+    xp.clear(out)
+
+
+def _ones(xp: Launcher, out: Any, *_: Any, **attrs: Any) -> None:
+    fill(xp, out, 1)
+
+
+KERNELS: dict[str, DeviceKernel] = {
+    "Fill": DeviceKernel(_fill),
+    "ZerosLike": DeviceKernel(_zeros),
+    "OnesLike": DeviceKernel(_ones),
+}

@@ -1,0 +1,133 @@
+"""Matrix products: cuBLAS's for floats, and a tiled kernel for integers, which cuBLAS has not.
+
+Batches that broadcast in ways that one call cannot express are computed by several.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.source import Source, source
+
+_TILE = 16
+_MOST_BLOCKS = 65535  # Along the third axis of a grid.
+_INTEGERS = ("int32", "int64")
+
+_TEXT = """
+// Sums are made without a sign: those wrap, as NumPy's do, where signed ones are undefined.
+extern "C" __global__ void product(
+    T *__restrict__ out, const T *__restrict__ a, const T *__restrict__ b,
+    i64 batch, i64 rows, i64 inner, i64 columns,
+    i64 step_a, i64 row_a, i64 column_a, i64 step_b, i64 row_b, i64 column_b
+) {
+    __shared__ T tile_a[16][17];
+    __shared__ T tile_b[16][17];
+    u32 tiles = (u32)((columns + 15) / 16);
+    i64 row = (i64)(blockIdx.x / tiles) * 16 + threadIdx.y;
+    i64 column = (i64)(blockIdx.x % tiles) * 16 + threadIdx.x;
+    for (i64 matrix = blockIdx.z; matrix < batch; matrix += gridDim.z) {
+        u64 sum = 0;
+        for (i64 start = 0; start < inner; start += 16) {
+            i64 k_a = start + threadIdx.x, k_b = start + threadIdx.y;
+            tile_a[threadIdx.y][threadIdx.x] =
+                row < rows && k_a < inner ? a[matrix * step_a + row * row_a + k_a * column_a] : 0;
+            tile_b[threadIdx.y][threadIdx.x] = k_b < inner && column < columns
+                ? b[matrix * step_b + k_b * row_b + column * column_b] : 0;
+            __syncthreads();
+#pragma unroll
+            for (int k = 0; k < 16; ++k) {
+                sum += (u64)tile_a[threadIdx.y][k] * (u64)tile_b[k][threadIdx.x];
+            }
+            __syncthreads();
+        }
+        if (row < rows && column < columns) {
+            out[(matrix * rows + row) * columns + column] = (T)sum;
+        }
+    }
+}
+"""
+
+
+class _Axis(NamedTuple):
+    """An axis of the batch, or adjacent ones that broadcast alike.
+
+    Attributes:
+        size: Its size in the result.
+        of_a: Whether the first factor has it; otherwise it repeats along it.
+        of_b: The same for the second.
+    """
+
+    size: int
+    of_a: bool
+    of_b: bool
+
+
+def sources() -> Iterator[Source]:
+    """Yield each text of this module."""
+    for dtype in _INTEGERS:
+        yield source("product", _TEXT, T=np.dtype(dtype))
+
+
+def _product(
+    xp: Launcher, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool
+) -> None:
+    if not out.size:
+        return
+    if not a.size:  # A sum of nothing.
+        xp.clear(out)
+        return
+    multiply = partial(_integers, xp) if out.dtype.kind == "i" else xp.matmul
+    axes = _batch_axes(out.shape[:-2], a.shape[:-2], b.shape[:-2])
+    out = out.reshape(*(axis.size for axis in axes), *out.shape[-2:])
+    a = a.reshape(*(axis.size if axis.of_a else 1 for axis in axes), *a.shape[-2:])
+    b = b.reshape(*(axis.size if axis.of_b else 1 for axis in axes), *b.shape[-2:])
+    for index in np.ndindex(*(axis.size for axis in axes[:-1])):
+        part_out = out[index]
+        part_a = a[tuple(i if axis.of_a else 0 for i, axis in zip(index, axes, strict=False))]
+        part_b = b[tuple(i if axis.of_b else 0 for i, axis in zip(index, axes, strict=False))]
+        if axes and not axes[-1].of_b and not transpose_a:
+            # One matrix for all: the rows of the batch are those of one larger matrix.
+            part_out = part_out.reshape(-1, out.shape[-1])
+            part_a, part_b = part_a.reshape(-1, a.shape[-1]), part_b[0]
+        multiply(part_out, part_a, part_b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+def _batch_axes(out: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> list[_Axis]:
+    axes: list[_Axis] = []
+    sizes_a, sizes_b = ((1,) * (len(out) - len(each)) + each for each in (a, b))
+    for size, size_a, size_b in zip(out, sizes_a, sizes_b, strict=True):
+        if size == 1:
+            continue
+        axis = _Axis(size, size_a == size, size_b == size)
+        if axes and axes[-1][1:] == axis[1:]:
+            axis = axis._replace(size=axes.pop().size * size)
+        axes.append(axis)
+    return axes
+
+
+def _integers(
+    xp: Launcher, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool
+) -> None:
+    """Do for integers what `Launcher.matmul` does for floats."""
+    batch = 1 if out.ndim == 2 else out.shape[0]
+    rows, columns = out.shape[-2:]
+    inner = a.shape[-2 if transpose_a else -1]
+    sizes: list[int] = [batch, rows, inner, columns]
+    for matrices, transposed in ((a, transpose_a), (b, transpose_b)):
+        height, width = matrices.shape[-2:]
+        each = height * width if matrices.size > height * width else 0
+        sizes += [each, *((1, width) if transposed else (width, 1))]
+    tiles = -(-rows // _TILE) * -(-columns // _TILE)
+    xp.launch(
+        source("product", _TEXT, T=out.dtype),
+        "product",
+        (tiles, 1, min(batch, _MOST_BLOCKS)),
+        (_TILE, _TILE, 1),
+        (out, a, b, *map(np.int64, sizes)),
+    )
+
+
+KERNELS = {"MatMul": DeviceKernel(_product), "BatchMatMulV2": DeviceKernel(_product)}

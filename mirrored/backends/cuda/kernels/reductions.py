@@ -1,0 +1,281 @@
+"""Kernels that reduce axes: sums, means, maxima, the places of maxima, and sums of columns.
+
+A reduction that would keep few threads busy is made in two steps, whose order is fixed as well.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels import teams
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, Shape, Spec
+from mirrored.backends.cuda.kernels.teams import Teams
+from mirrored.backends.cuda.source import Source, source
+
+# Two blocks for each multiprocessor of the largest cards. The same everywhere, as are the bits.
+_BLOCKS = 264
+_LEAST_EACH = 8  # A second kernel costs more than it saves where a thread has fewer elements.
+_NO_MEAN = -1
+_USUAL_AXES = (2, 1)  # Kept and reduced, once adjacent ones are merged.
+_PLACE_BYTES = 16  # Of a value and its index, as they are aligned.
+
+# What a text reduces to. Integers are summed without a sign, so that they wrap as NumPy's do.
+_SUM = """
+template <class T> struct Unsigned { typedef T Type; };
+template <> struct Unsigned<int> { typedef u32 Type; };
+template <> struct Unsigned<i64> { typedef u64 Type; };
+
+__device__ inline float quotient(float sum, i64 count) { return sum / (float)count; }
+__device__ inline double quotient(double sum, i64 count) { return sum / (double)count; }
+__device__ inline int quotient(int sum, i64 count) { return count ? (int)(sum / count) : 0; }
+__device__ inline i64 quotient(i64 sum, i64 count) { return count ? sum / count : 0; }
+
+struct Op : Sum<Unsigned<IN_C>::Type> {
+    static __device__ inline State of(IN_C x, i64) { return (State)x; }
+    static __device__ inline OUT_C result(State sum, i64 count) {
+        return count < 0 ? (OUT_C)sum : (OUT_C)quotient((IN_C)sum, count);
+    }
+};
+"""
+_MAX = """
+struct Op : Largest<IN_C> {
+    static __device__ inline State of(IN_C x, i64) { return x; }
+    static __device__ inline OUT_C result(State largest, i64) { return (OUT_C)largest; }
+};
+"""
+_ARGMAX = """
+struct Place { IN_C value; i64 index; };
+
+__device__ inline Place exchange(Place mine, int mask) {
+    Place other;
+    other.value = exchange(mine.value, mask);
+    other.index = exchange(mine.index, mask);
+    return other;
+}
+
+struct Op {
+    typedef Place State;
+    static __device__ inline Place nothing() { return {lowest(IN_C()), 0x7fffffffffffffffLL}; }
+    static __device__ inline Place combine(Place a, Place b) {
+        bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+        bool equal = a.value == b.value || (a_is_nan && b_is_nan);
+        if (equal ? a.index <= b.index : a_is_nan || a.value > b.value) { return a; }
+        return b;
+    }
+    static __device__ inline Place of(IN_C x, i64 index) { return {x, index}; }
+    static __device__ inline OUT_C result(Place place, i64) { return (OUT_C)place.index; }
+};
+"""
+_TEXT = """
+struct Layout { i64 kept_size[KEPT], kept_step[KEPT], size[REDUCED], step[REDUCED]; };
+
+// From the number of an element, along axes of which the last is the fastest, to its place.
+template <int AXES> __device__ inline i64 located(i64 number, const i64 *size, const i64 *step) {
+    i64 place = 0;
+#pragma unroll
+    for (int axis = AXES - 1; axis > 0; --axis) {
+        place += number % size[axis] * step[axis];
+        number /= size[axis];
+    }
+    return place + number * step[0];
+}
+
+// A row is the elements that become one. Each part of it, of `each` elements but for the last,
+// gives one of `out`, of shape (parts, rows); `count` divides it unless it is negative.
+extern "C" __global__ void __launch_bounds__(512, 2) reduce(
+    const IN *__restrict__ x, OUT *__restrict__ out, Layout layout,
+    i64 rows, i64 length, i64 parts, i64 each, i64 count, int height, int along
+) {
+    Team team = my_team(height, along);
+    i64 tiles = (rows + team.rows - 1) / team.rows;
+    for (i64 block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
+        i64 part = block / tiles, row = (block - part * tiles) * team.rows + team.row;
+        i64 start = part * each, end = start + each < length ? start + each : length;
+        bool mine = row < rows;
+        const IN *from =
+            x + (mine ? located<KEPT>(row, layout.kept_size, layout.kept_step) : 0);
+        Op::State state = reduced<Op>(start, mine ? end : start, team, [&](i64 i) {
+            return from[located<REDUCED>(i, layout.size, layout.step)];
+        }, [](IN value, i64 i) { return Op::of(load(value), i); });
+        if (mine && team.place == 0) {
+            store(out[part * rows + row], Op::result(state, count));
+        }
+    }
+}
+"""
+
+
+class _Plan(NamedTuple):
+    """How one array is reduced.
+
+    Attributes:
+        rows: The elements of the result.
+        length: The elements that become one.
+        layout: What the kernel's struct holds.
+        axes: How many kept and reduced axes it has.
+        teams: How a block is divided.
+        parts: How many parts a row is reduced in, which a second kernel then reduces.
+    """
+
+    rows: int
+    length: int
+    layout: np.ndarray[Any, Any]
+    axes: tuple[int, int]
+    teams: Teams
+    parts: int
+
+
+@lru_cache(maxsize=4096)
+def _plan(shape: Shape, axis: tuple[int, ...]) -> _Plan:
+    kept, reduced = _axes(shape, axis)
+    rows, length = (math.prod(size for size, _ in axes) for axes in (kept, reduced))
+    along = kept[-1][1] != 1
+    split = teams.teams(length, along=along, side_by_side=kept[-1][0])
+    tiles = max(1, -(-rows // split.rows))
+    parts = max(1, min(_BLOCKS // tiles, length // (split.height * _LEAST_EACH)))
+    layout = np.concatenate([np.transpose(kept).reshape(-1), np.transpose(reduced).reshape(-1)])
+    layout.flags.writeable = False
+    return _Plan(rows, length, layout, (len(kept), len(reduced)), split, parts)
+
+
+def _axes(
+    shape: Shape, axis: tuple[int, ...]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return sizes and steps of the kept and the reduced axes, adjacent ones merged."""
+    merged: list[tuple[bool, int, int]] = []
+    step = 1
+    for i in reversed(range(len(shape))):
+        size, is_reduced = shape[i], i in axis
+        if size != 1:
+            if merged and merged[-1][0] == is_reduced:
+                _, inner, inner_step = merged.pop()
+                merged.append((is_reduced, size * inner, inner_step))
+            else:
+                merged.append((is_reduced, size, step))
+        step *= size
+    kept, reduced = (
+        [(size, step) for is_reduced, size, step in reversed(merged) if is_reduced == wanted]
+        for wanted in (False, True)
+    )
+    # Never fewer than in the usual cases, so that these have one text.
+    return [(1, 0)] * (_USUAL_AXES[0] - len(kept)) + kept, reduced or [(1, 0)]
+
+
+@cache
+def _source(
+    kind: str, axes: tuple[int, int], read: np.dtype[Any], written: np.dtype[Any]
+) -> Source:
+    name, text = {"Sum": ("sum", _SUM), "Max": ("max", _MAX), "ArgMax": ("argmax", _ARGMAX)}[kind]
+    kept, reduced = axes
+    if axes != _USUAL_AXES:
+        name = f"{name} along {reduced} axes beside {kept}"
+    sizes = f"#define KEPT {kept}\n#define REDUCED {reduced}\n"
+    return source(name, f"{sizes}{teams.TEXT}{text}{_TEXT}", IN=read, OUT=written)
+
+
+def _launch(
+    xp: Launcher, kind: str, out: Any, x: Any, plan: _Plan, *, parts: int, count: int
+) -> None:
+    xp.launch(
+        _source(kind, plan.axes, x.dtype, out.dtype),
+        "reduce",
+        plan.teams.blocks(plan.rows, parts),
+        plan.teams.threads,
+        (
+            x,
+            out,
+            plan.layout,
+            np.int64(plan.rows),
+            np.int64(plan.length),
+            np.int64(parts),
+            np.int64(-(-plan.length // parts)),
+            np.int64(count),
+            np.int32(plan.teams.height),
+            np.int32(plan.teams.along),
+        ),
+        plan.teams.shared(_PLACE_BYTES if kind == "ArgMax" else teams.state_size(x.dtype)),
+    )
+
+
+def _reduce(
+    xp: Launcher,
+    out: Any,
+    x: Any,
+    *,
+    kind: str,
+    mean: bool = False,
+    axis: tuple[int, ...],
+    keepdims: bool = False,
+    workspace: tuple[Any, ...] = (),
+) -> None:
+    plan = _plan(x.shape, axis)
+    count = plan.length if mean else _NO_MEAN
+    if not plan.rows:
+        return
+    if plan.length == 1:
+        xp.copy(out, x)
+    elif plan.parts == 1:
+        _launch(xp, kind, out, x, plan, parts=1, count=count)
+    else:
+        (partial_results,) = workspace
+        _launch(xp, kind, partial_results, x, plan, parts=plan.parts, count=_NO_MEAN)
+        second = _plan((plan.parts, plan.rows), (0,))
+        _launch(xp, kind, out, partial_results, second, parts=1, count=count)
+
+
+def _workspace(x: Spec, *, axis: tuple[int, ...], keepdims: bool = False) -> tuple[Spec, ...]:
+    shape, dtype = x
+    plan = _plan(shape, axis)
+    if plan.parts == 1:
+        return ()
+    return (((plan.parts, plan.rows), _partial_dtype(dtype)),)
+
+
+def _partial_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return what the first of two steps writes: bfloat16 stays in single precision until last."""
+    return np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
+
+
+def _argmax(xp: Launcher, out: Any, x: Any, *, axis: int, output_type: np.dtype[Any]) -> None:
+    plan = _plan(x.shape, (axis,))
+    if plan.rows:
+        _launch(xp, "ArgMax", out, x, plan, parts=1, count=_NO_MEAN)
+
+
+def _columns(g: Shape) -> Shape:
+    return (math.prod(g[:-1]), g[-1])
+
+
+def _bias_add_grad(xp: Launcher, out: Any, g: Any, *, workspace: tuple[Any, ...] = ()) -> None:
+    _reduce(xp, out, g.reshape(_columns(g.shape)), kind="Sum", axis=(0,), workspace=workspace)
+
+
+def _bias_add_grad_workspace(g: Spec) -> tuple[Spec, ...]:
+    shape, dtype = g
+    return _workspace((_columns(shape), dtype), axis=(0,))
+
+
+def sources() -> Iterator[Source]:
+    """Yield the texts of this module for the usual axes, and those for others of up to four."""
+    numbers = [*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)]
+    for dtype in numbers:
+        for kind in ("Sum", "Max"):
+            for axes in (_USUAL_AXES, (2, 2)):
+                yield _source(kind, axes, dtype, dtype)
+            if (partial_sums := _partial_dtype(dtype)) != dtype:
+                yield _source(kind, _USUAL_AXES, dtype, partial_sums)
+                yield _source(kind, _USUAL_AXES, partial_sums, dtype)
+        for index in teams.INTEGERS:
+            yield _source("ArgMax", _USUAL_AXES, dtype, np.dtype(index))
+
+
+KERNELS: dict[str, DeviceKernel] = {
+    "Sum": DeviceKernel(partial(_reduce, kind="Sum"), _workspace),
+    "Mean": DeviceKernel(partial(_reduce, kind="Sum", mean=True), _workspace),
+    "Max": DeviceKernel(partial(_reduce, kind="Max"), _workspace),
+    "ArgMax": DeviceKernel(_argmax),
+    "BiasAddGrad": DeviceKernel(_bias_add_grad, _bias_add_grad_workspace),
+}

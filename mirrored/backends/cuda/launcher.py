@@ -1,0 +1,105 @@
+"""Launches kernels, copies and products on one backend's stream; kernels are written against it.
+
+Texts are compiled when they are first needed, and kept for as long as the process lives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends.cuda.blas import Blas
+from mirrored.backends.cuda.source import OPTIONS, Source
+
+_LARGEST_BLOCK = 1024
+
+
+class CudaLauncher:
+    """Launches on the stream that is current, which the backend sees to.
+
+    Args:
+        cupy: The module.
+        stream: The compute stream.
+        blas: Makes the products; None until the first one.
+    """
+
+    def __init__(self, cupy: Any, stream: Any, blas: Any) -> None:
+        self._cupy = cupy
+        self._stream = stream
+        self._make_blas = blas
+        self._blas: Blas | None = None
+        self._modules: dict[Source, Any] = {}
+        self._kernels: dict[tuple[Source, str], Any] = {}
+
+    def launch(
+        self,
+        source: Source,
+        name: str,
+        blocks: tuple[int, int, int],
+        threads: tuple[int, int, int],
+        args: tuple[Any, ...],
+        shared: int = 0,
+    ) -> None:
+        """Launch a kernel; see `Launcher`."""
+        kernel = self._kernels.get((source, name)) or self.kernel(source, name)
+        kernel(blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
+
+    def prepare(self, method: str, args: tuple[Any, ...]) -> None:
+        """Make what a call will need: compile and load its kernel, or make the handle of cuBLAS.
+
+        Args:
+            method: The name of a method of this object.
+            args: What it will be called with.
+        """
+        if method == "launch":
+            self.kernel(*args[:2])
+        elif method == "matmul":
+            _ = self.blas
+
+    def kernel(self, source: Source, name: str) -> Any:
+        """Return a kernel, compiled."""
+        key = source, name
+        if key not in self._kernels:
+            module = self._modules.get(source)
+            if module is None:
+                module = self._cupy.RawModule(code=source.code, options=OPTIONS, backend="nvrtc")
+                self._modules[source] = module
+            self._kernels[key] = module.get_function(name)
+        return self._kernels[key]
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copy an array of this card; see `Launcher`."""
+        if target.nbytes:
+            runtime = self._cupy.cuda.runtime
+            runtime.memcpyAsync(
+                target.data.ptr,
+                source.data.ptr,
+                target.nbytes,
+                runtime.memcpyDeviceToDevice,
+                self._stream.ptr,
+            )
+
+    def clear(self, target: Any) -> None:
+        """Set all bytes to 0; see `Launcher`."""
+        if target.nbytes:
+            runtime = self._cupy.cuda.runtime
+            runtime.memsetAsync(target.data.ptr, 0, target.nbytes, self._stream.ptr)
+
+    def matmul(self, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
+        """Write a product of matrices; see `Launcher`."""
+        self.blas.matmul(out, a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    @property
+    def blas(self) -> Blas:
+        """The handle of cuBLAS for this stream, made at the first product."""
+        if self._blas is None:
+            self._blas = self._make_blas()
+        return self._blas
+
+
+def _argument(value: Any) -> Any:
+    """Return an argument as CuPy takes it: a struct is one element of as many bytes."""
+    if isinstance(value, np.ndarray):
+        return value.view(f"V{value.nbytes}")
+    return value

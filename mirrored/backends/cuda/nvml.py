@@ -1,0 +1,338 @@
+"""Which cards there are, asked of the driver without CuPy and without starting CUDA.
+
+Starting CUDA would take memory on the cards, and would break processes that are forked afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mirrored._logging import logger
+
+DRIVER = "libcuda.so.1"
+NVML = "libnvidia-ml.so.1"
+
+# How long a child process may take to list the cards. The driver takes seconds to wake many cards.
+_DEADLINE_S = 60
+
+_NOT_SUPPORTED, _NO_DRIVER, _MISMATCH = 3, 9, 18  # NVML's.
+_NO_DEVICE = 100  # CUDA's.
+_READ_OF_A_PEER = 0  # Which kind of access is asked for; the status is 0 where there is.
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A physical GPU.
+
+    Attributes:
+        index: Its number, by PCI bus id, as ``nvidia-smi`` shows it.
+        name: As in 'NVIDIA H200'.
+        uuid: As in 'GPU-8932f937-d72c-4106-c12f-20bd9faed9f6'.
+        pci_bus_id: As in '0000:01:00.0', in lower case.
+        compute_capability: As in (9, 0).
+        memory: Its memory in bytes; None where it has none of its own.
+    """
+
+    index: int
+    name: str
+    uuid: str
+    pci_bus_id: str
+    compute_capability: tuple[int, int]
+    memory: int | None
+
+
+class Survey(NamedTuple):
+    """What the driver says.
+
+    Attributes:
+        cards: The cards, hidden ones included.
+        driver: Its version, None where it does not say.
+        cuda: The newest version of CUDA that it runs, as in (13, 0); None where it does not say.
+        problem: What is wrong, and what to do; None where nothing is.
+    """
+
+    cards: tuple[Card, ...] = ()
+    driver: str | None = None
+    cuda: tuple[int, int] | None = None
+    problem: str | None = None
+
+
+class _Refused(Exception):
+    """NVML answered with a status that is not success."""
+
+    def __init__(self, function: str, status: int) -> None:
+        super().__init__(function, status)
+        self.function = function
+        self.status = status
+
+
+class _PciInfo(ctypes.Structure):
+    """NVML's nvmlPciInfo_t."""
+
+    _fields_ = (
+        ("busIdLegacy", ctypes.c_char * 16),
+        ("domain", ctypes.c_uint),
+        ("bus", ctypes.c_uint),
+        ("device", ctypes.c_uint),
+        ("pciDeviceId", ctypes.c_uint),
+        ("pciSubSystemId", ctypes.c_uint),
+        ("busId", ctypes.c_char * 32),
+    )
+
+
+class _Memory(ctypes.Structure):
+    """NVML's nvmlMemory_t."""
+
+    _fields_ = (
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    )
+
+
+def cards() -> list[Card]:
+    """Return the cards of this machine, hidden ones included; a warning says what is wrong."""
+    found = survey()
+    if found.problem is not None:
+        logger.warning("%s", found.problem)
+    return list(found.cards)
+
+
+def survey() -> Survey:
+    """Return the cards and what the driver says of itself. It touches no card."""
+    library = load()
+    if library is not None:
+        try:
+            return _survey(library)
+        except _Refused as refused:
+            return Survey(problem=_explain(refused))
+    return _ask_a_child() if _can_load(DRIVER) else Survey()
+
+
+def peer_access() -> list[list[bool]] | None:
+    """Return whether each card can read the memory of each; None where NVML does not say.
+
+    Returns:
+        A row a card, in the order of ``cards``; a card can read its own memory.
+    """
+    library = load()
+    if library is None or not hasattr(library, "nvmlDeviceGetP2PStatus"):
+        return None
+    try:
+        _ask(library, "nvmlInit_v2")
+        try:
+            handles = _handles(library)
+            return [[a is b or _reads(library, a, b) for b in handles] for a in handles]
+        finally:
+            library.nvmlShutdown()
+    except _Refused:
+        return None
+
+
+def load() -> Any:
+    """Return the library NVML, None where it is not there, or no driver for CUDA is."""
+    # A container may have NVML alone, without what computes: its cards cannot be used. Where there
+    # is no driver this takes 0.1 ms.
+    if not _can_load(DRIVER):
+        return None
+    try:
+        return ctypes.CDLL(NVML)
+    except OSError:
+        return None
+
+
+def _can_load(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)  # Loads it, and starts nothing.
+    except OSError:
+        return False
+    return True
+
+
+def _survey(library: Any) -> Survey:
+    _ask(library, "nvmlInit_v2")
+    try:
+        driver = _text(library, "nvmlSystemGetDriverVersion")
+        cuda = ctypes.c_int()
+        _ask(library, "nvmlSystemGetCudaDriverVersion_v2", ctypes.byref(cuda))
+        found = tuple(_card(library, i, handle) for i, handle in enumerate(_handles(library)))
+        return Survey(found, driver, _version(cuda.value))
+    finally:
+        library.nvmlShutdown()
+
+
+def _handles(library: Any) -> list[ctypes.c_void_p]:
+    count = ctypes.c_uint()
+    _ask(library, "nvmlDeviceGetCount_v2", ctypes.byref(count))
+    handles = [ctypes.c_void_p() for _ in range(count.value)]
+    for index, handle in enumerate(handles):
+        _ask(library, "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+    return handles
+
+
+def _card(library: Any, index: int, handle: ctypes.c_void_p) -> Card:
+    pci = _PciInfo()
+    _ask(library, "nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(pci))
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _ask(
+        library,
+        "nvmlDeviceGetCudaComputeCapability",
+        handle,
+        ctypes.byref(major),
+        ctypes.byref(minor),
+    )
+    return Card(
+        index=index,
+        name=_text(library, "nvmlDeviceGetName", handle),
+        uuid=_text(library, "nvmlDeviceGetUUID", handle),
+        pci_bus_id=f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0",
+        compute_capability=(major.value, minor.value),
+        memory=_memory(library, handle),
+    )
+
+
+def _memory(library: Any, handle: ctypes.c_void_p) -> int | None:
+    memory = _Memory()
+    try:
+        _ask(library, "nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
+    except _Refused as refused:
+        if refused.status == _NOT_SUPPORTED:  # A card that shares the host's memory.
+            return None
+        raise
+    return int(memory.total)
+
+
+def _reads(library: Any, reader: ctypes.c_void_p, owner: ctypes.c_void_p) -> bool:
+    status = ctypes.c_int()
+    _ask(
+        library,
+        "nvmlDeviceGetP2PStatus",
+        reader,
+        owner,
+        ctypes.c_int(_READ_OF_A_PEER),
+        ctypes.byref(status),
+    )
+    return status.value == 0
+
+
+def _text(library: Any, function: str, *args: Any) -> str:
+    buffer = ctypes.create_string_buffer(96)  # The longest that NVML writes.
+    _ask(library, function, *args, buffer, ctypes.c_uint(len(buffer)))
+    return buffer.value.decode(errors="replace")
+
+
+def _ask(library: Any, function: str, *args: Any) -> None:
+    status = getattr(library, function)(*args)
+    if status:
+        raise _Refused(function, status)
+
+
+def _explain(refused: _Refused) -> str | None:
+    if refused.status == _NO_DRIVER:  # Libraries without a card, as in many container images.
+        return None
+    if refused.status == _MISMATCH:
+        return (
+            "No GPU is used: the NVIDIA driver that is loaded is of another version than its "
+            "libraries, as after an upgrade. Restart the machine."
+        )
+    return (
+        f"No GPU is used: the NVIDIA driver answered {refused.function} with error "
+        f"{refused.status}. `nvidia-smi` says more."
+    )
+
+
+def _version(number: int) -> tuple[int, int]:
+    return number // 1000, number % 1000 // 10
+
+
+# Some containers bring CUDA's driver without NVML. The driver lists its cards only once it is
+# started, so that is done in a process of its own: it breaks none that are forked from this one.
+_CHILD = """
+import ctypes, json, sys
+
+cuda = ctypes.CDLL(sys.argv[1])
+
+
+def ask(name, *args):
+    status = getattr(cuda, name)(*args)
+    if status:
+        print(json.dumps({"function": name, "status": status}))
+        sys.exit()
+
+
+def number(name, *args, kind=ctypes.c_int):
+    out = kind()
+    ask(name, ctypes.byref(out), *args)
+    return out.value
+
+
+def card(index):
+    device = ctypes.c_int(number("cuDeviceGet", ctypes.c_int(index)))
+    name, bus, uuid = (ctypes.create_string_buffer(size) for size in (256, 32, 16))
+    ask("cuDeviceGetName", name, ctypes.c_int(256), device)
+    ask("cuDeviceGetPCIBusId", bus, ctypes.c_int(32), device)
+    ask("cuDeviceGetUuid", uuid, device)
+    digits = uuid.raw.hex()
+    ends = (0, 8, 12, 16, 20, 32)
+    return {
+        "index": index,
+        "name": name.value.decode(errors="replace"),
+        "uuid": "GPU-" + "-".join(digits[a:b] for a, b in zip(ends, ends[1:])),
+        "pci_bus_id": bus.value.decode().lower(),
+        "compute_capability": [
+            number("cuDeviceGetAttribute", ctypes.c_int(which), device) for which in (75, 76)
+        ],
+        "memory": number("cuDeviceTotalMem_v2", device, kind=ctypes.c_size_t),
+    }
+
+
+ask("cuInit", ctypes.c_uint(0))
+cards = [card(index) for index in range(number("cuDeviceGetCount"))]
+print(json.dumps({"cuda": number("cuDriverGetVersion"), "cards": cards}))
+"""
+
+
+def _ask_a_child() -> Survey:
+    import json  # Both are slow to import, and needed here only.
+    import subprocess
+
+    environment = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)  # All are listed; who asks chooses among them.
+    try:
+        finished = subprocess.run(
+            [sys.executable, "-I", "-c", _CHILD, DRIVER],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            check=True,
+        )
+        said = json.loads(finished.stdout)
+    except subprocess.TimeoutExpired:
+        return Survey(problem=_no_answer(f"gave no answer within {_DEADLINE_S} s"))
+    except subprocess.CalledProcessError as error:
+        return Survey(problem=_no_answer(f"ended with status {error.returncode}"))
+    except (OSError, ValueError) as error:
+        return Survey(problem=_no_answer(f"failed: {error}"))
+    if "status" in said:
+        nothing = said["status"] == _NO_DEVICE
+        problem = None if nothing else _explain(_Refused(said["function"], said["status"]))
+        return Survey(problem=problem)
+    found = tuple(
+        Card(**{**each, "compute_capability": tuple(each["compute_capability"])})
+        for each in said["cards"]
+    )
+    return Survey(found, None, _version(said["cuda"]))
+
+
+def _no_answer(why: str) -> str:
+    return (
+        f"No GPU is used: {NVML} is not there, and the process that asked {DRIVER} for the cards "
+        f"{why}. Install the driver's NVML; for a container, add `utility` to "
+        "NVIDIA_DRIVER_CAPABILITIES."
+    )

@@ -1,0 +1,100 @@
+"""The memory of one logical device on a card, with a hard limit, from CuPy's pool.
+
+Nothing is taken of the card before the first array is made on the device.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from mirrored.backends.base import OutOfPoolMemory, Pool
+
+# Without growth and without a limit: the share of the card's free memory that is taken at once. The
+# rest is for contexts, libraries and other programs.
+_SHARE = 0.9
+
+
+class CudaPool:
+    """What one logical device may use of its card's memory.
+
+    It counts what CuPy reserves: arrays, rounded up to 512 bytes.
+
+    Args:
+        limit: Hard limit in bytes; None for that of the card.
+        parent: The pool of the whole card, where several logical devices share it. The card itself
+            says when it is full.
+        growth: Whether it starts small and extends; without, the first array takes all of the
+            limit, or of what is free, at once.
+    """
+
+    def __init__(self, limit: int | None, parent: Pool | None, growth: bool) -> None:
+        self.limit = limit
+        self.parent = parent
+        self._growth = growth
+        self._pool: Any = None
+        self._peak = 0
+        self._lock = threading.Lock()
+
+    @property
+    def current(self) -> int:
+        """Bytes in use now."""
+        return 0 if self._pool is None else int(self._pool.used_bytes())
+
+    @property
+    def peak(self) -> int:
+        """The most bytes in use at once since the start or the last ``reset_peak``."""
+        return self._peak
+
+    def reset_peak(self) -> None:
+        """Start measuring the peak again from what is in use now."""
+        self._peak = self.current
+
+    def reserve(self, nbytes: int) -> None:
+        """Do nothing: what is allocated is counted where it is allocated."""
+
+    def release(self, nbytes: int) -> None:
+        """Do nothing: memory goes back with the last array that uses it."""
+
+    def malloc(self, cupy: Any, nbytes: int) -> Any:
+        """Return memory of the current device, for the current stream.
+
+        Args:
+            cupy: The module.
+            nbytes: How much.
+
+        Raises:
+            OutOfPoolMemory: The limit, or the card, does not allow it.
+        """
+        if self._pool is None:
+            self._make(cupy)
+        try:
+            memory = self._pool.malloc(nbytes)
+        except cupy.cuda.memory.OutOfMemoryError:
+            full = self.limit is not None and self.current + nbytes > self.limit
+            # Below the limit it is the card that has no more, or no piece that is large enough.
+            raise OutOfPoolMemory(nbytes, self if full else None) from None
+        self._peak = max(self._peak, self.current)
+        return memory
+
+    def _make(self, cupy: Any) -> None:
+        with self._lock:
+            if self._pool is not None:  # Another thread was first.
+                return
+            pool = cupy.cuda.MemoryPool()
+            if self.limit is not None:
+                pool.set_limit(size=self.limit)
+            if not self._growth:
+                self._take_all(cupy, pool)
+            self._pool = pool
+
+    def _take_all(self, cupy: Any, pool: Any) -> None:
+        """Let the pool reserve its memory: one block, which it cuts into smaller ones later."""
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        wanted = int(free * _SHARE)
+        if self.limit is not None:
+            wanted = min(wanted, self.limit)
+        try:
+            pool.malloc(wanted // 512 * 512)  # Dropped here: the pool keeps it.
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfPoolMemory(wanted, None) from error

@@ -1,0 +1,103 @@
+"""CUDA C that is compiled when it is first needed, and what all of it begins with.
+
+Element types are named once here, so that a kernel is one text for all the dtypes that it takes.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Options of every compilation. Without contraction a product and a sum round one by one, so a
+# fused kernel gives the bits of the kernels that it stands for.
+OPTIONS = ("--std=c++17", "--fmad=false")
+
+# What is stored for an element, and what is computed with: NumPy's names to those of C.
+_STORED = {
+    "float32": "float",
+    "float64": "double",
+    "bfloat16": "bf16",
+    "int32": "int",
+    "int64": "i64",
+    "bool": "bool",
+}
+_COMPUTED = _STORED | {"bfloat16": "float"}
+
+PRELUDE = """
+typedef long long i64;
+typedef unsigned long long u64;
+typedef unsigned int u32;
+struct bf16 { unsigned short bits; };
+
+__device__ inline float load(bf16 x) { return __int_as_float((int)x.bits << 16); }
+__device__ inline float load(float x) { return x; }
+__device__ inline double load(double x) { return x; }
+__device__ inline int load(int x) { return x; }
+__device__ inline i64 load(i64 x) { return x; }
+__device__ inline bool load(bool x) { return x; }
+
+// To the nearest, ties to even; NaN stays NaN.
+__device__ inline void store(bf16 &to, float x) {
+    u32 bits = (u32)__float_as_int(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) { to.bits = (unsigned short)((bits >> 16) | 64u); }
+    else { to.bits = (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16); }
+}
+__device__ inline void store(float &to, float x) { to = x; }
+__device__ inline void store(double &to, double x) { to = x; }
+__device__ inline void store(int &to, int x) { to = x; }
+__device__ inline void store(i64 &to, i64 x) { to = x; }
+__device__ inline void store(bool &to, bool x) { to = x; }
+
+__device__ inline float rounded_to_bf16(float x) { bf16 y; store(y, x); return load(y); }
+
+#define INFINITY_F __int_as_float(0x7f800000)
+#define NAN_F __int_as_float(0x7fc00000)
+#define INFINITY_D __longlong_as_double(0x7ff0000000000000LL)
+#define NAN_D __longlong_as_double(0x7ff8000000000000LL)
+"""
+
+
+class Source(NamedTuple):
+    """A text of CUDA C with one kernel or several.
+
+    Attributes:
+        name: What errors call it, as in 'softmax of float32'.
+        code: All of it, the prelude included.
+    """
+
+    name: str
+    code: str
+
+
+def stored_type(dtype: np.dtype[Any]) -> str:
+    """Return the C type that elements of a dtype are stored as."""
+    return _STORED[dtype.name]
+
+
+def computed_type(dtype: np.dtype[Any]) -> str:
+    """Return the C type that kernels compute with: float for bfloat16, else the stored one."""
+    return _COMPUTED[dtype.name]
+
+
+@cache
+def source(name: str, text: str, **dtypes: np.dtype[Any]) -> Source:
+    """Return a text with the prelude, and with names for the element types.
+
+    Args:
+        name: What errors call it; the dtypes are added.
+        text: The kernels.
+        **dtypes: For each name X in the text its dtype; the type that X is computed in is X##_C.
+
+    Example:
+        >>> import numpy as np
+        >>> text = 'extern "C" __global__ void one(T *out) { store(out[0], (T_C)1); }'
+        >>> made = source("one", text, T=np.dtype("float32"))
+        >>> made.name, "typedef float T;" in made.code
+        ('one of float32', True)
+    """
+    types = "".join(
+        f"typedef {stored_type(dtype)} {key};\ntypedef {computed_type(dtype)} {key}_C;\n"
+        for key, dtype in dtypes.items()
+    )
+    suffix = ", ".join(dtype.name for dtype in dtypes.values())
+    return Source(f"{name} of {suffix}" if suffix else name, f"{PRELUDE}{types}{text}")

@@ -1,0 +1,194 @@
+"""How a streamed program is fed and read while it runs: through pinned memory, in turns.
+
+While a step computes, the next batch is on its way to the device, and the last results to the host.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.backends import Storage
+from mirrored.backends.streams import StreamBackend, is_streamed
+from mirrored.devices import Device
+from mirrored.program.arrays import Arrays
+from mirrored.program.graph import Value
+from mirrored.program.streamed.plan import Feed
+
+# Batches that are on the host, on their way or on the device at a time.
+_SETS = 2
+
+
+class _Side:
+    """One of the places that a batch is brought through."""
+
+    def __init__(self, device: Device, nbytes: int) -> None:
+        self.storage: Storage = device.allocate((nbytes,), np.dtype(np.uint8))
+        self.pinned: NDArray[Any] = np.empty(0, np.uint8)
+        # When the pinned memory may change again, and when that of the device may: what had the
+        # same memory before may not be done with it.
+        self.uploaded: Any = None
+        self.consumed: Any = None
+        if is_streamed(device.backend):
+            self.pinned = device.backend.pinned((nbytes,), np.dtype(np.uint8))
+            self.consumed = device.backend.record()
+
+
+class _Feeder:
+    """Feeds one device for one lane.
+
+    Args:
+        feed: What it is fed.
+        block: The memory that the program reads it from.
+        stream: The backend on whose stream the program begins.
+
+    Raises:
+        ResourceExhaustedError: The device has no room for it.
+    """
+
+    def __init__(self, feed: Feed, block: Any, stream: StreamBackend) -> None:
+        self._feed = feed
+        self._block = block
+        self._stream = stream
+        self._sides = [_Side(feed.device, feed.block.nbytes) for _ in range(_SETS)]
+
+    def array(self, side: int, value: Value) -> NDArray[Any]:
+        """Return the pinned array that a value is fed from."""
+        start, (shape, dtype) = self._feed.places[value], value.spec
+        raw = self._sides[side].pinned[start : start + value.nbytes]
+        return raw.view(dtype).reshape(shape)
+
+    def free(self, side: int) -> None:
+        """Wait until the pinned memory of a side may change."""
+        if self._sides[side].uploaded is not None:
+            self._stream.wait_on_host(self._sides[side].uploaded)
+
+    def bring(self, side: int) -> None:
+        """Bring what was written to the program, which does not read it before."""
+        each, stream = self._sides[side], self._stream
+        if not each.storage.nbytes:
+            return
+        each.uploaded = stream.upload(each.pinned, each.storage.array, each.consumed)
+        stream.wait(each.uploaded)
+        stream.run(stream.xp.copy, self._block, each.storage.array)
+        each.consumed = stream.record()
+
+
+class Feeding:
+    """Feeds the steps of a program.
+
+    Args:
+        feeds: What is fed.
+        arrays: Where the program's values are.
+        inputs: The values that feeds write.
+        counters: The values of key and number of each draw.
+        streams: For each memory the backend on whose stream the program begins there.
+
+    Attributes:
+        inputs: For each side the pinned arrays of the inputs.
+
+    Raises:
+        ResourceExhaustedError: A device has no room for the batches on their way.
+    """
+
+    def __init__(
+        self,
+        feeds: Sequence[Feed],
+        arrays: Arrays,
+        inputs: Sequence[Value],
+        counters: Sequence[Value],
+        streams: Mapping[Any, StreamBackend],
+    ) -> None:
+        """Allocate both sides."""
+        self._feeders: list[_Feeder] = []
+        of_value: dict[Value, _Feeder] = {}
+        for feed in feeds:
+            if is_streamed(feed.device.backend):
+                block = arrays.bytes_of(feed.block)
+                feeder = _Feeder(feed, block, streams[feed.device.backend.memory])
+                self._feeders.append(feeder)
+                of_value |= dict.fromkeys(feed.places, feeder)
+
+        def array(side: int, value: Value) -> Any:
+            # What is on the host is written in place: nothing there runs beside it.
+            return of_value[value].array(side, value) if value in of_value else arrays.of(value)
+
+        self.inputs = [[array(side, value) for value in inputs] for side in range(_SETS)]
+        self._counters = [[array(side, value) for value in counters] for side in range(_SETS)]
+        self._turn = 0
+
+    def begin(self) -> int:
+        """Return the side whose turn it is, free to be written."""
+        side = self._turn
+        self._turn = (side + 1) % _SETS
+        for feeder in self._feeders:
+            feeder.free(side)
+        return side
+
+    def bring(self, side: int, draws: Sequence[Any]) -> None:
+        """Bring a side's batch, with key and number of each draw, to the program."""
+        for target, draw in zip(self._counters[side], draws, strict=True):
+            target[:] = counter_of(draw)
+        for feeder in self._feeders:
+            feeder.bring(side)
+
+
+class Report:
+    """What one step left for the host: its results, and whether it was allowed to write.
+
+    Args:
+        values: The results.
+        flag: The flag of the guard; None where there is none.
+        lead: The backend on whose stream a step ends.
+        streams: For each memory the backend that reads there.
+    """
+
+    def __init__(
+        self,
+        values: Sequence[tuple[Value, Any]],
+        flag: Any,
+        lead: StreamBackend,
+        streams: Mapping[Any, StreamBackend],
+    ) -> None:
+        """Allocate pinned memory for it."""
+        self._parts: list[tuple[StreamBackend, Any, Any]] = []
+        self.arrays: list[NDArray[Any]] = []
+        self._host: list[tuple[Any, Any]] = []
+        for value, array in values:
+            stream = streams.get(value.device.backend.memory)
+            target = (lead if stream is None else stream).pinned(*value.spec)
+            self.arrays.append(target)
+            if stream is None:
+                self._host.append((target, array))
+            else:
+                self._parts.append((stream, array, target))
+        self._flag: NDArray[Any] | None = None
+        if flag is not None:
+            self._flag = lead.pinned((1,), np.dtype(np.int32))
+            self._parts.append((lead, flag, self._flag))
+        self._events: list[tuple[StreamBackend, Any]] = []
+        self.step = 0
+
+    def fetch(self, step: int) -> None:
+        """Let what a step left be copied to the host when it is done."""
+        self.step = step
+        for stream, array, target in self._parts:
+            if target.size:
+                stream.download(array, target)
+        for target, array in self._host:
+            np.copyto(target, array)
+        streams = dict.fromkeys(stream for stream, _, _ in self._parts)
+        self._events = [(stream, stream.record()) for stream in streams]
+
+    def wait(self) -> bool:
+        """Wait until it is there; return whether the step was allowed to write."""
+        for stream, event in self._events:
+            stream.wait_on_host(event)
+        return self._flag is None or bool(self._flag[0])
+
+
+def counter_of(draw: tuple[tuple[int, int], int]) -> NDArray[Any]:
+    """Return key and number of a draw as kernels read them: three words of 64 bits."""
+    (first, second), number = draw
+    return np.array((first, second, number % (1 << 64)), np.uint64)

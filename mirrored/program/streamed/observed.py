@@ -1,0 +1,51 @@
+"""A streamed step with a clock around each kernel, for while somebody measures.
+
+The host waits for each, so that a clock shows the kernel's own time and its launch, and no more.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from time import perf_counter_ns
+
+from mirrored.devices import Device
+from mirrored.ops.observing import ALL_REPLICAS, Observer, Work, kernel_work, short_name
+from mirrored.program.binding import Call
+from mirrored.program.graph import JOINT, Node
+from mirrored.program.streamed.steps import BoundTrack, Steps
+
+
+def run_observed(steps: Steps, device: Device, observer: Observer) -> None:
+    """Run a step kernel by kernel, and tell of each how long it took.
+
+    Args:
+        steps: The step.
+        device: A device of the program, for what belongs to no node.
+        observer: Who measures.
+    """
+    for tracks in steps.stages:
+        for track in tracks:
+            for _, calls in groupby(track.calls, key=lambda call: id(call.node)):
+                _run(track, list(calls), device, observer)
+
+
+def _run(track: BoundTrack, calls: Sequence[Call], device: Device, observer: Observer) -> None:
+    track.backend.synchronize()
+    start = perf_counter_ns()
+    for call in calls:
+        if track.between:
+            call.run()
+        else:
+            track.backend.run(call.run)
+    track.backend.synchronize()
+    node = calls[0].node
+    lane = None if node is None else node.lane
+    replica = ALL_REPLICAS if lane == JOINT else lane
+    observer.add(_work_of(node, device), replica, start, perf_counter_ns())
+
+
+def _work_of(node: Node | None, device: Device) -> Work:
+    if node is None:
+        return Work("CheckNumerics", "compute", "CheckNumerics", short_name(device))
+    nbytes = sum(value.nbytes for value in node.inputs)
+    sources = [value.device for value in node.inputs]
+    return kernel_work(node.op.name, sources, node.device, nbytes, node.output.nbytes)

@@ -1,0 +1,261 @@
+"""A recorded function on devices that work beside the host, fed and read while it runs.
+
+It is used as the program of host memory is; results come a few steps later, never others.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends import Storage
+from mirrored.backends.streams import is_streamed
+from mirrored.devices import get_log_device_placement, log_placement
+from mirrored.ops.observing import observers
+from mirrored.program.arrays import Arrays, Memory
+from mirrored.program.binding import Call
+from mirrored.program.bound import Draws
+from mirrored.program.executors import Team
+from mirrored.program.graph import Graph
+from mirrored.program.replay import Feed, GuardFailed
+from mirrored.program.schedule import Guard
+from mirrored.program.streamed.binding import StreamedBinder
+from mirrored.program.streamed.feeding import Feeding, Report, counter_of
+from mirrored.program.streamed.observed import run_observed
+from mirrored.program.streamed.plan import make_streamed_plan
+from mirrored.program.streamed.stages import Track, make_stages
+from mirrored.program.streamed.steps import BoundTrack, Steps
+
+# Steps whose results are on their way at a time, and the bytes that they may take of the host:
+# without waiting for each the device never stands still, and a loss that is not finite is still
+# seen soon.
+_MOST_REPORTS = 8
+_REPORTED_BYTES = 1 << 26
+
+After = Callable[[Sequence[Any], int], bool]
+
+
+class StreamedProgram:
+    """A graph with memory for all its values, on devices with streams.
+
+    Args:
+        graph: The graph.
+        memory: The arenas to use; None: its own.
+
+    Attributes:
+        graph: The graph.
+        threads: How many threads run it: the caller's.
+        inputs: The arrays that a call without feeds writes.
+        outputs: The arrays of what the function returns, as the last step left them.
+
+    Raises:
+        ResourceExhaustedError: A device has no room for the program.
+    """
+
+    threads = 1
+
+    def __init__(self, graph: Graph, memory: Memory | None = None) -> None:
+        """Plan, allocate and bind."""
+        self.graph = graph
+        schedule = make_stages(graph)
+        plan, self._feeds = make_streamed_plan(graph, schedule)
+        # Memory counts for as long as somebody holds it: views of it are not enough.
+        self._memory = memory or Memory()
+        self._arrays = Arrays(plan, self._memory)
+        self._counters = schedule.counters
+        self._draws = Draws()
+        for node in self._counters:
+            self._draws.add(node.attrs["draw"], node.output.number)
+        self._flags = self._make_flags(schedule.stages)
+        devices = [value.device for value in (*graph.inputs, *graph.outputs)]
+        devices += [home.device for _, home, _ in graph.reads]
+        self._steps = Steps(self._bound(schedule.stages), [each.backend for each in devices])
+        self._streams = {each.memory: each for each in reversed(self._steps.backends)}
+        self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
+        self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
+        self._failed = bool(self._flags)  # The flags are not set yet.
+
+    # ------------------------------------------------------------------ binding
+
+    def _make_flags(self, stages: Sequence[Sequence[Track]]) -> dict[Any, Storage]:
+        """Return a flag for each memory, where the graph has a guard."""
+        flags: dict[Any, Storage] = {}
+        if self.graph.guards:
+            devices = [node.device for node in self.graph.nodes]
+            devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
+            used = {track.backend.memory for tracks in stages for track in tracks}
+            for device in devices:
+                memory = device.backend.memory
+                if memory in used and memory not in flags and is_streamed(device.backend):
+                    flags[memory] = device.allocate((1,), np.dtype(np.int32))
+        return flags
+
+    def _bound(self, stages: Sequence[Sequence[Track]]) -> list[list[BoundTrack]]:
+        flags = {memory: storage.array for memory, storage in self._flags.items()}
+        binder = StreamedBinder(self._arrays, flags, self._counters)
+        bound: list[list[BoundTrack]] = []
+        for tracks in stages:
+            bound.append(
+                [
+                    BoundTrack(track.backend, binder.track(track), between=track.between)
+                    for track in tracks
+                ]
+            )
+            if isinstance(tracks[0].phases[0], Guard):
+                bound += self._spread(tracks[0].backend, stages, flags)
+        writers = [variable.pinned()[0].device.backend for variable, _ in self._arrays.plan.commits]
+        memories = {each.memory: each for each in reversed(writers)}
+        for backend in memories.values():
+            bound.append([BoundTrack(backend, binder.commits(backend), between=False)])
+        return bound
+
+    def _spread(
+        self, origin: Any, stages: Sequence[Sequence[Track]], flags: Mapping[Any, Any]
+    ) -> list[list[BoundTrack]]:
+        """Return what brings the guard's flag to the other cards."""
+        others = {
+            track.backend.memory: track.backend
+            for tracks in stages
+            for track in tracks
+            if track.backend.memory in flags and track.backend.memory != origin.memory
+        }
+        return [
+            [
+                BoundTrack(
+                    backend,
+                    [Call(backend.copy_across, (origin, flags[origin.memory], flags[memory]))],
+                    between=True,
+                )
+            ]
+            for memory, backend in others.items()
+        ]
+
+    # ------------------------------------------------------------------ running
+
+    @cached_property
+    def _feeding(self) -> Feeding:
+        counters = list(self._counters.values())
+        return Feeding(self._feeds, self._arrays, self.graph.inputs, counters, self._streams)
+
+    @cached_property
+    def _reports(self) -> list[Report]:
+        values = list(zip(self.graph.outputs, self.outputs, strict=True))
+        nbytes = sum(value.nbytes for value, _ in values)
+        count = max(1, min(_MOST_REPORTS, _REPORTED_BYTES // max(nbytes, 1)))
+        guards = self.graph.guards
+        flag = self._flags[guards[0].device.backend.memory].array if guards else None
+        lead = self._steps.lead
+        return [Report(values, flag, lead, self._streams) for _ in range(count)]
+
+    def run(
+        self,
+        steps: int,
+        feeds: Mapping[int, Feed],
+        after: Callable[[int], bool],
+        team: Team | None = None,
+    ) -> bool:
+        """Run a number of steps with the inputs as they are, and wait for nothing.
+
+        Args:
+            steps: How many.
+            feeds: None: inputs are copied by the devices.
+            after: Called with the number of each step that the devices were asked for.
+            team: Not needed.
+        """
+        del team
+        if feeds:
+            raise ValueError("A program that is fed while it runs is replayed.")
+        self._steps.begin()
+        try:
+            for step in range(steps):
+                self._draw_in_place()
+                self._step()
+                if not after(step):
+                    return False
+            return True
+        finally:
+            self._steps.end()
+
+    def replay(
+        self,
+        steps: int,
+        feeds: Callable[[Sequence[Any]], Mapping[int, Feed]],
+        after: After,
+        team: Team | None = None,
+    ) -> bool:
+        """Run a number of steps, each fed and told of; see `Program.replay`.
+
+        Some are on their way before the first is told of; where `after` says to stop, those are
+        done and told of too.
+        """
+        del team
+        sides = [feeds(inputs) for inputs in self._feeding.inputs]
+        waiting: deque[Report] = deque()
+        going_on = True
+        self._steps.begin()
+        if self._failed:
+            self._set_flags()
+        try:
+            for step in range(steps):
+                self._feed(sides, step)
+                self._step()
+                waiting.append(self._reported(step))
+                if len(waiting) == len(self._reports) or observers:
+                    going_on = self._settle(waiting.popleft(), after)
+                if not going_on:
+                    break
+        except GuardFailed:
+            waiting.clear()  # The steps behind it were asked for in vain.
+            raise
+        finally:
+            # What the devices were asked for is done, and so is told of, whatever came between.
+            while waiting:
+                going_on = self._settle(waiting.popleft(), after) and going_on
+            self._steps.end()
+        return going_on
+
+    def _reported(self, step: int) -> Report:
+        report = self._reports[step % len(self._reports)]
+        report.fetch(step)
+        return report
+
+    def _settle(self, report: Report, after: After) -> bool:
+        if not report.wait():
+            self._failed = True  # Steps that were asked for since write nothing either.
+            self._steps.lead.synchronize()
+            raise GuardFailed(report.step, report.arrays)
+        return after(report.arrays, report.step)
+
+    def _set_flags(self) -> None:
+        for memory, storage in self._flags.items():
+            self._streams[memory].copy_between(np.ones(1, np.int32), storage.array)
+        self._failed = False
+
+    def _draws_of_step(self) -> list[Any]:
+        if self._draws:
+            self._draws.take()
+        return self._draws.drawn
+
+    def _feed(self, sides: Sequence[Mapping[int, Feed]], step: int) -> None:
+        """Bring a step's batch and draws to the devices, beside what they compute."""
+        draws = self._draws_of_step()
+        side = self._feeding.begin()
+        for feed in sides[side].values():
+            feed(step)
+        self._feeding.bring(side, draws)
+
+    def _draw_in_place(self) -> None:
+        """Bring a step's draws to the devices."""
+        for value, draw in zip(self._counters.values(), self._draws_of_step(), strict=True):
+            stream = self._streams[value.device.backend.memory]
+            stream.copy_between(counter_of(draw), self._arrays.of(value))
+
+    def _step(self) -> None:
+        if observers:
+            run_observed(self._steps, self.graph.device, observers[0])
+        else:
+            self._steps.run()
+        if get_log_device_placement():
+            log_placement(self.graph.name, self.graph.device)

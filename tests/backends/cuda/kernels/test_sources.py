@@ -1,0 +1,38 @@
+"""Every text of a kernel compiles for the cards that the library is meant for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from op_table import TABLE
+
+from mirrored.backends.cuda.kernels import KERNELS, all_sources
+from mirrored.backends.cuda.source import source
+
+SOURCES = list(all_sources())
+
+
+def test_names_tell_sources_apart() -> None:
+    assert len({each.name for each in SOURCES}) == len(set(SOURCES)) == len(SOURCES)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_all_compile(complaints: Callable[..., str], arch: int) -> None:
+    assert complaints(SOURCES, arch) == ""
+
+
+def test_what_does_not_compile_is_told(complaints: Callable[..., str]) -> None:
+    wrong = source("wrong", 'extern "C" __global__ void f(int *out) { out[0] = absent; }')
+    assert '"absent" is undefined' in complaints([wrong], 90)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_no_kernel_launches_another_text(noted: Callable[..., Any], name: str) -> None:
+    row = TABLE[name]
+    rng = np.random.default_rng(1)
+    for dtype in row.dtypes:
+        for case in (*row.small, *row.large[:2]):
+            inputs = [(each.shape, each.dtype) for each in row.inputs(case, dtype, rng)]
+            launcher = noted(name, *inputs, **case.attrs)
+            assert {source for source, _ in launcher.launches} <= set(SOURCES)

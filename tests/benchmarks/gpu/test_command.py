@@ -1,0 +1,228 @@
+"""The command: files of tests that fail, crash and hang, its exit status, and what it writes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu import command, machine, outcomes
+from benchmarks.gpu.parts import Deadline, Ended
+from benchmarks.gpu.results import Results
+
+File = Callable[..., Path]
+PASSES = "def test_good(): pass\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> File:
+    """Return ``file(text, name="test_it.py")``: the path of a file of tests."""
+
+    def make(text: str, name: str = "test_it.py") -> Path:
+        path = tmp_path / name
+        path.write_text(f"import os, time\nimport pytest\n\n{text}")
+        return path
+
+    return make
+
+
+def outcome_of(found: Any) -> dict[str, str]:
+    return {str(each["test"]).rpartition("::")[2]: each["outcome"] for each in found.tests}
+
+
+# ---------------------------------------------------------------------------- a file of tests
+
+
+def test_outcomes_of_a_file(file: File) -> None:
+    path = file(
+        "def test_good(): pass\n"
+        "def test_bad(): raise ValueError('the reason')\n"
+        "@pytest.mark.skip(reason='no part')\ndef test_skipped(): pass\n"
+        "@pytest.fixture\ndef broken(): raise KeyError('fixture')\n"
+        "def test_broken(broken): pass\n"
+        "@pytest.fixture\ndef untidy():\n    yield\n    raise KeyError('teardown')\n"
+        "def test_untidy(untidy): pass\n"
+    )
+    found = command.run_file(path, 60.0, simulated=False)
+    assert outcome_of(found) == {
+        "test_good": "passed",
+        "test_bad": "failed",
+        "test_skipped": "skipped",
+        "test_broken": "failed",
+        "test_untidy": "failed",
+    }
+    texts = {str(each["test"]).rpartition("::")[2]: each["text"] for each in found.tests}
+    assert "the reason" in texts["test_bad"]
+    assert texts["test_skipped"] == "Skipped: no part"
+    assert found.failed
+    assert found.problem is None
+    assert "test_bad" in found.last_lines
+
+
+def test_a_file_that_passes(file: File) -> None:
+    found = command.run_file(file(PASSES), 60.0, simulated=False)
+    assert (found.failed, found.problem, found.last_lines) == (False, None, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "how"),
+    [("os._exit(7)", "ended with status 7"), ("os.abort()", "ended by SIGABRT")],
+)
+def test_what_came_before_a_crash_is_kept(file: File, body: str, how: str) -> None:
+    path = file(f"{PASSES}def test_crash(): {body}\ndef test_never(): pass\n")
+    found = command.run_file(path, 60.0, simulated=False)
+    assert outcome_of(found) == {"test_good": "passed", "test_crash": "crashed"}
+    assert found.failed
+    assert found.problem == how
+
+
+def test_a_file_that_is_out_of_time(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(program: Any, limit: float, environment: dict[str, str]) -> Ended:
+        said = Path(environment[outcomes.VARIABLE])
+        said.write_text('{"test": "test_hang"}\n')
+        return Ended(None, limit, "the last line")
+
+    monkeypatch.setattr(command.parts, "run", hang)
+    found = command.run_file(file(PASSES), 60.0, simulated=False)
+    assert outcome_of(found) == {"test_hang": "crashed"}
+    assert found.problem == "not ended after 60 s, and killed"
+    assert found.last_lines == "the last line"
+
+
+def test_a_file_that_cannot_be_read(file: File) -> None:
+    found = command.run_file(file("import no_such_module\n"), 60.0, simulated=False)
+    assert found.failed
+    assert [each["outcome"] for each in found.tests] == ["failed"]
+    assert "no_such_module" in found.tests[0]["text"]
+
+
+def test_a_file_without_tests(file: File) -> None:
+    found = command.run_file(file(""), 60.0, simulated=False)
+    assert found.problem == "has run no test"
+    assert found.failed
+
+
+def test_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "outcomes"
+    path.write_text('{"test": "a", "outcome": "passed"}\n{"test": "b"}\n{"test": "c", "outc')
+    assert {each["test"]: each["outcome"] for each in outcomes.read(path)} == {
+        "a": "passed",
+        "b": "crashed",
+    }
+    assert outcomes.read(tmp_path / "none") == []
+
+
+def test_the_tests_of_the_gpu_run_on_a_simulated_one() -> None:
+    found = command.run_file(command.TESTS / "test_bad_input.py", 60.0, simulated=True)
+    assert set(outcome_of(found).values()) == {"passed"}, found.last_lines
+
+
+def test_the_tests_of_the_gpu_are_skipped_without_one() -> None:
+    found = command.run_file(command.TESTS / "test_precision.py", 60.0, simulated=False)
+    if not machine.gpu(simulated=False):
+        assert set(outcome_of(found).values()) == {"skipped"}, found.last_lines
+
+
+# ---------------------------------------------------------------------------- the run
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command find a card, of which nothing is known."""
+    monkeypatch.setattr(machine, "gpu", lambda simulated: {"device_name": "a card"})
+    monkeypatch.setattr(command, "describe_devices", lambda simulated: "its devices")
+
+
+def files_of(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    monkeypatch.setattr(command, "TESTS", paths[0].parent)
+
+
+def test_without_a_gpu_it_says_so_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "gpu", lambda simulated: None)
+    assert command.main(["--out", str(tmp_path / "new")]) == 2
+    assert not (tmp_path / "new").exists()
+    said = capsys.readouterr().err
+    assert said.startswith("No GPU")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("card")
+@pytest.mark.parametrize(("text", "status"), [(PASSES, 0), ("def test_bad(): assert 0\n", 1)])
+def test_status_and_files(
+    file: File, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, status: int
+) -> None:
+    files_of(monkeypatch, file(text))
+    out = tmp_path / "out"
+    assert command.main(["--tests-only", "--out", str(out)]) == status
+    stored = json.loads((out / "gpu-results.json").read_text())
+    assert stored["complete"]
+    assert len(stored["files"]) == 1
+    page = (out / "gpu-results.md").read_text()
+    assert "a card" in page
+    assert "its devices" in page
+    assert sorted(each.name for each in out.iterdir()) == ["gpu-results.json", "gpu-results.md"]
+
+
+def test_each_file_is_written_down_when_it_ends(file: File) -> None:
+    results, seen = Results(), []
+    paths = [file(PASSES, "test_1.py"), file("def test_bad(): os.abort()\n", "test_2.py")]
+    command.run_tests(results, paths, Deadline(60.0), lambda: seen.append(len(results.files)))
+    assert seen == [1, 2]
+    assert [each.failed for each in results.files] == [False, True]
+
+
+def test_files_for_which_no_time_is_left(file: File) -> None:
+    results = Results()
+    command.run_tests(results, [file(PASSES)], Deadline(0.0), lambda: None)
+    assert results.files[0].problem == "was not run: no time was left"
+    assert results.failed
+
+
+@pytest.mark.usefixtures("card")
+def test_a_run_that_is_interrupted_leaves_a_page_that_says_so(
+    file: File, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files_of(monkeypatch, file(PASSES, "test_1.py"), file(PASSES, "test_2.py"))
+    run_file = command.run_file
+
+    def interrupted(path: Path, limit: float, simulated: bool) -> Any:
+        if path.name == "test_2.py":
+            raise KeyboardInterrupt
+        return run_file(path, limit, simulated)
+
+    monkeypatch.setattr(command, "run_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        command.main(["--tests-only", "--out", str(tmp_path / "out")])
+    page = (tmp_path / "out" / "gpu-results.md").read_text()
+    assert "did not come to its end" in page
+    assert "test_1.py::test_good" in page
+
+
+def test_devices_that_cannot_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.parts, "run", lambda *_: Ended(-11, 1.0, "a\nb"))
+    assert command.describe_devices(False) == "ended by SIGSEGV\na\nb"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--deadline", "0"],
+        ["--deadline", "nan"],
+        ["--simulated"],
+        ["--tests-only", "--benchmark-only"],
+        ["--workloads", "line"],
+    ],
+)
+def test_arguments_that_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.parse_arguments(arguments)
+    assert caught.value.code == 2
+
+
+def test_quick_is_shorter() -> None:
+    quick, whole = command.parse_arguments(["--quick"]), command.parse_arguments([])
+    assert quick.rounds < whole.rounds
+    assert quick.seconds < whole.seconds

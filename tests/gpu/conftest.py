@@ -1,0 +1,132 @@
+"""Tests that need a GPU: skipped as a whole where there is none.
+
+Devices are frozen once they are used, so most of these run functions of `scenarios/` in processes
+of their own. To try the tests themselves, `stand_ins` can put something in the card's place.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import stand_ins
+
+import mirrored as mr
+from mirrored import layers, ops
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIMIT = 120.0  # Seconds for a process; the slowest is expected to take a tenth of it.
+LAST_LINES = 25
+
+Results = dict[str, Any]
+Scenario = Callable[..., Results]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip this folder where there is no GPU, or what a simulated one cannot pass."""
+    own = [item for item in items if item.path.is_relative_to(HERE)]
+    if not own:
+        return
+    if stand_ins.wanted() == "simulated":
+        own = [item for item in own if item.get_closest_marker("cuda")]
+        reason = "needs CUDA, which a simulated GPU is not"
+    elif stand_ins.wanted() or mr.test.is_gpu_available(cuda_only=True):
+        return
+    else:
+        reason = "no GPU was found"
+    for item in own:
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of tests that a simulated GPU cannot pass."""
+    config.addinivalue_line("markers", "cuda: needs CUDA, real or emulated")
+
+
+@pytest.fixture(autouse=True)
+def clean_state() -> None:
+    """Forget names and seeds alone: devices stay as they are from test to test."""
+    layers.reset_names()
+    ops.set_floatx("float32")
+    ops.set_seed(20)
+
+
+@pytest.fixture(scope="session")
+def stand_in() -> str:
+    """Return what stands in for the card, an empty string where it is there."""
+    return stand_ins.wanted()
+
+
+@pytest.fixture(scope="module")
+def card() -> Iterator[str]:
+    """Return the name of the GPU, ready for use in this process."""
+    stand_ins.install()
+    gpu = mr.config.list_physical_devices("GPU")[0]
+    mr.config.experimental.set_memory_growth(gpu, True)
+    mr.config.experimental.enable_tensor_float_32_execution(False)
+    mr.config.list_logical_devices()
+    yield "GPU:0"
+    mr.config.experimental.enable_tensor_float_32_execution(True)
+    mr.devices.reset()
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Scenario:
+    """Return ``scenario("module.function", **arguments)``: what it returns, from a new process.
+
+    ``environment`` adds variables to those of this process.
+    """
+    count = 0
+
+    def run(name: str, environment: Mapping[str, str] | None = None, **arguments: Any) -> Results:
+        nonlocal count
+        count += 1
+        module, _, function = name.partition(".")
+        path = tmp_path / f"{count}.npz"
+        ended = run_python(
+            [HERE / "scenarios" / "run.py", module, function, json.dumps(arguments), path],
+            environment,
+        )
+        if ended.returncode:
+            pytest.fail(f"{name} ended with status {ended.returncode}:\n{last_lines(ended)}")
+        with np.load(path) as stored:
+            return {each: value[()] for each, value in stored.items()}
+
+    return run
+
+
+@pytest.fixture
+def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Return ``python(arguments)``: this Python, run from the root of the checkout."""
+    return run_python
+
+
+def run_python(
+    arguments: list[Any], environment: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run this Python in the root of the checkout, within the limit."""
+    variables = {**os.environ, "MIRRORED_FORCE_GPU_ALLOW_GROWTH": "true", **(environment or {})}
+    try:
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=ROOT,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+    except subprocess.TimeoutExpired as expired:
+        output = expired.stderr or b""
+        text = output if isinstance(output, str) else output.decode(errors="replace")
+        pytest.fail(f"not ended after {LIMIT:g} s:\n" + "\n".join(text.splitlines()[-LAST_LINES:]))
+
+
+def last_lines(ended: "subprocess.CompletedProcess[str]") -> str:
+    """Return the end of what a process wrote to its standard error."""
+    return "\n".join(ended.stderr.splitlines()[-LAST_LINES:])

@@ -1,0 +1,16 @@
+"""What cannot be learnt from stops the update with an error, and training can go on."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("kind", ["label", "not a number", "infinite"])
+def test_the_weights_are_those_of_the_step_before(kind: str, scenario: Any) -> None:
+    found = scenario("training.refused", kind=kind)
+    # `fit` reads labels of arrays on the host; those that only the card sees give a loss of NaN.
+    errors = ("NonFiniteLossError", "ValueError")
+    assert str(found["error"]) in errors[: 2 if kind == "label" else 1], found["text"]
+    assert found["unchanged"]
+    assert np.isfinite(found["loss afterwards"])

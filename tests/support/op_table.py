@@ -1,0 +1,498 @@
+"""The table of every op: what it computes, on which shapes it is tried, and what it may be given.
+
+The tests of the ops hold the host to it, and those that need a GPU hold the GPU to the host.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored import ops
+
+Shape = tuple[int, ...]
+Array = np.ndarray[Any, Any]
+
+FLOATS = ("float32", "float64")
+NUMBERS = (*FLOATS, "int32", "int64")
+BOOLS = ("bool",)
+ALL = (*NUMBERS, *BOOLS)
+
+
+class Case(NamedTuple):
+    """Shapes of the inputs, and the op's attributes."""
+
+    shapes: tuple[Shape, ...]
+    attrs: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return "-".join("x".join(map(str, shape)) or "scalar" for shape in self.shapes)
+
+
+def cases(*shapes: tuple[Shape, ...], **attrs: Any) -> tuple[Case, ...]:
+    """Return a case for each tuple of input shapes, all with these attributes."""
+    return tuple(Case(each, attrs) for each in shapes)
+
+
+@dataclass(frozen=True)
+class Row:
+    """All that the tests know of one op.
+
+    Attributes:
+        reference: the same function of NumPy arrays, written another way than the kernel.
+        small: cases to compute and differentiate; the first is the one for other uses.
+        large: cases of about a million elements, of awkward shapes.
+        empty: cases without elements.
+        kinds: how each input is drawn; the last stands for all that follow.
+        dtypes: those of the inputs.
+        differentiable: whether the op must have a gradient.
+    """
+
+    reference: Callable[..., Any]
+    small: tuple[Case, ...]
+    large: tuple[Case, ...]
+    empty: tuple[Case, ...]
+    kinds: tuple[str, ...] = ("any",)
+    dtypes: tuple[str, ...] = FLOATS
+    differentiable: bool = True
+
+    def inputs(self, case: Case, dtype: str, rng: np.random.Generator) -> list[Array]:
+        """Draw the inputs of a case."""
+        kinds = [self.kinds[min(i, len(self.kinds) - 1)] for i in range(len(case.shapes))]
+        return [
+            np.asarray(draw(kind, shape, dtype, rng))
+            for kind, shape in zip(kinds, case.shapes, strict=True)
+        ]
+
+
+def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
+    """Draw an array: away from 0, positive, in (0, 1), or labels."""
+    if kind == "labels":
+        return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype.startswith("int"):
+        return rng.integers(1 if kind == "positive" else -4, 5, shape).astype(dtype)
+    values = np.asarray(rng.uniform(0.25, 2.0, shape))
+    if kind == "any":
+        values *= rng.choice([-1.0, 1.0], shape)
+    if kind == "unit":
+        values *= 0.4
+    return values.astype(dtype)
+
+
+M = 1_000_000
+ONE_SMALL = (((2, 3),), ((),), ((4, 1, 2),))
+ONE_LARGE = (((1000, 1000),), ((M,),), ((M, 1),), ((1, M),))
+ONE_EMPTY = (((0,),), ((2, 0, 3),))
+TWO_SMALL = (((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (4, 1, 3)), ((), (2, 2)), ((5,), ()))
+TWO_LARGE = (
+    ((1000, 1000), (1000, 1000)),
+    ((1000, 1000), (1000,)),
+    ((1000, 1000), (1000, 1)),
+    ((M, 1), (1,)),
+    ((1, M), (1, 1)),
+    ((10, 1, 1000), (100, 1)),
+    ((), (M,)),
+)
+TWO_EMPTY = (((0,), (0,)), ((2, 0), (1,)), ((0, 3), (3,)), ((), (0,)))
+
+
+def one(reference: Callable[..., Any], *kinds: str, **options: Any) -> Row:
+    """Return the row of an elementwise op of one input."""
+    return Row(
+        reference,
+        cases(*ONE_SMALL),
+        cases(*ONE_LARGE),
+        cases(*ONE_EMPTY),
+        kinds or ("any",),
+        **options,
+    )
+
+
+def two(reference: Callable[..., Any], *kinds: str, **options: Any) -> Row:
+    """Return the row of an elementwise op of two inputs that broadcast."""
+    return Row(
+        reference,
+        cases(*TWO_SMALL),
+        cases(*TWO_LARGE),
+        cases(*TWO_EMPTY),
+        kinds or ("any",),
+        **{"dtypes": NUMBERS, **options},
+    )
+
+
+def alike(reference: Callable[..., Any], count: int, *kinds: str, **options: Any) -> Row:
+    """Return the row of an elementwise op of inputs of one shape."""
+    return Row(
+        reference,
+        cases(*[shapes * count for shapes in ONE_SMALL]),
+        cases(*[shapes * count for shapes in ONE_LARGE]),
+        cases(*[shapes * count for shapes in ONE_EMPTY]),
+        kinds or ("any",),
+        **options,
+    )
+
+
+def compare(reference: Callable[..., Any], **options: Any) -> Row:
+    """Return the row of a comparison."""
+    return two(reference, differentiable=False, **options)
+
+
+def view(*attrs: tuple[Shape, Shape]) -> Row:
+    """Return the row of an op that gives its input another shape."""
+    to_small, to_large, to_empty = (
+        tuple(Case((before,), {"shape": after}) for before, after in pairs)
+        for pairs in (attrs, [((1000, 1, 1000), (1000, 1000))], [((0, 1, 3), (0, 3))])
+    )
+    return Row(lambda x, shape: x.reshape(shape), to_small, to_large, to_empty, dtypes=ALL)
+
+
+def reduction(reference: Callable[..., Any], *, of_nothing: bool = True, **options: Any) -> Row:
+    """Return the row of a reduction over axes."""
+    small = (
+        *cases(((2, 3),), ((4, 3),), axis=(1,), keepdims=False),
+        *cases(((2, 3, 2),), axis=(0, 2), keepdims=True),
+        *cases(((2, 3, 2),), axis=(0, 1, 2), keepdims=False),
+        *cases(((3,),), ((2, 2),), axis=(), keepdims=False),
+        *cases(((),), axis=(), keepdims=True),
+    )
+    large = (
+        *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=(0,), keepdims=False),
+        *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=(1,), keepdims=True),
+        *cases(((100, 100, 100),), axis=(0, 2), keepdims=False),
+        *cases(((100, 100, 100),), axis=(1,), keepdims=False),
+        *cases(((100, 100, 100),), axis=(0, 1, 2), keepdims=False),
+    )
+    empty = cases(((2, 0, 3),), axis=(0,), keepdims=False)
+    if of_nothing:
+        empty += cases(((2, 0, 3),), axis=(1,), keepdims=False)
+    return Row(reference, small, large, empty, dtypes=NUMBERS, **options)
+
+
+def mean_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the mean; that of integers is rounded to zero."""
+    count = math.prod(x.shape[i] for i in axis)
+    with np.errstate(all="ignore"):
+        mean = np.add.reduce(x, axis=axis, keepdims=keepdims) / count
+    return np.asarray(mean if x.dtype.kind == "f" else np.trunc(mean))
+
+
+def max_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the maximum; that of nothing is the least value."""
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=least))
+
+
+def sigmoid(x: Array) -> Array:
+    """Return the logistic function by way of the hyperbolic tangent."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+
+
+def log_softmax(x: Array, axis: int) -> Array:
+    """Return the logarithm of softmax by logaddexp."""
+    return np.asarray(x - np.logaddexp.reduce(x, axis=axis, keepdims=True))
+
+
+def one_hot(labels: Array, like: Array) -> Array:
+    """Return a row with a single 1 for each label."""
+    return np.asarray(np.arange(like.shape[1]) == labels[:, None], like.dtype)
+
+
+def entropy(logits: Array, labels: Array) -> Array:
+    """Return the cross-entropy of each row."""
+    return np.asarray(-(labels * log_softmax(logits, 1)).sum(axis=1))
+
+
+def entropy_grad(logits: Array, labels: Array, g: Array) -> Array:
+    """Return the gradient of `entropy` by the logits."""
+    total = labels.sum(axis=1, keepdims=True)
+    return np.asarray((np.exp(log_softmax(logits, 1)) * total - labels) * g[:, None])
+
+
+def product(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
+    """Return the matrix product by einsum."""
+    subscripts = f"...{'ki' if transpose_a else 'ik'},...{'jk' if transpose_b else 'kj'}->...ij"
+    return np.asarray(np.einsum(subscripts, a, b))
+
+
+def products(small: tuple[tuple[Shape, Shape], ...], large: tuple[Shape, Shape]) -> Row:
+    """Return the row of a matrix product, with every combination of transposes."""
+
+    def transposed(shapes: tuple[Shape, ...], *flags: bool) -> Case:
+        turned = tuple(
+            (*shape[:-2], *shape[-2:][:: -1 if flag else 1])
+            for shape, flag in zip(shapes, flags, strict=True)
+        )
+        return Case(turned, {"transpose_a": flags[0], "transpose_b": flags[1]})
+
+    flags = [(a, b) for a in (False, True) for b in (False, True)]
+    batch = large[0][:-2]
+    awkward = [large, ((*batch, 1, 500_000), (500_000, 2)), ((*batch, 200_000, 2), (2, 3))]
+    empty = [((*batch, 0, 3), (3, 2)), ((*batch, 2, 0), (0, 3)), ((*batch, 2, 3), (3, 0))]
+    return Row(
+        product,
+        tuple(transposed(each, *flag) for each in small for flag in flags),
+        tuple(transposed(each, *flag) for each in awkward for flag in flags),
+        tuple(transposed(each, *flag) for each in empty for flag in flags),
+        dtypes=NUMBERS,
+    )
+
+
+def rows_of(shapes: Callable[[Shape], tuple[Shape, ...]], reference: Any, *kinds: str) -> Row:
+    """Return the row of a cross-entropy, of inputs whose shapes follow from the logits'."""
+    return Row(
+        reference,
+        cases(shapes((4, 3)), shapes((1, 5))),
+        cases(*[shapes(each) for each in ((1000, 1000), (200_000, 5), (3, 300_000), (M, 3))]),
+        cases(shapes((0, 3))),
+        kinds,
+    )
+
+
+def sliced(x: Array, index: tuple[Any, ...]) -> Array:
+    """Return what NumPy's own indexing gives."""
+    return np.asarray(x[index])
+
+
+def unsliced(g: Array, index: tuple[Any, ...], shape: Shape) -> Array:
+    """Return zeros of a shape with `g` at an index."""
+    out = np.zeros(shape, g.dtype)
+    out[index] = g
+    return out
+
+
+def drawn(kind: str, shape: Shape, key: tuple[int, int], draw: int, dtype: Any) -> Array:
+    """Return the numbers of a draw from its beginning, all in one call of NumPy's generator."""
+    bits = np.random.Philox(
+        key=np.array(key, np.uint64), counter=np.array([0, 0, draw, 0], np.uint64)
+    )
+    generator, size = np.random.Generator(bits), math.prod(shape)
+    if kind == "uniform":
+        return generator.random(size, dtype=dtype.type).reshape(shape)
+    u, v = generator.random(2 * (size // 2 + 1)).reshape(-1, 2).T
+    pairs = np.sqrt(-2.0 * np.log(1.0 - u)) * np.exp(2j * np.pi * v)
+    return np.stack([pairs.real, pairs.imag], axis=1).reshape(-1)[:size].reshape(shape)
+
+
+def random(reference: Callable[..., Any], dtype: Any = ops.float32, **attrs: Any) -> Row:
+    """Return the row of an op that draws numbers."""
+    keys = {"dtype": dtype, "key": (7, 2**64 - 1), "draw": 3, "first": 0, **attrs}
+    small, large, empty = (
+        tuple(Case((), {"shape": shape, **keys}) for shape in shapes)
+        for shapes in (((3, 5), ()), ((1000, 1000), (M + 1,)), ((0,), (2, 0)))
+    )
+    return Row(reference, small, large, empty, dtypes=(dtype.name,), differentiable=False)
+
+
+AXIS_1 = {"axis": 1}
+INDEX = (slice(None, None, -1), Ellipsis, 1, None)
+PERM = {"perm": (2, 0, 1)}
+PACKED = (((2, 3),) * 3, ((),) * 2, ((2,),))
+
+TABLE: dict[str, Row] = {
+    "Abs": one(lambda x: np.where(x < 0, -x, x), dtypes=NUMBERS),
+    "AddN": Row(
+        lambda *xs: np.sum(np.stack(xs), axis=0, dtype=xs[0].dtype),
+        cases(*PACKED),
+        cases(((1000, 1000),) * 3, ((M,),)),
+        cases(((0, 2),) * 2),
+        dtypes=NUMBERS,
+    ),
+    "AddV2": two(lambda x, y: x - (-y)),
+    "ArgMax": Row(
+        lambda x, axis, output_type: np.argmax(x, axis=axis).astype(output_type),
+        tuple(
+            Case((shape,), {"axis": axis, "output_type": ops.as_dtype(dtype)})
+            for shape, axis in (((3,), 0), ((2, 3), 0), ((2, 3), 1), ((2, 4, 3), 1))
+            for dtype in ("int32", "int64")
+        ),
+        tuple(
+            Case((shape,), {"axis": axis, "output_type": ops.int32})
+            for shape in ((1000, 1000), (M, 1), (1, M))
+            for axis in (0, 1)
+        ),
+        cases(((0, 3),), axis=1, output_type=ops.int64),
+        dtypes=NUMBERS,
+        differentiable=False,
+    ),
+    "AssignAddVariableOp": compare(lambda x, y: x + y),
+    "AssignSubVariableOp": compare(lambda x, y: x - y),
+    "BatchMatMulV2": products(
+        (((2, 2, 3), (2, 3, 4)), ((2, 3), (2, 1, 3, 1)), ((2, 1, 2, 2), (3, 2, 2))),
+        ((4, 250, 500), (4, 500, 250)),
+    ),
+    "BiasAdd": Row(
+        lambda x, bias: x + np.broadcast_to(bias, x.shape),
+        cases(((2, 3), (3,)), ((2, 3, 4), (4,))),
+        cases(((1000, 1000), (1000,)), ((M, 1), (1,)), ((1, M), (M,))),
+        cases(((0, 3), (3,)), ((2, 0), (0,))),
+        dtypes=NUMBERS,
+    ),
+    "BiasAddGrad": Row(
+        lambda g: g.reshape(-1, g.shape[-1]).sum(axis=0),
+        cases(((2, 3),), ((2, 3, 4),)),
+        cases(*ONE_LARGE[:1], *ONE_LARGE[2:], ((100, 100, 100),)),
+        cases(((0, 3),)),
+    ),
+    "BroadcastTo": Row(
+        lambda x, shape: x + np.zeros(shape, x.dtype),
+        cases(((3,),), ((2, 1),), ((),), shape=(2, 3)),
+        cases(((1000,),), ((1000, 1),), ((),), shape=(1000, 1000)),
+        cases(((1,),), ((0,),), shape=(0,)),
+        dtypes=ALL,
+    ),
+    "Cast": Row(
+        lambda x, dtype: np.trunc(x).astype(dtype) if dtype.kind == "i" else x.astype(dtype),
+        tuple(Case(((2, 3),), {"dtype": ops.as_dtype(each)}) for each in ("float64", *ALL)),
+        tuple(
+            Case((shape,), {"dtype": ops.as_dtype(each)})
+            for each in ALL
+            for shape in ((1000, 1000), (M, 1))
+        ),
+        cases(((2, 0),), dtype=ops.int32),
+        dtypes=ALL,
+    ),
+    "ConcatV2": Row(
+        lambda *xs, axis: np.concatenate(xs, axis),
+        (
+            *cases(((2, 3), (2, 1), (2, 2)), axis=1),
+            *cases(((1, 3), (2, 3)), ((2,), (0,)), ((4,),), axis=0),
+        ),
+        (*cases(((500, 1000), (500, 1000)), axis=0), *cases(((1000, 500),) * 2, axis=1)),
+        cases(((0, 3), (0, 2)), axis=1),
+        dtypes=ALL,
+    ),
+    "Equal": compare(lambda x, y: ~(x != y), dtypes=ALL),
+    "Exp": one(lambda x: np.e**x),
+    "ExpandDims": view(((2, 3), (2, 1, 3)), ((), (1,))),
+    "Fill": Row(
+        lambda shape, value, dtype: np.full(shape, value, dtype),
+        tuple(
+            Case((), {"shape": shape, "value": 1, "dtype": ops.as_dtype(each)})
+            for each in ALL
+            for shape in ((2, 3), ())
+        ),
+        cases((), shape=(1000, 1000), value=2.5, dtype=ops.float64),
+        cases((), shape=(2, 0), value=2.5, dtype=ops.float64),
+        differentiable=False,
+    ),
+    "Greater": compare(lambda x, y: ~(x <= y)),
+    "GreaterEqual": compare(lambda x, y: ~(x < y)),
+    "Identity": Row(
+        lambda x: x, cases(*ONE_SMALL), cases(*ONE_LARGE), cases(*ONE_EMPTY), dtypes=ALL
+    ),
+    "Less": compare(lambda x, y: ~(x >= y)),
+    "LessEqual": compare(lambda x, y: ~(x > y)),
+    "Log": one(lambda x: np.log2(x) * np.log(2.0), "positive"),
+    "LogicalAnd": compare(lambda x, y: x * y, dtypes=BOOLS),
+    "LogicalNot": one(lambda x: x ^ True, dtypes=BOOLS, differentiable=False),
+    "LogicalOr": compare(lambda x, y: ~(~x & ~y), dtypes=BOOLS),
+    "MatMul": products((((2, 3), (3, 4)), ((1, 3), (3, 1))), ((700, 1000), (1000, 300))),
+    "Max": reduction(max_of),
+    "Maximum": two(lambda x, y: np.where(x > y, x, y)),
+    "Mean": reduction(mean_of, of_nothing=False),
+    "Minimum": two(lambda x, y: np.where(x > y, y, x)),
+    "Mul": two(lambda x, y: x * y),
+    "Neg": one(lambda x: 0 - x, dtypes=NUMBERS),
+    "NotEqual": compare(lambda x, y: ~(x == y), dtypes=ALL),
+    "OnesLike": one(lambda x: x**0, dtypes=ALL, differentiable=False),
+    "Pack": Row(
+        lambda *xs: np.stack(xs),
+        cases(*PACKED),
+        cases(((500, 1000),) * 2),
+        cases(((0, 2),) * 2),
+        dtypes=ALL,
+    ),
+    "Pow": two(lambda x, y: x**y, "positive"),
+    "RandomStandardNormal": random(lambda first, **keys: drawn("normal", **keys)),
+    "RandomUniform": random(lambda first, **keys: drawn("uniform", **keys)),
+    "RandomUniformInt": random(
+        lambda first, dtype, minval, maxval, **keys: (
+            np.floor(drawn("uniform", dtype=np.dtype("float64"), **keys) * (maxval - minval))
+            + minval
+        ),
+        ops.int64,
+        minval=-3,
+        maxval=9,
+    ),
+    "RealDiv": two(lambda x, y: x * y**-1.0, "any", "positive", dtypes=FLOATS),
+    "Relu": one(lambda x: x * (x > 0), dtypes=NUMBERS),
+    "ReluGrad": alike(lambda g, y: np.where(y > 0, g, 0), 2),
+    "Reshape": view(((2, 3), (3, 2)), ((4,), (2, 1, 2)), ((1,), ())),
+    "Sigmoid": one(sigmoid),
+    "SigmoidCrossEntropyWithLogits": alike(
+        lambda x, y: -(y * np.log(sigmoid(x)) + (1 - y) * np.log(sigmoid(-x))), 2, "any", "unit"
+    ),
+    "SigmoidGrad": alike(lambda g, y: g * (y - y * y), 2, "any", "unit"),
+    "Sign": one(lambda x: (x > 0) * 1.0 - (x < 0) * 1.0, dtypes=NUMBERS),
+    "Softmax": Row(
+        lambda x, axis: np.exp(log_softmax(x, axis)),
+        (*cases(((2, 3),), ((2, 3, 4),), axis=1), *cases(((3, 2),), ((4,),), axis=0)),
+        (
+            *cases(((1000, 1000),), ((M, 1),), ((1, M),), ((100, 100, 100),), axis=1),
+            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=0),
+        ),
+        cases(((0, 3),), axis=1),
+    ),
+    "SoftmaxCrossEntropyGrad": rows_of(
+        lambda s: (s, s, s[:1]), entropy_grad, "any", "positive", "any"
+    ),
+    "SoftmaxCrossEntropyWithLogits": rows_of(lambda s: (s, s), entropy, "any", "positive"),
+    "SparseSoftmaxCrossEntropyGrad": rows_of(
+        lambda s: (s, s[:1], s[:1]),
+        lambda logits, labels, g: entropy_grad(logits, one_hot(labels, logits), g),
+        "any",
+        "labels",
+        "any",
+    ),
+    "SparseSoftmaxCrossEntropyWithLogits": rows_of(
+        lambda s: (s, s[:1]),
+        lambda logits, labels: entropy(logits, one_hot(labels, logits)),
+        "any",
+        "labels",
+    ),
+    "Sqrt": one(lambda x: x**0.5, "positive"),
+    "Square": one(lambda x: x * x, dtypes=NUMBERS),
+    "Squeeze": view(((2, 1, 3), (2, 3)), ((1,), ())),
+    "StopGradient": one(lambda x: x, dtypes=ALL, differentiable=False),
+    "StridedSlice": Row(
+        sliced,
+        (
+            *cases(((2, 3),), ((4, 1, 2),), index=INDEX),
+            *cases(((4, 3),), index=(slice(1, 3), slice(0, 3, 2))),
+            *cases(((4, 3),), index=(-1, 2)),
+        ),
+        cases(((1000, 1000),), ((1000, 2, 500),), index=INDEX[:3]),
+        cases(((0, 3),), ((2, 2),), index=(slice(5, 7),)),
+        dtypes=ALL,
+    ),
+    "StridedSliceGrad": Row(
+        unsliced,
+        (
+            *cases(((2, 1),), index=INDEX, shape=(2, 3)),
+            *cases(((2,),), index=(slice(0, 4, 2), 1), shape=(4, 3)),
+        ),
+        cases(((500, 1000),), index=(slice(None, None, 2),), shape=(1000, 1000)),
+        cases(((0, 3),), index=(slice(5, 7),), shape=(2, 3)),
+        dtypes=ALL,
+    ),
+    "Sub": two(lambda x, y: x + (-y)),
+    "Sum": reduction(
+        lambda x, axis, keepdims: np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
+    ),
+    "Tanh": one(lambda x: 2.0 * sigmoid(2.0 * x) - 1.0),
+    "TanhGrad": alike(lambda g, y: g - g * y * y, 2, "any", "unit"),
+    "Transpose": Row(
+        lambda x, perm: np.einsum(x, [0, 1, 2], list(perm)),
+        cases(((2, 3, 4),), ((1, 3, 2),), **PERM),
+        cases(((100, 100, 100),), ((1, 1000, 1000),), ((M, 1, 1),), **PERM),
+        cases(((2, 0, 3),), **PERM),
+        dtypes=ALL,
+    ),
+    "ZerosLike": one(
+        lambda x: x ^ x if x.dtype == bool else x * 0, dtypes=ALL, differentiable=False
+    ),
+}
