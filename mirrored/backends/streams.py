@@ -94,6 +94,11 @@ class StreamBackend(Backend, Protocol):
         ...
 
     @property
+    def beside(self) -> StreamBackend:
+        """The same device with another stream, for work that may run at the same time."""
+        ...
+
+    @property
     def settings(self) -> Hashable:
         """What launches depend on beside their arguments; what was captured under others is old."""
         ...

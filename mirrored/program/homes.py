@@ -64,6 +64,8 @@ def _may_write(usage: Usage, node: Node, home: Any, offset: int) -> bool:
         for reader, value in readers:
             if value.offset >= offset + size or value.offset + value.size <= offset:
                 continue
+            if usage.is_beside(reader, node):
+                return False
             aligned = value.offset == offset and value.size == size
             if usage.region.get(reader, reader) is usage.region.get(node, node):
                 # Piece by piece: each piece is read before it is written, or by its writer.

@@ -145,22 +145,22 @@ class Planner:
         for value in self._constants():
             plan.blocks[value] = Block(value.device, CONSTANTS, value.nbytes, -1, FOREVER)
         for i, node in enumerate(self._usage.nodes):
-            out = node.output
+            out, lane = node.output, usage.lane(node)
             if out in homed:
                 home, offset = homed[out]
                 place = offset * out.spec.dtype.itemsize
-                block = Block(out.device, out.lane, out.nbytes, i, FOREVER, None, place, home)
+                block = Block(out.device, lane, out.nbytes, i, FOREVER, None, place, home)
                 plan.blocks[out] = block
             elif usage.is_local(node):
                 plan.locals.add(out)
             else:
                 start, end = usage.first_written(node), usage.last_read(out, i)
-                plan.blocks[out] = Block(out.device, out.lane, out.nbytes, start, end)
+                plan.blocks[out] = Block(out.device, lane, out.nbytes, start, end)
             workspace = implementation(node.op, node.device.backend).workspace
             if workspace is not None:
                 specs = workspace(*(value.spec for value in node.inputs), **node.attrs)
                 plan.scratch[node] = [
-                    (TensorSpec(*each), Block(out.device, out.lane, _nbytes(*each), i, i))
+                    (TensorSpec(*each), Block(out.device, lane, _nbytes(*each), i, i))
                     for each in specs
                 ]
 
@@ -178,15 +178,19 @@ class Planner:
             place = 0
             for value in node.inputs:
                 block = self.plan.blocks.get(value.base)
+                maker = value.base.node
                 if (
                     block is not None
-                    and value.base.node is not None
+                    and maker is not None
                     and value.whole
                     and block.parent is None
                     and block.home is None
-                    and (block.device, block.lane) == (whole.device, whole.lane)
+                    and (block.device, maker.lane) == (whole.device, node.lane)
                     and block.start < i
                 ):
+                    if block.lane != whole.lane:
+                        # Another branch of the replica: its memory is in use while it runs beside.
+                        block.start = min(block.start, self._usage.begin_beside(maker))
                     block.become_part(whole, place)
                 place += value.nbytes
 

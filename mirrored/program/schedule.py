@@ -56,10 +56,12 @@ class Schedule:
         phases: The phases.
         beside: Phases that run side by side, one or several behind one another on each side; those
             that are in none of these groups run alone.
+        lanes: The lanes of nodes that run in another one than they were recorded in.
     """
 
     phases: list[Phase] = field(default_factory=list)
     beside: list[list[Phase]] = field(default_factory=list)
+    lanes: dict[Node, int] = field(default_factory=dict)
 
     def nodes(self) -> Iterable[Node]:
         """Yield all nodes; those that run side by side one replica after the other."""

@@ -29,6 +29,7 @@ class Usage:
     def __init__(self, graph: Graph, schedule: Schedule) -> None:
         """Look at every node once."""
         self.graph = graph
+        self._lanes = schedule.lanes
         self.nodes: list[Node] = list(schedule.nodes())
         self.position = {node: i for i, node in enumerate(self.nodes)}
         self.region: dict[Node, Region] = {
@@ -38,7 +39,7 @@ class Usage:
             for node in phase.nodes
         }
         self._phase_end, self.first_write = self._phases(schedule)
-        self._meeting = self._meetings(schedule)
+        self._begin, self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
         for node in self.nodes:
             for value in node.inputs:
@@ -61,13 +62,18 @@ class Usage:
             first = max(first, *(i + 1 for i in checks), 0)
         return ends, first
 
-    def _meetings(self, schedule: Schedule) -> dict[Node, int]:
-        """Return, for each node, up to where other lanes may run beside it."""
-        ends = dict(self._phase_end)
+    def _meetings(self, schedule: Schedule) -> tuple[dict[Node, int], dict[Node, int]]:
+        """Return, for each node, from where on and up to where other lanes may run beside it."""
+        begins, ends = dict(self.position), dict(self._phase_end)
         for group in schedule.beside:
             nodes = [node for phase in group for node in nodes_of(phase)]
+            begins |= dict.fromkeys(nodes, min(map(self.position.__getitem__, nodes)))
             ends |= dict.fromkeys(nodes, max(map(self._phase_end.__getitem__, nodes)))
-        return ends
+        return begins, ends
+
+    def begin_beside(self, node: Node) -> int:
+        """Return the position of the first node that may run at the time of this one."""
+        return self._begin[node]
 
     def last_read(self, base: Value, defined: int) -> int:
         """Return the position of the last node that needs a base value.
@@ -83,7 +89,7 @@ class Usage:
             # A region's nodes take turns, piece by piece.
             end = self._phase_end[node] if node in self.region else self.position[node]
             # Another lane runs side by side with what comes later in its phase.
-            other = node.lane not in (base.lane, JOINT)
+            other = self.lane(node) not in (self.lane_of(base), JOINT)
             last = max(last, self._meeting[node] if other else end)
         return last
 
@@ -119,11 +125,20 @@ class Usage:
 
     def _is_read_beside(self, node: Node, base: Value) -> bool:
         """Whether another lane may read a value while a node runs."""
-        meeting = self._meeting[node]
-        return any(
-            reader.lane != node.lane and self._meeting[reader] == meeting
-            for reader, _ in self.reads[base]
-        )
+        return any(self.is_beside(reader, node) for reader, _ in self.reads[base])
+
+    def is_beside(self, node: Node, other: Node) -> bool:
+        """Return whether two nodes may run at the same time."""
+        alike = self._meeting[node] == self._meeting[other]
+        return alike and self.lane(node) != self.lane(other)
+
+    def lane(self, node: Node) -> int:
+        """Return the lane that a node runs in."""
+        return self._lanes.get(node, node.lane)
+
+    def lane_of(self, value: Value) -> int:
+        """Return the lane that a base value is computed in, or belongs to."""
+        return value.lane if value.node is None else self._lanes.get(value.node, value.lane)
 
 
 def may_overwrite(node: Node, value: Value) -> bool:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.workloads import Product
+import numpy as np
+
+from benchmarks.workloads import Array, Product
 
 WORKSPACE = 32 * 2**20  # What NVIDIA advises for the cards that need most.
 
@@ -36,6 +38,20 @@ def layout(product: Product) -> tuple[bool, bool]:
     A step has its inputs and weights as they are, and needs their transposes going backward.
     """
     return product.kind == "weight gradient", product.kind == "input gradient"
+
+
+def stored(values: Array, precision: str) -> Array:
+    """Return float32 as it is, or the upper halves of its bits, which are bfloat16."""
+    if precision != "bfloat16":
+        return values
+    return (values.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def numbers(array: Array) -> Array:
+    """Return what `stored` made as float32 again."""
+    if array.dtype != np.uint16:
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,15 @@ import cupy
 import numpy as np
 
 from benchmarks.gpu.contenders import protocol
-from benchmarks.gpu.contenders.cublas import WORKSPACE, Cublas, layout, loaded_library
-from benchmarks.workloads import Array, Product, Workload, matrix_products
+from benchmarks.gpu.contenders.cublas import (
+    WORKSPACE,
+    Cublas,
+    layout,
+    loaded_library,
+    numbers,
+    stored,
+)
+from benchmarks.workloads import Product, Workload, matrix_products
 
 DRAWN = 1_000_003  # Numbers, repeated; a prime, so that no two rows of a matrix are the same.
 CHECKED = 64  # Columns of each product's first row.
@@ -91,20 +98,6 @@ class Products:
         error = np.abs(found - row @ factor) / (np.abs(row) @ np.abs(factor))
         if not error.max() < TOLERANCES[self._precision]:
             raise RuntimeError(f"the {product.kind} is off by {error.max():g}")
-
-
-def stored(values: Array, precision: str) -> Array:
-    """Return float32 as it is, or the upper halves of its bits, which are bfloat16."""
-    if precision != "bfloat16":
-        return values
-    return (values.view(np.uint32) >> 16).astype(np.uint16)
-
-
-def numbers(array: Array) -> Array:
-    """Return what `stored` made as float32 again."""
-    if array.dtype != np.uint16:
-        return array
-    return (array.astype(np.uint32) << 16).view(np.float32)
 
 
 def make(workload: Workload, precision: str, mode: str) -> protocol.Session:

@@ -238,6 +238,11 @@ class CudaBackend:
         """Return what clears a flag unless numbers are finite; see `StreamBackend`."""
         return ALL_FINITE
 
+    @cached_property
+    def beside(self) -> CudaBackend:
+        """The same device with another stream, for work that may run at the same time."""
+        return CudaBackend(self._card, self._priority)
+
     @property
     def settings(self) -> bool:
         """Whether products are made in TensorFloat-32."""

@@ -13,6 +13,8 @@ from mirrored.backends.base import OutOfPoolMemory, Pool
 # Without growth and without a limit: the share of the card's free memory that is taken at once. The
 # rest is for contexts, libraries and other programs.
 _SHARE = 0.9
+# What CuPy rounds sizes up to, in bytes.
+_UNIT = 512
 
 
 class CudaPool:
@@ -33,13 +35,17 @@ class CudaPool:
         self.parent = parent
         self._growth = growth
         self._pool: Any = None
+        self._device: Any = None
         self._peak = 0
         self._lock = threading.Lock()
 
     @property
     def current(self) -> int:
         """Bytes in use now."""
-        return 0 if self._pool is None else int(self._pool.used_bytes())
+        if self._pool is None:
+            return 0
+        with self._device:  # CuPy tells of the current card alone.
+            return int(self._pool.used_bytes())
 
     @property
     def peak(self) -> int:
@@ -71,11 +77,20 @@ class CudaPool:
         try:
             memory = self._pool.malloc(nbytes)
         except cupy.cuda.memory.OutOfMemoryError:
-            full = self.limit is not None and self.current + nbytes > self.limit
-            # Below the limit it is the card that has no more, or no piece that is large enough.
-            raise OutOfPoolMemory(nbytes, self if full else None) from None
+            memory = self._malloc_again(cupy, nbytes)
         self._peak = max(self._peak, self.current)
         return memory
+
+    def _malloc_again(self, cupy: Any, nbytes: int) -> Any:
+        """Return memory in the place of pieces that CuPy keeps, which count against its limit."""
+        self._pool.free_all_blocks()
+        try:
+            return self._pool.malloc(nbytes)
+        except cupy.cuda.memory.OutOfMemoryError:
+            taken = self.current + -(-nbytes // _UNIT) * _UNIT
+            full = self.limit is not None and taken > self.limit
+            # Below the limit it is the card that has no more, or no piece that is large enough.
+            raise OutOfPoolMemory(nbytes, self if full else None) from None
 
     def _make(self, cupy: Any) -> None:
         with self._lock:
@@ -86,6 +101,7 @@ class CudaPool:
                 pool.set_limit(size=self.limit)
             if not self._growth:
                 self._take_all(cupy, pool)
+            self._device = cupy.cuda.Device()
             self._pool = pool
 
     def _take_all(self, cupy: Any, pool: Any) -> None:
@@ -95,6 +111,6 @@ class CudaPool:
         if self.limit is not None:
             wanted = min(wanted, self.limit)
         try:
-            pool.malloc(wanted // 512 * 512)  # Dropped here: the pool keeps it.
+            pool.malloc(wanted // _UNIT * _UNIT)  # Dropped here: the pool keeps it.
         except cupy.cuda.memory.OutOfMemoryError as error:
             raise OutOfPoolMemory(wanted, None) from error

@@ -141,6 +141,8 @@ class StreamedBinder:
         if node.op.random:
             # The draw changes from run to run, and is read from memory when the kernel runs.
             attrs |= {"key": (0, 0), "draw": 0, "counters": self.arrays.of(self.counters[node])}
+            if not is_streamed(backend):
+                return [Call(backend.run, (_random_on_host, kernel, backend.xp, out, attrs))]
         if is_streamed(backend):
             return self._noted(backend, kernel, out, *inputs, **attrs)
         return [
@@ -208,3 +210,9 @@ class StreamedBinder:
         calls: list[Call] = []
         backend.run(kernel, LaunchNotes(backend.xp, calls), *args, **attrs)
         return calls
+
+
+def _random_on_host(kernel: Any, xp: Any, out: Any, attrs: dict[str, Any]) -> None:
+    first, second, number = attrs["counters"].tolist()
+    drawn = {"key": (first, second), "draw": number}
+    kernel(xp, out, **{name: attrs[name] for name in attrs if name != "counters"} | drawn)

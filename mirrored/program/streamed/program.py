@@ -249,7 +249,8 @@ class StreamedProgram:
     def _draw_in_place(self) -> None:
         """Bring a step's draws to the devices."""
         for value, draw in zip(self._counters.values(), self._draws_of_step(), strict=True):
-            stream = self._streams[value.device.backend.memory]
+            backend = value.device.backend
+            stream = self._streams.get(backend.memory, backend)
             stream.copy_between(counter_of(draw), self._arrays.of(value))
 
     def _step(self) -> None:

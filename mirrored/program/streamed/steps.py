@@ -155,11 +155,11 @@ def _run_stages(
     _fork(backends)
     before: list[StreamBackend] = []
     for tracks in stages:
-        events = [(each, each.record()) for each in before]
-        for track in tracks:
-            for backend, event in events:
-                if backend is not track.backend:
-                    _wait(track.backend, backend, event)
+        for backend in before:
+            others = [track.backend for track in tracks if track.backend is not backend]
+            event = backend.record() if others else None
+            for other in others:
+                _wait(other, backend, event)
         for track in tracks:
             run(track)
         before = [each.backend for each in tracks if is_streamed(each.backend)] or before

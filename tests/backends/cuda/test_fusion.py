@@ -1,12 +1,15 @@
 """Kernels of chains: their index arithmetic, their texts, and what they compute."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import chain_source, index_terms
 from mirrored.backends.streams import Chain, Step
@@ -72,3 +75,156 @@ def test_what_is_used_again_is_loaded_once() -> None:
 
 def test_every_elementwise_op_has_an_expression() -> None:
     assert {name for name, op in OPS.items() if op.elementwise} <= set(EXPRESSIONS)
+
+
+# ------------------------------------------------------------------------------ on a card
+
+Array = np.ndarray[Any, Any]
+SHAPES = ((2, 3, 4), (6, 4), (24,), (1, 24))  # Of as many elements.
+SMALLER = ((4,), (3, 1), (1,), ())
+# From arrays of the dtype that is computed with. They are exact, or rounded as C rounds them.
+OPS_OF_CHAINS: dict[str, tuple[int, Callable[..., Array]]] = {
+    "AddV2": (2, np.add),
+    "Sub": (2, np.subtract),
+    "Mul": (2, np.multiply),
+    "Maximum": (2, np.maximum),
+    "AddN": (3, lambda x, y, z: x + y + z),
+    "Square": (1, np.square),
+    "Neg": (1, np.negative),
+    "Abs": (1, np.abs),
+    "Less": (2, np.less),
+    "Cast": (1, lambda x: x),
+    "BroadcastTo": (1, lambda x: x),
+}
+
+
+def run_chain(card: Any, chain: Chain, inputs: Any, outputs: Any, flag: int | None = None) -> None:
+    backend = card.backend
+    go = None if flag is None else card.array(np.array([flag], np.int32))
+    backend.run(backend.chain_kernel(chain), backend.xp, tuple(outputs), tuple(inputs), go)
+
+
+@st.composite
+def chains(draw: Any, dtypes: tuple[Any, ...]) -> Chain:
+    """Return a chain whose inputs broadcast or do not, and whose steps read each other."""
+    kinds = st.sampled_from(dtypes)
+    inputs = [((), dtype) for dtype in dtypes]
+    more = st.tuples(st.sampled_from(SHAPES + SMALLER), kinds)
+    inputs += draw(st.lists(more, min_size=2, max_size=5))
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(1, 7))):
+        shape = draw(st.sampled_from(SHAPES))
+        readable = [i for i, (own, _) in enumerate(inputs) if broadcasts_to(own, shape)]
+        readable += [len(inputs) + i for i in range(len(steps))]
+        first = draw(st.sampled_from(readable))
+        dtype = dtype_of(first, inputs, steps)
+        names = ["Cast", "BroadcastTo"] if dtype.kind == "b" else list(OPS_OF_CHAINS)
+        name = draw(st.sampled_from(names))
+        alike = st.sampled_from([i for i in readable if dtype_of(i, inputs, steps) == dtype])
+        others = [draw(alike) for _ in range(OPS_OF_CHAINS[name][0] - 1)]
+        made = {"Less": np.dtype(np.bool_)}.get(name, dtype)
+        steps.append(Step(name, (first, *others), shape, draw(kinds) if name == "Cast" else made))
+    kept = draw(st.sets(st.integers(0, len(steps) - 1)))
+    return Chain(tuple(inputs), tuple(steps), tuple(sorted(kept | {len(steps) - 1})))
+
+
+def broadcasts_to(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(own, shape) == shape
+    except ValueError:
+        return False
+
+
+def dtype_of(number: int, inputs: Any, steps: Any) -> np.dtype[Any]:
+    return (*(dtype for _, dtype in inputs), *(step.dtype for step in steps))[number]
+
+
+def step_by_step(chain: Chain, arrays: list[Array]) -> list[Array]:
+    """Return the results of all steps; bfloat16 is computed in float32 and rounded once a step."""
+    values = list(arrays)
+    for step in chain.steps:
+        operands = []
+        for number in step.inputs:
+            value = values[number]
+            if number >= len(arrays):
+                value = value.reshape(step.shape)
+            wide = np.float32 if value.dtype.name == "bfloat16" else value.dtype
+            operands.append(value.astype(wide))
+        with np.errstate(all="ignore"):
+            result = OPS_OF_CHAINS[step.op][1](*operands)
+            values.append(np.broadcast_to(result, step.shape).astype(step.dtype))
+    return values[len(arrays) :]
+
+
+def over_inputs(chain: Chain) -> dict[int, int]:
+    """Return, for some of the results, an input of as many elements that they may overwrite."""
+    over: dict[int, int] = {}
+    for number in chain.outputs:
+        step = chain.steps[number]
+        for i, (shape, dtype) in enumerate(chain.inputs):
+            if i not in over.values() and (math.prod(shape), dtype) == (24, step.dtype):
+                over[number] = i
+                break
+    return over
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_random_chains(data: Any, card: Any, bits: Any) -> None:
+    """Several results, some over inputs, and a flag that says whether they are written."""
+    pytest.importorskip("ml_dtypes")
+    dtypes = (np.dtype(np.float32), np.dtype(np.int32), mr.bfloat16, np.dtype(np.float64))
+    chain = data.draw(chains(dtypes))
+    flag = data.draw(st.sampled_from([None, 0, 1]))
+    over = over_inputs(chain) if data.draw(st.booleans()) else {}
+    rng = np.random.default_rng(len(chain.steps))
+    # No number is near what integers have no room for, as a float is cast to them.
+    arrays = [rng.integers(-3, 4, shape).astype(dtype) for shape, dtype in chain.inputs]
+    arrays = [each + each.dtype.type(0.25) if each.dtype.kind != "i" else each for each in arrays]
+    arrays = [np.asarray(a, dtype) for a, (_, dtype) in zip(arrays, chain.inputs, strict=True)]
+    made = step_by_step(chain, arrays)
+    expected = [made[number] for number in chain.outputs]
+    if any(abs(each.astype(np.float64)).max() >= 2.0**31 for each in made):
+        return
+    inputs = [card.array(each) for each in arrays]
+    outputs = []
+    for number in chain.outputs:
+        step = chain.steps[number]
+        if number in over:
+            outputs.append(inputs[over[number]].reshape(step.shape))
+        else:
+            outputs.append(card.array(np.full(step.shape, 7).astype(step.dtype)))
+    before = [card.backend.to_host(each) for each in outputs]
+    run_chain(card, chain, inputs, outputs, flag)
+    found = [card.backend.to_host(each) for each in outputs]
+    expected = before if flag == 0 else expected
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        assert bits([one.astype(np.float64)]) == bits([other.astype(np.float64)])
+
+
+@pytest.mark.parametrize("size", [(1 << 19) - 3, (1 << 19) + 5], ids=["one", "several"])
+def test_elements_a_thread(size: int, card: Any) -> None:
+    """Of many elements a thread computes several, the last thread fewer."""
+    rng = np.random.default_rng(1)
+    x, row = rng.normal(size=size).astype(np.float32), np.array(2.5, np.float32)
+    steps = (Step("Mul", (0, 1), (size,), F32), Step("AddV2", (2, 0), (size,), F32))
+    chain = Chain(((x.shape, F32), ((), F32)), steps, (0, 1))
+    array = card.array(x)
+    outputs = [card.array(np.zeros_like(x)), array]
+    run_chain(card, chain, [array, card.array(row)], outputs)
+    np.testing.assert_array_equal(card.backend.to_host(outputs[0]), x * row)
+    np.testing.assert_array_equal(card.backend.to_host(array), x * row + x)
+
+
+def test_a_chain_of_nothing_launches_nothing(card: Any) -> None:
+    chain = chain_of((0, 3), (3,))
+    arrays = [card.array(np.zeros(shape, np.float32)) for shape in ((0, 3), (3,))]
+    card.backend.xp.launch = None  # Nothing may call it.
+    run_chain(card, chain, arrays, [arrays[0]])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.gpu.contenders.cublas import Cublas, layout, loaded_library
+from benchmarks.gpu.contenders.cublas import Cublas, layout, loaded_library, numbers, stored
 from benchmarks.gpu.workloads import WORKLOADS
 from benchmarks.workloads import Product, matrix_products
 
@@ -105,6 +105,17 @@ def test_a_status_is_an_error() -> None:
         Cublas(type("Bad", (), {"cublasCreate_v2": lambda *_: 3}), ctypes.c_void_p()).call(
             "cublasCreate_v2"
         )
+
+
+def test_bfloat16_is_the_upper_half_of_float32() -> None:
+    values = np.array([1.0, -2.5, 3.14159, 1e30, 0.0], np.float32)
+    assert stored(values, "float32") is stored(values, "tf32") is values
+    halves = stored(values, "bfloat16")
+    assert halves.dtype.itemsize == 2
+    assert halves[0] == 0x3F80
+    np.testing.assert_allclose(numbers(halves), values, rtol=2.0**-7)
+    assert numbers(halves)[1] == -2.5
+    assert numbers(values) is values
 
 
 def test_a_process_without_cublas() -> None:
