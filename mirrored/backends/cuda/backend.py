@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +20,7 @@ from mirrored._logging import logger
 from mirrored.backends import precision
 from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.cuda import blas, fusion, kernels, toolkit
-from mirrored.backends.cuda.faults import translated
+from mirrored.backends.cuda.faults import translated, translation
 from mirrored.backends.cuda.kernels.checks import ALL_FINITE
 from mirrored.backends.cuda.kernels.cross_entropy import LOSS_AND_GRAD, SPARSE_LOSS_AND_GRAD
 from mirrored.backends.cuda.launcher import CudaLauncher
@@ -111,18 +110,9 @@ class CudaBackend:
             workspace = self._cupy.ndarray((nbytes,), np.uint8, memptr=memory)
             return blas.Blas(blas.load(), self._stream.ptr, workspace)
 
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
+    def _entered(self) -> _Entered:
         """Work on the card, with CUDA's errors as the library's."""
-        try:
-            with translated(self._where), self._device:
-                yield
-        except OutOfPoolMemory:
-            raise ResourceExhaustedError(
-                f"{self._where} has too little memory left for what kernels, libraries and copies "
-                "need beside arrays. Give its logical devices lower memory limits, or end other "
-                "programs that use the card."
-            ) from None
+        return _Entered(self._where, self._device)
 
     # ------------------------------------------------------------------ arrays
 
@@ -297,7 +287,8 @@ class CudaBackend:
         count = math.prod(shape)
         with self._entered():
             memory = self._cupy.cuda.alloc_pinned_memory(max(count * dtype.itemsize, 1))
-        return np.frombuffer(memory, dtype, count).reshape(shape)
+        raw = np.frombuffer(memory, np.uint8, count * dtype.itemsize)
+        return raw.view(dtype).reshape(shape)
 
     def upload(self, source: NDArray[Any], target: Any, after: Any) -> Event:
         """Copy pinned memory into an array beside the compute stream; see `StreamBackend`."""
@@ -325,6 +316,40 @@ class CudaBackend:
                 runtime.memcpyDeviceToHost,
                 self._stream.ptr,
             )
+
+
+class _Entered:
+    """A context on a card. It is entered several times in a step, so it does the least it can.
+
+    Args:
+        where: What to call the card in messages.
+        device: CuPy's object for it.
+
+    Raises:
+        ResourceExhaustedError: The card has no memory for what was asked for.
+        DeviceLostError: It cannot go on.
+    """
+
+    __slots__ = ("_device", "_where")
+
+    def __init__(self, where: str, device: Any) -> None:
+        self._where = where
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._device.__exit__(kind, error, traceback)
+        found = None if error is None else translation(error, self._where)
+        if isinstance(found, OutOfPoolMemory):
+            found = ResourceExhaustedError(
+                f"{self._where} has too little memory left for what kernels, libraries and copies "
+                "need beside arrays. Give its logical devices lower memory limits, or end other "
+                "programs that use the card."
+            )
+        if found is not None:
+            raise found from error
 
 
 class _Graph:

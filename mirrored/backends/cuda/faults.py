@@ -77,22 +77,33 @@ class translated:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None:
-            return
-        status = _status(error)
-        if status is None:
-            return
-        if status == _TOO_LITTLE_MEMORY:
-            raise OutOfPoolMemory(self._asked, None) from error
-        if status in _STICKY:
-            raise DeviceLostError(
-                f"{self._device} failed, and this process cannot use it any more. Received: "
-                f"{error}. End the process and start it again; what is on the host, such as a "
-                "checkpoint that was read or data, can still be saved."
-            ) from error
-        raise RuntimeError(
-            f"{self._device} refused what was asked of it. Received: {error}. {advice(status)}"
-        ) from error
+        found = None if error is None else translation(error, self._device, self._asked)
+        if found is not None:
+            raise found from error
+
+
+def translation(error: BaseException, device: str, asked: int = 0) -> Exception | None:
+    """Return an error of CUDA's as one of the library; None for any other error.
+
+    Args:
+        error: The error.
+        device: What to call the device in messages.
+        asked: The bytes that were asked for, for errors of memory.
+    """
+    status = _status(error)
+    if status is None:
+        return None
+    if status == _TOO_LITTLE_MEMORY:
+        return OutOfPoolMemory(asked, None)
+    if status in _STICKY:
+        return DeviceLostError(
+            f"{device} failed, and this process cannot use it any more. Received: "
+            f"{error}. End the process and start it again; what is on the host, such as a "
+            "checkpoint that was read or data, can still be saved."
+        )
+    return RuntimeError(
+        f"{device} refused what was asked of it. Received: {error}. {advice(status)}"
+    )
 
 
 def advice(status: int | None) -> str:

@@ -1,6 +1,5 @@
 """The memory of a logical device: hard limits, what is taken of the card and when, and the peak."""
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -218,19 +217,6 @@ def test_the_error_of_a_full_card(emulated_cuda: Emulate) -> None:
         raised.value
     )
     assert "no more memory" in str(raised.value)
-
-
-def test_garbage_is_collected_before_memory_is_refused(emulated_cuda: Emulate) -> None:
-    emulated_cuda()
-    (device,) = virtual_gpus(1)
-    cycle: list[Any] = [device.allocate((MB,), BYTE)]
-    cycle.append(cycle)
-    gc.disable()
-    try:
-        del cycle
-        assert device.allocate((MB,), BYTE).nbytes == MB
-    finally:
-        gc.enable()
 
 
 def test_growth_is_the_users_choice(emulated_cuda: Emulate) -> None:

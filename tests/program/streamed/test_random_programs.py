@@ -161,7 +161,8 @@ class Function:
             self.variables[1].assign(first)
         elif what == "guard":
             # A number that is not finite now and then, as it is in some of the inputs.
-            self._guard(ops.reduce_sum(values[which % len(SHAPES)]))
+            with mr.device(self.names[0]):
+                self._guard(ops.reduce_sum(values[which % len(SHAPES)]))
 
     def _sum(self, tensors: Values) -> ops.Tensor:
         """Add tensors where they are, as replicas of one card are added."""
