@@ -16,7 +16,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import active_listeners
 from mirrored.ops.observing import copy_work, kernel_work, observers, tell
 from mirrored.ops.recording import RecordedTensor, active_recorder
-from mirrored.ops.registry import OPS, Op, implementation, set_executor
+from mirrored.ops.registry import OPS, Op, has_kernel, implementation, set_executor
 from mirrored.ops.spec import (
     ALL_DTYPES,
     DTYPE_NAMES,
@@ -55,6 +55,8 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         check_dtype(op.name, tensor.dtype, op.dtypes)
     spec = op.infer(*[tensor.spec for tensor in tensors], **attrs)
     device = place(op.name, op.devices)
+    if not has_kernel(op, device.backend):
+        device = place(op.name, ("CPU",))
     local = [tensor.copy_to(device) for tensor in tensors]
     log_placement(op.name, device)
     recorder = active_recorder()

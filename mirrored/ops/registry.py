@@ -115,6 +115,16 @@ def implementation(op: Op, backend: Backend) -> Implementation:
     return Implementation(own.run, own.workspace)
 
 
+def has_kernel(op: Op, backend: Backend) -> bool:
+    """Return whether a backend can compute an op: what is not NumPy needs kernels of its own.
+
+    Args:
+        op: The op.
+        backend: That of the device.
+    """
+    return backend.host_readable or op.view is not None or op.name in backend.kernels
+
+
 OPS: dict[str, Op] = {}
 
 

@@ -28,6 +28,9 @@ class Runnable(Protocol):
     outputs: list[Any]
     threads: int
 
+    def take(self, arrays: Sequence[Any]) -> None:
+        """Copy what a call is given into the inputs; see `Program.take`."""
+
     def run(
         self,
         steps: int,

@@ -198,8 +198,7 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
     graph, program = recorded.graph, recorded.program
     # Before anything is written: what is returned needs memory too.
     storages = [value.device.allocate(*value.spec) for value in graph.outputs]
-    for value, target, array in zip(graph.inputs, program.inputs, arrays, strict=True):
-        value.device.backend.copy_between(array, target)
+    program.take(arrays)
     team = None if graph.strategy is None else graph.strategy.team(program.threads)
     with InterruptGuard(whole=True) if graph.writes else _NOTHING_TO_SPOIL:
         program.run(1, {}, _go_on, team)

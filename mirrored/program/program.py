@@ -65,6 +65,15 @@ class Program:
             return SerialReplay(phases, self._draws)
         return ThreadedReplay(phases, self._draws, self.threads, meeting)
 
+    def take(self, arrays: Sequence[Any]) -> None:
+        """Copy what a call is given into the inputs.
+
+        Args:
+            arrays: One an input, of its device, or of NumPy.
+        """
+        for value, target, array in zip(self.graph.inputs, self.inputs, arrays, strict=True):
+            value.device.backend.copy_between(array, target)
+
     def replay(
         self,
         steps: int,

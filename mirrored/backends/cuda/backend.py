@@ -118,7 +118,7 @@ class CudaBackend:
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
         """Return a pool that takes memory of the card when the first array is made."""
-        return CudaPool(limit, parent, growth)
+        return CudaPool(limit, parent, growth, self._where)
 
     def allocate(self, pool: Pool, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
         """Return uninitialised memory for an array.
@@ -337,11 +337,20 @@ class _Entered:
         self._device = device
 
     def __enter__(self) -> None:
-        self._device.__enter__()
+        try:
+            self._device.__enter__()
+        except Exception as error:
+            self._translate(error)
+            raise
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._device.__exit__(kind, error, traceback)
-        found = None if error is None else translation(error, self._where)
+        if error is not None:
+            self._translate(error)
+
+    def _translate(self, error: BaseException) -> None:
+        """Raise what is an error of CUDA's as one of the library's."""
+        found = error if isinstance(error, OutOfPoolMemory) else translation(error, self._where)
         if isinstance(found, OutOfPoolMemory):
             found = ResourceExhaustedError(
                 f"{self._where} has too little memory left for what kernels, libraries and copies "

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from mirrored.backends.base import OutOfPoolMemory, Pool
+from mirrored.backends.cuda.faults import translated
 
 # Without growth and without a limit: the share of the card's free memory that is taken at once. The
 # rest is for contexts, libraries and other programs.
@@ -28,12 +29,14 @@ class CudaPool:
             says when it is full.
         growth: Whether it starts small and extends; without, the first array takes all of the
             limit, or of what is free, at once.
+        card: What to call the card in messages.
     """
 
-    def __init__(self, limit: int | None, parent: Pool | None, growth: bool) -> None:
+    def __init__(self, limit: int | None, parent: Pool | None, growth: bool, card: str) -> None:
         self.limit = limit
         self.parent = parent
         self._growth = growth
+        self._card = card
         self._pool: Any = None
         self._device: Any = None
         self._peak = 0
@@ -44,7 +47,7 @@ class CudaPool:
         """Bytes in use now."""
         if self._pool is None:
             return 0
-        with self._device:  # CuPy tells of the current card alone.
+        with translated(self._card), self._device:  # CuPy tells of the current card alone.
             return int(self._pool.used_bytes())
 
     @property

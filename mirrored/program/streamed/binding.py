@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mirrored.backends import Backend
 from mirrored.backends.streams import Chain, Step, StreamBackend, is_streamed
 from mirrored.ops.registry import implementation
@@ -87,7 +89,7 @@ class StreamedBinder:
                     backend, backend.chain_kernel(chain), (target,), (source,), self._flag(backend)
                 )
             else:
-                made = [Call(backend.copy_between, (source, target))]
+                made = [Call(_copy_on_host, (source, target, self._flag(backend)))]
             calls += [call._replace(node=node) for call in made]
         return calls
 
@@ -105,9 +107,9 @@ class StreamedBinder:
         return calls
 
     def _guard(self, values: Sequence[Value], backend: Backend) -> list[Call]:
-        if not is_streamed(backend):
-            raise ValueError("A guard is on a device that has streams.")
         arrays = [self.arrays.of(value).reshape(-1)[:1] for value in values]
+        if not is_streamed(backend):
+            return [Call(_guard_on_host, (self._flag(backend), arrays))]
         return self._noted(backend, backend.finite_kernel(), self._flag(backend), *arrays)
 
     def _flag(self, backend: Backend) -> Any:
@@ -210,6 +212,16 @@ class StreamedBinder:
         calls: list[Call] = []
         backend.run(kernel, LaunchNotes(backend.xp, calls), *args, **attrs)
         return calls
+
+
+def _guard_on_host(flag: Any, arrays: Sequence[Any]) -> None:
+    if not all(np.isfinite(each).all() for each in arrays):
+        flag[...] = 0
+
+
+def _copy_on_host(source: Any, target: Any, flag: Any) -> None:
+    if flag is None or flag[0]:
+        np.copyto(target, source)
 
 
 def _random_on_host(kernel: Any, xp: Any, out: Any, attrs: dict[str, Any]) -> None:

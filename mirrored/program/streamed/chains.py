@@ -110,7 +110,7 @@ def _is_step(node: Node) -> bool:
 
 def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
     """Return nodes one by one, but a loss with its gradient, brought forward to it."""
-    partner = pairs(nodes)
+    partner = _pairs(nodes)
     units: list[list[Node]] = []
     done: set[Node] = set()
 
@@ -123,7 +123,7 @@ def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
             units.append([node])
             return
         # What the gradient needs beside the loss's inputs does not depend on the loss.
-        wanted = ancestors_in(second, nodes)
+        wanted = _ancestors_in(second, nodes)
         for each in nodes:
             if each in wanted:
                 emit(each)
@@ -135,7 +135,7 @@ def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
     return units
 
 
-def pairs(nodes: list[Node]) -> dict[Node, Node]:
+def _pairs(nodes: list[Node]) -> dict[Node, Node]:
     """Return, for each loss whose gradient is wanted too, that gradient's node."""
     partners: dict[Node, Node] = {}
     for fused in FUSED:
@@ -146,12 +146,12 @@ def pairs(nodes: list[Node]) -> dict[Node, Node]:
             first = firsts.get(node.inputs[:2])
             if first is None or first in partners or first.device is not node.device:
                 continue
-            if first not in ancestors_in(node, nodes):
+            if first not in _ancestors_in(node, nodes):
                 partners[first] = node
     return partners
 
 
-def ancestors_in(node: Node, nodes: list[Node]) -> set[Node]:
+def _ancestors_in(node: Node, nodes: list[Node]) -> set[Node]:
     """Return those of some nodes that a node depends on."""
     among, found = set(nodes), set[Node]()
     stack = [value.node for value in node.inputs]

@@ -140,6 +140,7 @@ class Report:
     Args:
         values: The results.
         flag: The flag of the guard; None where there is none.
+        guard: The backend that reads the flag; None where it is the host's.
         lead: The backend on whose stream a step ends.
         streams: For each memory the backend that reads there.
     """
@@ -148,6 +149,7 @@ class Report:
         self,
         values: Sequence[tuple[Value, Any]],
         flag: Any,
+        guard: StreamBackend | None,
         lead: StreamBackend,
         streams: Mapping[Any, StreamBackend],
     ) -> None:
@@ -166,7 +168,10 @@ class Report:
         self._flag: NDArray[Any] | None = None
         if flag is not None:
             self._flag = lead.pinned((1,), np.dtype(np.int32))
-            self._parts.append((lead, flag, self._flag))
+            if guard is None:
+                self._host.append((self._flag, flag))
+            else:
+                self._parts.append((guard, flag, self._flag))
         self._events: list[tuple[StreamBackend, Any]] = []
         self.step = 0
 

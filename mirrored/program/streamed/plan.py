@@ -13,7 +13,7 @@ from mirrored.program.homes import find_homes
 from mirrored.program.memory import Block, Plan, Planner, aligned
 from mirrored.program.schedule import Region
 from mirrored.program.streamed.stages import StreamedSchedule
-from mirrored.program.usage import Usage
+from mirrored.program.usage import FOREVER, Usage
 
 
 @dataclass(eq=False, slots=True)
@@ -60,7 +60,8 @@ class _StreamedPlanner(Planner):
         for value in (*self._graph.inputs, *self._counters.values()):
             groups.setdefault((value.device, value.lane), []).append(value)
         for (device, lane), values in groups.items():
-            root = Block(device, lane, 0, -1, -1)
+            # Kept: a call that is given what the one before was need not copy it again.
+            root = Block(device, lane, 0, -1, FOREVER)
             places: dict[Value, int] = {}
             for value in values:
                 places[value] = root.nbytes

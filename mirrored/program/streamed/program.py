@@ -3,6 +3,7 @@
 It is used as the program of host memory is; results come a few steps later, never others.
 """
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -10,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.backends import Storage
-from mirrored.backends.streams import is_streamed
+from mirrored.backends import Backend, Storage
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.ops.observing import observers
 from mirrored.program.arrays import Arrays, Memory
@@ -70,12 +70,15 @@ class StreamedProgram:
             self._draws.add(node.attrs["draw"], node.output.number)
         self._flags = self._make_flags(schedule.stages)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
+        devices += [node.device for node in graph.nodes]
         devices += [home.device for _, home, _ in graph.reads]
         self._steps = Steps(self._bound(schedule.stages), [each.backend for each in devices])
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
         self._failed = bool(self._flags)  # The flags are not set yet.
+        # The arrays that the inputs were copied from last. They are tensors', which never change.
+        self._taken: list[Any] = [None] * len(self.inputs)
 
     # ------------------------------------------------------------------ binding
 
@@ -86,11 +89,17 @@ class StreamedProgram:
             devices = [node.device for node in self.graph.nodes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
             used = {track.backend.memory for tracks in stages for track in tracks}
+            used |= {backend.memory for backend in self._writers()}
             for device in devices:
                 memory = device.backend.memory
-                if memory in used and memory not in flags and is_streamed(device.backend):
+                if memory in used and memory not in flags:
                     flags[memory] = device.allocate((1,), np.dtype(np.int32))
         return flags
+
+    def _writers(self) -> list[Backend]:
+        """Return a backend for each memory where writes of variables are left for the end."""
+        writers = [variable.pinned()[0].device.backend for variable, _ in self._arrays.plan.commits]
+        return list({each.memory: each for each in reversed(writers)}.values())
 
     def _bound(self, stages: Sequence[Sequence[Track]]) -> list[list[BoundTrack]]:
         flags = {memory: storage.array for memory, storage in self._flags.items()}
@@ -105,21 +114,19 @@ class StreamedProgram:
             )
             if isinstance(tracks[0].phases[0], Guard):
                 bound += self._spread(tracks[0].backend, stages, flags)
-        writers = [variable.pinned()[0].device.backend for variable, _ in self._arrays.plan.commits]
-        memories = {each.memory: each for each in reversed(writers)}
-        for backend in memories.values():
+        for backend in self._writers():
             bound.append([BoundTrack(backend, binder.commits(backend), between=False)])
         return bound
 
     def _spread(
         self, origin: Any, stages: Sequence[Sequence[Track]], flags: Mapping[Any, Any]
     ) -> list[list[BoundTrack]]:
-        """Return what brings the guard's flag to the other cards."""
+        """Return what brings the guard's flag to the other memories."""
+        backends = [track.backend for tracks in stages for track in tracks] + self._writers()
         others = {
-            track.backend.memory: track.backend
-            for tracks in stages
-            for track in tracks
-            if track.backend.memory in flags and track.backend.memory != origin.memory
+            each.memory: each
+            for each in reversed(backends)
+            if each.memory in flags and each.memory != origin.memory
         }
         return [
             [
@@ -145,9 +152,25 @@ class StreamedProgram:
         nbytes = sum(value.nbytes for value, _ in values)
         count = max(1, min(_MOST_REPORTS, _REPORTED_BYTES // max(nbytes, 1)))
         guards = self.graph.guards
-        flag = self._flags[guards[0].device.backend.memory].array if guards else None
-        lead = self._steps.lead
-        return [Report(values, flag, lead, self._streams) for _ in range(count)]
+        memory = guards[0].device.backend.memory if guards else None
+        flag = self._flags[memory].array if guards else None
+        guard, lead = self._streams.get(memory), self._steps.lead
+        return [Report(values, flag, guard, lead, self._streams) for _ in range(count)]
+
+    def take(self, arrays: Sequence[Any]) -> None:
+        """Copy what a call is given into the inputs, unless it is there from the call before.
+
+        Args:
+            arrays: One an input, of its device, or of NumPy.
+        """
+        for i, (value, array) in enumerate(zip(self.graph.inputs, arrays, strict=True)):
+            if isinstance(array, np.ndarray):
+                self._taken[i] = None
+            elif self._taken[i] is not None and self._taken[i]() is array:
+                continue
+            else:
+                self._taken[i] = weakref.ref(array)
+            value.device.backend.copy_between(array, self.inputs[i])
 
     def run(
         self,
@@ -191,6 +214,7 @@ class StreamedProgram:
         done and told of too.
         """
         del team
+        self._taken = [None] * len(self.inputs)
         sides = [feeds(inputs) for inputs in self._feeding.inputs]
         waiting: deque[Report] = deque()
         going_on = True
@@ -230,7 +254,10 @@ class StreamedProgram:
 
     def _set_flags(self) -> None:
         for memory, storage in self._flags.items():
-            self._streams[memory].copy_between(np.ones(1, np.int32), storage.array)
+            if memory in self._streams:
+                self._streams[memory].copy_between(np.ones(1, np.int32), storage.array)
+            else:
+                storage.array[...] = 1
         self._failed = False
 
     def _draws_of_step(self) -> list[Any]:

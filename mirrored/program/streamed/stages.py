@@ -3,7 +3,7 @@
 Replicas are side by side, a stream each, between the places where they meet.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
@@ -13,7 +13,7 @@ from mirrored.backends import Backend
 from mirrored.backends.streams import is_streamed
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.executors import product_operations
-from mirrored.program.graph import Graph, Node, Value, joins_rows
+from mirrored.program.graph import Graph, Node, Value
 from mirrored.program.schedule import (
     Guard,
     Joint,
@@ -21,12 +21,11 @@ from mirrored.program.schedule import (
     Region,
     Schedule,
     levels,
-    nodes_of,
     split_at_guard,
 )
-from mirrored.program.streamed.chains import ancestors_in, group, is_between, pairs
+from mirrored.program.streamed.chains import group, is_between
 
-# The lane of the second branch of replica 0; no other lane has such a number.
+# The lane of replica 0's second stream; no other lane has such a number.
 SIDE = -100
 
 # Additions and multiplications of a product that leaves room on a card for another kernel.
@@ -82,76 +81,95 @@ def make_stages(graph: Graph) -> StreamedSchedule:
 
 def _add_levels(schedule: StreamedSchedule, nodes: list[Node], *, late: bool) -> None:
     for lanes, joint in levels(nodes):
-        branches = _branches(list(lanes.values())[0]) if len(lanes) == 1 else None
-        if branches is not None:
-            _add_branches(schedule, *branches, late)
-            lanes = {}
-        sides = [_tracks(lanes[lane], late) for lane in sorted(lanes)]
-        # A lane that goes to another device and back meets the others there.
-        for tracks in zip_longest(*sides):
-            _add_stage(schedule, [track for track in tracks if track is not None])
-        for track in _tracks(joint, late):
-            _add_stage(schedule, [track])
+        if len(lanes) == 1 and may_branch(*lanes.values()):
+            for members in lanes.values():
+                _add_branches(schedule, members, late)
+        else:
+            sides = [_tracks(lanes[lane], late) for lane in sorted(lanes)]
+            # A lane that goes to another device and back meets the others there.
+            for tracks in zip_longest(*sides):
+                _add_stage(schedule, [track for track in tracks if track is not None])
+        if may_branch(joint):
+            _add_branches(schedule, joint, late)
+        else:
+            for track in _tracks(joint, late):
+                _add_stage(schedule, [track])
 
 
-def _branches(nodes: list[Node]) -> tuple[list[Node], list[Node]] | None:
-    """Return a lone replica's nodes as its longest path with all that leads there, and the rest.
+def may_branch(nodes: list[Node]) -> bool:
+    """Return whether nodes of one lane may run on two streams: on one device, with small products.
 
-    None where it is one branch, works on several memories, or has products so large that one of
-    them fills a card.
+    One large product fills a card: another one beside it takes as long as behind it.
     """
-    if len({node.device for node in nodes}) > 1 or any(is_between(node) for node in nodes):
-        return None
-    if all(joins_rows(node.op, node.attrs) for node in nodes):
-        return None
-    if not is_streamed(nodes[0].device.backend) or max(map(product_operations, nodes)) > _SHORT:
-        return None
-    depth: dict[Node, int] = {}
-    for node in nodes:
-        made = [depth[value.node] for value in node.inputs if value.node in depth]
-        depth[node] = 1 + max(made, default=0)
-    # What only brings results together, as gradients into one vector, depends on all and does little.
-    last = max((n for n in nodes if not joins_rows(n.op, n.attrs)), key=lambda n: depth[n])
-    main = {last, *ancestors_in(last, nodes)}
-    main |= {first for first, second in pairs(nodes).items() if second in main}
-    rest = [node for node in nodes if node not in main]
-    return ([node for node in nodes if node in main], rest) if rest else None
+    if len({node.device for node in nodes}) != 1 or not is_streamed(nodes[0].device.backend):
+        return False
+    if any(is_between(node) for node in nodes):
+        return False
+    return max(map(product_operations, nodes)) <= _SHORT
 
 
-def _add_branches(
-    schedule: StreamedSchedule, main: list[Node], rest: list[Node], late: bool
-) -> None:
-    """Add two branches of one replica, the second beside the first as soon as it can run."""
-    backend = main[0].device.backend
+def _add_branches(schedule: StreamedSchedule, nodes: list[Node], late: bool) -> None:
+    """Add nodes of one lane on two streams of its device.
+
+    Of what is ready, that with the longest way ahead goes first, and the next beside it (Graham,
+    "Bounds on multiprocessing timing anomalies", 1969). The two wait for each other only where
+    one needs what the other has computed since they last did.
+    """
+    backend = nodes[0].device.backend
     if not is_streamed(backend):
         raise ValueError("Branches are for devices that have streams.")
-    side = SIDE - main[0].lane
-    ahead, waiting = list(group(main)), list(group(rest))
-    done: set[Node] = set()
-    among = {*main, *rest}
+    phases = group(nodes)
+    needs = _needs(phases)
+    ahead = _ways_ahead(needs)
+    waiting, done = list(range(len(phases))), set[int]()
+    here: list[int] = []
+    beside: list[int] = []
 
-    def is_ready(phase: Phase) -> bool:
-        read = {value.node for node in nodes_of(phase) for value in node.inputs}
-        return not (read & among) - done - set(nodes_of(phase))
+    def end_stage() -> None:
+        side = [phases[i] for i in beside]
+        schedule.lanes |= {n: SIDE - n.lane for phase in side for n in phase.nodes}
+        tracks = [Track(backend, [phases[i] for i in here], late, False)]
+        _add_stage(
+            schedule, [*tracks, Track(backend.beside, list(side), late, False)][: 1 + bool(side)]
+        )
+        here.clear()
+        beside.clear()
 
-    while ahead or waiting:
-        beside: list[Phase] = []
-        for phase in list(waiting):
-            if is_ready(phase):
-                beside.append(phase)
-                waiting.remove(phase)
-        # As many as there are beside them; where there are none, up to where there will be some.
-        here: list[Phase] = [*ahead[: max(len(beside), 1)]]
-        del ahead[: len(here)]
-        if not ahead:  # Nothing of the longer branch is left: both share what there is.
-            share = max(0, len(beside) - len(here)) // 2
-            here, beside = [*here, *beside[:share]], beside[share:]
-        schedule.lanes |= {node: side for phase in beside for node in nodes_of(phase)}
-        tracks = [Track(backend, list(here), late, False)] if here else []
-        if beside:
-            tracks.append(Track(backend.beside, beside, late, False))
-        _add_stage(schedule, tracks)
-        done |= {node for phase in (*here, *beside) for node in nodes_of(phase)}
+    while waiting:
+        ready = sorted((i for i in waiting if needs[i] <= done), key=lambda i: -ahead[i])[:2]
+        first, *second = ready
+        if needs[first] & {*beside} and second and not needs[first] & {*here}:
+            first, second = second[0], [first]  # Each goes on behind what it needs.
+        if needs[first] & {*beside} or any(needs[i] & {*here} for i in second):
+            end_stage()
+        here.append(first)
+        beside += second
+        done |= {*ready}
+        waiting = [i for i in waiting if i not in done]
+    end_stage()
+
+
+def _needs(phases: Sequence[Joint | Region]) -> list[set[int]]:
+    """Return, for each phase, the numbers of those whose results it reads."""
+    place = {node: i for i, phase in enumerate(phases) for node in phase.nodes}
+    return [
+        {
+            place[value.node]
+            for node in phase.nodes
+            for value in node.inputs
+            if value.node in place and place[value.node] != i
+        }
+        for i, phase in enumerate(phases)
+    ]
+
+
+def _ways_ahead(needs: Sequence[set[int]]) -> list[int]:
+    """Return, for each phase, how many come after it at least, one after the other."""
+    ahead = [0] * len(needs)
+    for i in range(len(needs) - 1, -1, -1):  # What a phase needs stands before it.
+        for before in needs[i]:
+            ahead[before] = max(ahead[before], ahead[i] + 1)
+    return ahead
 
 
 def _add_stage(schedule: StreamedSchedule, tracks: list[Track]) -> None:

@@ -77,19 +77,22 @@ class Steps:
 
     Args:
         stages: The tracks; those of one stage run side by side.
-        backends: Those of all that the program reads and writes.
+        backends: Those of the devices of all that the program reads and writes.
 
     Attributes:
         stages: The tracks.
-        backends: The devices that have streams; a step begins and ends on the first.
+        backends: The streams that it runs on; a step begins and ends on the first.
     """
 
     def __init__(self, stages: Sequence[Sequence[BoundTrack]], backends: Iterable[Backend]) -> None:
         """Find out what can be launched as a whole."""
         self.stages = stages
-        tracks = [track for tracks in stages for track in tracks]
+        tracks, backends = [track for tracks in stages for track in tracks], list(backends)
         used = dict.fromkeys([*(track.backend for track in tracks), *backends])
         self.backends: list[StreamBackend] = [each for each in used if is_streamed(each)]
+        # Others ask for work on the devices' own streams alone.
+        own = {self.lead, *backends}
+        self._shared = [each for each in self.backends if each in own]
         one = len({each.memory for each in used}) == 1
         self._whole: Unit | None = None
         self._units: dict[BoundTrack, Unit] = {}
@@ -115,17 +118,17 @@ class Steps:
         if self._whole is not None:
             self._whole.run()
             return
-        self.begin()  # Each card was fed on a stream of its own.
+        _join(self.backends)  # Each card was fed on a stream of its own.
         _run_stages(self.stages, self.backends, lambda track: self._units.get(track, track).run())
-        self.end()
+        _fork(self.backends)
 
     def begin(self) -> None:
         """Let the lead wait for what the other devices were asked for by others."""
-        _join(self.backends)
+        _join(self._shared)
 
     def end(self) -> None:
         """Let the other devices wait for the lead."""
-        _fork(self.backends)
+        _fork(self._shared)
 
 
 def _fork(backends: Sequence[StreamBackend]) -> None:

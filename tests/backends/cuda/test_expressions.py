@@ -98,7 +98,9 @@ def assert_same(name: str, found: Array, expected: Array, bits: Any) -> None:
         )
     else:
         # NaN of bfloat16 has several forms too.
-        wide = [x.astype(np.float32) if x.dtype.name == "bfloat16" else x for x in (found, expected)]
+        wide = [
+            x.astype(np.float32) if x.dtype.name == "bfloat16" else x for x in (found, expected)
+        ]
         assert bits([wide[0]]) == bits([wide[1]]), name
 
 
@@ -205,7 +207,8 @@ def test_a_bias_of_each_channel(name: str, card: Any, bits: Any) -> None:
 def test_integers_to_powers(name: str, card: Any) -> None:
     """With a negative exponent too: the card cannot refuse it, and gives the integer part."""
     base, exponent = (
-        np.array(each, name) for each in zip(*product([1, -1, 0, 2, -3], [-3, -2, 0, 5]), strict=True)
+        np.array(each, name)
+        for each in zip(*product([1, -1, 0, 2, -3], [-3, -2, 0, 5]), strict=True)
     )
     chain = Chain(
         ((base.shape, base.dtype),) * 2, (Step("Pow", (0, 1), base.shape, base.dtype),), (0,)
@@ -224,5 +227,3 @@ def test_an_op_of_its_own_is_a_chain_of_one(card: Any) -> None:
     np.testing.assert_array_equal(card.run(kernel, (x.shape, x.dtype), x), x * x)
     empty = x[:0]
     assert card.run(kernel, (empty.shape, x.dtype), empty).shape == (0, 3)
-
-

@@ -12,7 +12,7 @@ from mirrored.backends import OutOfPoolMemory
 from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.backend import CudaBackend
 from mirrored.backends.cuda.pool import CudaPool
-from mirrored.errors import ResourceExhaustedError
+from mirrored.errors import DeviceLostError, ResourceExhaustedError
 
 MB = 1 << 20
 BYTE = np.dtype(np.uint8)
@@ -157,10 +157,22 @@ def test_only_a_pool_of_a_cards_own_gives_its_memory(pools: Pools) -> None:
     host = devices.get_device("CPU:0").pool
     with pytest.raises(TypeError, match="its backend made"):
         backend.allocate(host, (1,), BYTE)
-    pool: Any = CudaPool(None, None, growth=True)
+    pool: Any = CudaPool(None, None, True, "a card")
     pool.reserve(10)  # What is allocated is counted where it is.
     pool.release(10)
     assert pool.current == 0
+
+
+def test_the_pool_of_a_lost_card(pools: Pools) -> None:
+    allocate, pool = pools.make(None)
+    kept = allocate(100)
+    pools.emulator.fail("memGetInfo", 700)
+    with pytest.raises(RuntimeError):
+        pools.emulator.cupy.cuda.runtime.memGetInfo()
+    with pytest.raises(DeviceLostError, match="Emulated H200 at 0000:01:00.0 failed"):
+        _ = pool.current
+    assert pool.peak == 512
+    del kept
 
 
 # ------------------------------------------------------------------------------ as devices

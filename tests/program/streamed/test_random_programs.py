@@ -168,7 +168,7 @@ class Function:
         """Add tensors where they are, as replicas of one card are added."""
         recorder = active_recorder()
         with mr.device(tensors[0].device):
-            if recorder is None:
+            if recorder is None or self.gradients:
                 return ops.add_n(tensors)
             backends = [recorder.value_of(each).device.backend for each in tensors]
             if any(each.memory != backends[0].memory for each in backends):
@@ -266,9 +266,7 @@ def values_of(variables: Sequence[mr.Variable]) -> list[np.ndarray]:
     return [each.numpy() for each in variables]
 
 
-def eagerly(
-    function: Function, arrays: Sequence[np.ndarray]
-) -> tuple[list[np.ndarray], bool]:
+def eagerly(function: Function, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
     """Return what a step gives, and whether it may write; one that may not has not written."""
     before = values_of(function.variables)
     inputs = []

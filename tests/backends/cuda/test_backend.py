@@ -1,0 +1,466 @@
+"""One logical device of a card: copies of every kind, captures, and what happens when it fails.
+
+Each seed of the emulated card is another order in which its streams' work runs.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.backends import HostBackend
+from mirrored.backends.cuda import nvml
+from mirrored.backends.cuda.backend import CudaBackend
+from mirrored.backends.streams import Chain, Step, is_streamed
+from mirrored.errors import DeviceLostError, ResourceExhaustedError
+
+F32 = np.dtype(np.float32)
+N = 1000
+ADD = Chain((((N,), F32),) * 2, (Step("AddV2", (0, 1), (N,), F32),), (0,))
+SEEDS = range(4)
+ILLEGAL_ADDRESS, OUT_OF_MEMORY = 700, 2
+
+Emulate = Callable[..., Any]
+
+
+class Device:
+    """A backend with a pool, and short ways to use them.
+
+    Args:
+        card: The number of the card.
+        priority: That of its work.
+    """
+
+    def __init__(self, card: int = 0, priority: int | None = None) -> None:
+        self.backend = CudaBackend(nvml.cards()[card], priority)
+        self.pool = self.backend.make_pool(None, parent=None, growth=True)
+
+    def empty(self, like: Any) -> Any:
+        """Return an array of what memory held before, with its storage."""
+        return self.backend.allocate(self.pool, np.shape(like), np.asarray(like).dtype)
+
+    def array(self, host: Any) -> Any:
+        storage = self.empty(host)
+        self.backend.copy_from_host(storage, np.asarray(host))
+        return storage.array
+
+    def add(self, out: Any, x: Any, y: Any) -> None:
+        """Let the device add arrays of a thousand elements."""
+        backend = self.backend
+        backend.run(backend.chain_kernel(ADD), backend.xp, (out,), (x, y), None)
+
+    def busy(self) -> Any:
+        """Return an array that the device has still to compute: a thousand times 64."""
+        x = self.array(np.full(N, 1, np.float32))
+        for _ in range(6):
+            self.add(x, x, x)
+        return x
+
+    def read(self, array: Any) -> Any:
+        return self.backend.to_host(array)
+
+
+# ------------------------------------------------------------------------------ copies
+
+SOURCES = {
+    "contiguous": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "transposed": np.arange(12, dtype=np.float32).reshape(4, 3).T,
+    "every other": np.arange(24, dtype=np.int64).reshape(3, 8)[:, ::2],
+    "reversed": np.arange(12, dtype=np.int32).reshape(3, 4)[::-1],
+    "of another byte order": np.arange(12, dtype=">f8").reshape(3, 4),
+    "read-only": np.broadcast_to(np.float32(7), (3, 4)),
+    "booleans": np.arange(12).reshape(3, 4) % 3 == 0,
+    "a scalar": np.array(3.5),
+    "nothing": np.zeros((3, 0), np.float32),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_from_the_host_and_back(source: Any, emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    device = Device()
+    native = source.dtype.newbyteorder("=")
+    storage = device.empty(np.zeros(source.shape, native))
+    device.backend.copy_from_host(storage, source)
+    found = device.read(storage.array)
+    assert found.dtype == native
+    np.testing.assert_array_equal(found, source)
+    found[...] = 0  # A copy, never a view.
+    np.testing.assert_array_equal(device.read(storage.array), source)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_host_may_change_what_was_copied(seed: int, emulated_cuda: Emulate) -> None:
+    emulated_cuda(seed=seed)
+    device, host = Device(), np.ones(N, np.float32)
+    storage = device.empty(host)
+    device.backend.copy_from_host(storage, host)
+    host[:] = 2
+    assert device.read(storage.array).tolist() == [1] * N
+
+
+def test_copies_are_of_one_shape_and_dtype(emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    device, other = Device(), Device()
+    target = device.array(np.zeros((2, 3), np.float32))
+    sources = (np.zeros((3, 2), np.float32), np.zeros((2, 3)))
+    for source in sources:
+        with pytest.raises(ValueError, match="one shape and dtype"):
+            device.backend.copy_between(source, target)
+        with pytest.raises(ValueError, match="one shape and dtype"):
+            device.backend.copy_across(other.backend, other.array(source), target)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_within_a_device(seed: int, emulated_cuda: Emulate) -> None:
+    emulated_cuda(seed=seed)
+    device = Device()
+    target = device.array(np.zeros(N, np.float32))
+    device.backend.copy_between(device.busy(), target)
+    assert device.read(target).tolist() == [64] * N
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("where", ["one card", "two cards", "two cards that are no peers"])
+def test_across_devices(where: str, seed: int, emulated_cuda: Emulate) -> None:
+    """The source may go, and its memory be used again, before the copy is made."""
+    cupy_cards = pytest.importorskip("emulated_cuda")
+    peers = where != "two cards that are no peers"
+    cards = [cupy_cards.Card(pci_bus=bus, peers=peers) for bus in (1, 2)]
+    emulated_cuda(cards=cards, seed=seed)
+    first, second = Device(0), Device(int(where != "one card"))
+    assert (first.backend.memory == second.backend.memory) == (where == "one card")
+    source = first.busy()
+    target = second.array(np.zeros(N, np.float32))
+    second.backend.copy_across(first.backend, source, target)
+    del source
+    again = first.array(np.full(N, 5, np.float32))
+    first.add(again, again, again)
+    assert second.read(target).tolist() == [64] * N
+    assert first.read(again).tolist() == [10] * N
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_to_and_from_the_cpu(seed: int, emulated_cuda: Emulate) -> None:
+    emulated_cuda(seed=seed)
+    device, host = Device(), HostBackend()
+    array = device.busy()
+    found = np.empty(N, np.float32)
+    host.copy_across(device.backend, array, found)
+    assert found.tolist() == [64] * N
+    found[:] = 3
+    device.backend.copy_across(host, found, array)
+    found[:] = 0
+    assert device.read(array).tolist() == [3] * N
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_uploads_are_beside_the_work(seed: int, emulated_cuda: Emulate) -> None:
+    """What is to read them waits; what had the memory before is waited for."""
+    emulated_cuda(seed=seed)
+    device = Device()
+    backend = device.backend
+    source = backend.pinned((N,), F32)
+    result = backend.pinned((N,), F32)
+    target = device.busy()
+    out = device.array(np.zeros(N, np.float32))
+    device.add(out, target, target)
+    source[:] = 5
+    uploaded = backend.upload(source, target, backend.record())
+    backend.wait(uploaded)
+    device.add(out, out, target)
+    backend.download(out, result)
+    done = backend.record()
+    backend.wait_on_host(uploaded)
+    source[:] = 7
+    backend.wait_on_host(done)
+    assert result.tolist() == [64 + 64 + 5] * N
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "uint64"])
+def test_pinned_memory(dtype: str, emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    device = Device()
+    for shape in ((3, 2), (), (0, 4)):
+        array = device.backend.pinned(shape, np.dtype(dtype))
+        assert (array.shape, array.dtype, array.flags.writeable) == (shape, dtype, True)
+
+
+# ------------------------------------------------------------------------------ streams
+
+
+@pytest.mark.parametrize("priority", [None, -3])
+def test_the_priority_of_the_work(
+    priority: int | None, emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulator, made = emulated_cuda(), []
+    stream = emulator.cupy.cuda.Stream
+
+    def noting(**options: Any) -> Any:
+        made.append(options)
+        return stream(**options)
+
+    monkeypatch.setattr(emulator.cupy.cuda, "Stream", noting)
+    Device(priority=priority).busy()
+    assert made == [{"non_blocking": True, "priority": priority}]
+
+
+def test_priorities_are_those_of_the_logical_devices(emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    (card,) = mr.config.list_physical_devices("GPU")
+    parts = [
+        mr.config.LogicalDeviceConfiguration(memory_limit=1, experimental_priority=priority)
+        for priority in (-1, 0)
+    ]
+    mr.config.set_logical_device_configuration(card, parts)
+    found = [mr.devices.get_device(f"GPU:{i}").backend._priority for i in range(2)]
+    assert found == [-1, 0]
+
+
+def test_a_backend_is_streamed(emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    assert is_streamed(Device().backend)
+    assert not is_streamed(HostBackend())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_threads_on_one_device(seed: int, emulated_cuda: Emulate) -> None:
+    emulated_cuda(seed=seed)
+    device, results = Device(), {}
+
+    def work(number: int) -> None:
+        x = device.array(np.full(N, number, np.float32))
+        for _ in range(10):
+            out = device.empty(np.zeros(N, np.float32)).array
+            device.add(out, x, x)
+            x = out
+        results[number] = device.read(x)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (1, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {number: set(found.tolist()) for number, found in results.items()} == {
+        1: {1024.0},
+        3: {3072.0},
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_memory_that_is_used_again(seed: int, emulated_cuda: Emulate) -> None:
+    """An array goes while work on it is queued, and its memory is the next array's."""
+    emulated_cuda(seed=seed)
+    device, addresses = Device(), set()
+    total = device.array(np.zeros(N, np.float32))
+    for number in range(1, 6):
+        x = device.array(np.full(N, number, np.float32))
+        addresses.add(device.backend.address(x))
+        device.add(total, total, x)
+        del x
+    assert device.read(total).tolist() == [15] * N
+    assert len(addresses) == 1
+
+
+# ------------------------------------------------------------------------------ captures
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_capture_does_nothing_until_it_is_launched(seed: int, emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda(seed=seed)
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    device.add(x, x, x)
+    graph = device.backend.capture(lambda: device.add(x, x, x))
+    assert graph is not None
+    assert device.read(x).tolist() == [2] * N
+    before = emulator.counts["kernels"]
+    for _ in range(3):
+        graph.launch()
+    assert device.read(x).tolist() == [16] * N
+    assert (emulator.counts["graphs"], emulator.counts["kernels"]) == (3, before)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_another_device_of_the_card_works_within_a_capture(
+    seed: int, emulated_cuda: Emulate
+) -> None:
+    emulated_cuda(seed=seed)
+    first, second = Device(), Device()
+    x, y = first.array(np.ones(N, np.float32)), second.array(np.full(N, 3, np.float32))
+    for device, array in ((first, x), (second, y)):
+        device.add(array, array, array)  # Kernels are compiled beforehand.
+        device.backend.synchronize()
+
+    def work() -> None:
+        second.backend.wait(first.backend.record())
+        second.add(y, x, y)
+        first.backend.wait(second.backend.record())
+        first.add(x, x, y)
+
+    graph = first.backend.capture(work)
+    assert graph is not None
+    for _ in range(2):
+        graph.launch()
+    # y: 6, 8, 18; x: 2, 10, 28.
+    assert (first.read(x)[0], second.read(y)[0]) == (28, 18)
+
+
+@pytest.mark.parametrize(
+    "call", ["streamBeginCapture", "streamEndCapture", "launchKernel", "a wait on the host"]
+)
+def test_a_capture_that_fails(
+    call: str, emulated_cuda: Emulate, caplog: pytest.LogCaptureFixture
+) -> None:
+    emulator = emulated_cuda()
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    device.add(x, x, x)
+    if not call.startswith("a "):
+        emulator.fail(call, 900)
+
+    def work() -> None:
+        device.add(x, x, x)
+        if call.startswith("a "):
+            device.backend.synchronize()
+
+    with caplog.at_level(logging.INFO, "mirrored"):
+        assert device.backend.capture(work) is None
+    assert "could not be captured as a CUDA graph" in caplog.text
+    assert "kernel by kernel" in caplog.text
+    if call == "streamEndCapture":
+        return  # The stream of the emulated card is still in its capture.
+    device.add(x, x, x)
+    assert device.read(x).tolist() == [4] * N
+
+
+def test_captures_can_be_switched_off(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    emulated_cuda()
+    monkeypatch.setenv("MIRRORED_CUDA_GRAPHS", "0")
+    with caplog.at_level(logging.INFO, "mirrored"):
+        assert Device().backend.capture(lambda: pytest.fail("It was run.")) is None
+    assert "MIRRORED_CUDA_GRAPHS=0" in caplog.text
+
+
+def test_what_a_captured_function_raises(emulated_cuda: Emulate) -> None:
+    emulated_cuda()
+    device = Device()
+
+    def work() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        device.backend.capture(work)
+    assert device.read(device.busy()).tolist() == [64] * N  # The capture has ended.
+
+
+# ------------------------------------------------------------------------------ failures
+
+CALLS: dict[str, Callable[[Device, Any], object]] = {
+    "a kernel": lambda device, x: device.add(x, x, x),
+    "a copy to it": lambda device, x: device.backend.copy_between(np.ones(N, np.float32), x),
+    "a copy from it": lambda device, x: device.read(x),
+    "a wait": lambda device, x: device.backend.synchronize(),
+    "an event": lambda device, x: device.backend.record(),
+    "memory": lambda device, x: device.array(np.ones(N, np.float32)),
+    "pinned memory": lambda device, x: device.backend.pinned((3,), F32),
+}
+
+
+@pytest.mark.parametrize("later", CALLS.values(), ids=CALLS)
+def test_a_lost_device(later: Callable[[Device, Any], object], emulated_cuda: Emulate) -> None:
+    """Work that was asked for failed: the first call that sees it says so, and every later one."""
+    emulator = emulated_cuda()
+    device, host = Device(), np.ones(N, np.float32)
+    x = device.array(host)
+    device.add(x, x, x)
+    emulator.fail("launchKernel", ILLEGAL_ADDRESS)
+    with pytest.raises(DeviceLostError, match="Emulated H200 at 0000:01:00.0 failed") as first:
+        device.add(x, x, x)
+    assert "this process cannot use it any more" in str(first.value)
+    for _ in range(2):
+        with pytest.raises(DeviceLostError, match="Emulated H200 at 0000:01:00.0 failed"):
+            later(device, x)
+
+
+def test_the_cpu_goes_on_without_a_lost_card(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda()
+    x = mr.ones((3,))
+    with mr.device("CPU:0"):
+        kept = mr.constant([1.0, 2.0])
+    emulator.fail("memcpyAsync", ILLEGAL_ADDRESS)
+    with pytest.raises(DeviceLostError):
+        x.numpy()
+    with pytest.raises(DeviceLostError):
+        x + x
+    with mr.device("CPU:0"):
+        assert (kept * 2.0).numpy().tolist() == [2, 4]
+    with pytest.raises(DeviceLostError):
+        mr.ones((3,))
+
+
+def test_another_card_goes_on_without_a_lost_one(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda(cards=2)
+    first, second = Device(0), Device(1)
+    x, y = first.busy(), second.busy()
+    emulator.fail("eventRecord", ILLEGAL_ADDRESS)
+    with pytest.raises(DeviceLostError):
+        second.backend.copy_across(first.backend, x, y)
+    with pytest.raises(DeviceLostError, match="0000:01:00.0"):
+        first.read(x)
+    assert second.read(y).tolist() == [64] * N
+
+
+def test_no_memory_for_a_stream(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda()
+    device = Device()
+    emulator.fail("streamCreate", OUT_OF_MEMORY)
+    with pytest.raises(ResourceExhaustedError, match="0000:01:00.0 has too little memory left"):
+        device.backend.synchronize()
+    device.backend.synchronize()
+
+
+@pytest.mark.parametrize("call", ["moduleLoad", "launchKernel", "hostAlloc"])
+def test_no_memory_for_what_is_beside_arrays(call: str, emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda()
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    emulator.fail(call, OUT_OF_MEMORY)
+    with pytest.raises(ResourceExhaustedError, match="0000:01:00.0 has too little memory left"):
+        device.add(x, x, x)
+        device.backend.pinned((4,), F32)
+    device.add(x, x, x)
+    assert device.read(x)[0] in (2, 4)
+
+
+def test_no_memory_for_the_libraries(emulated_cuda: Emulate) -> None:
+    """The workspace of cuBLAS is beside the pool, whose limit is for arrays."""
+    emulator = emulated_cuda(memory=64 << 20)
+    device = Device()
+    a = device.array(np.eye(3, dtype=np.float32))
+    out = device.empty(np.zeros((3, 3), np.float32)).array
+    product = device.backend.xp.matmul
+    emulator.limit_card(0, 1 << 20)
+    with pytest.raises(ResourceExhaustedError, match="too little memory left"):
+        device.backend.run(product, out, a, a, transpose_a=False, transpose_b=False)
+    emulator.limit_card(0, 64 << 20)
+    device.backend.run(product, out, a, a, transpose_a=False, transpose_b=False)
+    np.testing.assert_array_equal(device.read(out), np.eye(3))
+    assert device.pool.current == 1024
+
+
+def test_other_errors_of_cuda(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda()
+    device = Device()
+    x = device.busy()
+    emulator.fail("memcpyAsync", 1)
+    with pytest.raises(RuntimeError, match="refused what was asked of it") as raised:
+        device.read(x)
+    assert not isinstance(raised.value, DeviceLostError)
+    assert device.read(x).tolist() == [64] * N
