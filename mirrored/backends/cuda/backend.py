@@ -5,11 +5,13 @@ Everything is asked for on one stream, in order; the host waits only where it re
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import math
 import os
 import threading
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -261,9 +263,11 @@ class CudaBackend:
     def capture(self, work: Callable[[], object]) -> Launchable | None:
         """Return what a function launches, captured as a CUDA graph; see `StreamBackend`."""
         if os.environ.get("MIRRORED_CUDA_GRAPHS", "1") == "0":
-            logger.info("MIRRORED_CUDA_GRAPHS=0: programs are replayed kernel by kernel.")
+            _say_that_graphs_are_off()
             return None
         mode = self._cupy.cuda.runtime.streamCaptureModeThreadLocal
+        collects = gc.isenabled()
+        gc.disable()  # What it would destroy meanwhile, such as another graph, may end the capture.
         try:
             with self._device, self._stream:
                 self._stream.begin_capture(mode)
@@ -280,6 +284,9 @@ class CudaBackend:
                 error,
             )
             return None
+        finally:
+            if collects:
+                gc.enable()
         return _Graph(self, graph)
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -373,10 +380,20 @@ class _Graph:
         self._backend = backend
         self._graph = graph
 
+    def __del__(self) -> None:
+        # CUDA does not promise that a graph may go while it runs. On a lost card nothing does.
+        with contextlib.suppress(RuntimeError):
+            self._backend._stream.synchronize()
+
     def launch(self) -> None:
         """Let the device do all of it after what it was asked for before."""
         with self._backend._entered():
             self._graph.launch(self._backend._stream)
+
+
+@cache
+def _say_that_graphs_are_off() -> None:
+    logger.info("MIRRORED_CUDA_GRAPHS=0: programs are replayed kernel by kernel.")
 
 
 def _check_alike(source: Any, target: Any) -> None:

@@ -81,7 +81,7 @@ def make_stages(graph: Graph) -> StreamedSchedule:
 
 def _add_levels(schedule: StreamedSchedule, nodes: list[Node], *, late: bool) -> None:
     for lanes, joint in levels(nodes):
-        if len(lanes) == 1 and may_branch(*lanes.values()):
+        if len(lanes) == 1 and _may_branch(*lanes.values()):
             for members in lanes.values():
                 _add_branches(schedule, members, late)
         else:
@@ -89,14 +89,14 @@ def _add_levels(schedule: StreamedSchedule, nodes: list[Node], *, late: bool) ->
             # A lane that goes to another device and back meets the others there.
             for tracks in zip_longest(*sides):
                 _add_stage(schedule, [track for track in tracks if track is not None])
-        if may_branch(joint):
+        if _may_branch(joint):
             _add_branches(schedule, joint, late)
         else:
             for track in _tracks(joint, late):
                 _add_stage(schedule, [track])
 
 
-def may_branch(nodes: list[Node]) -> bool:
+def _may_branch(nodes: list[Node]) -> bool:
     """Return whether nodes of one lane may run on two streams: on one device, with small products.
 
     One large product fills a card: another one beside it takes as long as behind it.
@@ -115,38 +115,42 @@ def _add_branches(schedule: StreamedSchedule, nodes: list[Node], late: bool) -> 
     "Bounds on multiprocessing timing anomalies", 1969). The two wait for each other only where
     one needs what the other has computed since they last did.
     """
-    backend = nodes[0].device.backend
-    if not is_streamed(backend):
-        raise ValueError("Branches are for devices that have streams.")
     phases = group(nodes)
     needs = _needs(phases)
     ahead = _ways_ahead(needs)
     waiting, done = list(range(len(phases))), set[int]()
     here: list[int] = []
     beside: list[int] = []
-
-    def end_stage() -> None:
-        side = [phases[i] for i in beside]
-        schedule.lanes |= {n: SIDE - n.lane for phase in side for n in phase.nodes}
-        tracks = [Track(backend, [phases[i] for i in here], late, False)]
-        _add_stage(
-            schedule, [*tracks, Track(backend.beside, list(side), late, False)][: 1 + bool(side)]
-        )
-        here.clear()
-        beside.clear()
-
     while waiting:
         ready = sorted((i for i in waiting if needs[i] <= done), key=lambda i: -ahead[i])[:2]
         first, *second = ready
-        if needs[first] & {*beside} and second and not needs[first] & {*here}:
+        if second and needs[first] & {*beside} and not needs[first] & {*here}:
             first, second = second[0], [first]  # Each goes on behind what it needs.
         if needs[first] & {*beside} or any(needs[i] & {*here} for i in second):
-            end_stage()
+            _add_pair(schedule, [phases[i] for i in here], [phases[i] for i in beside], late)
+            here, beside = [], []
         here.append(first)
         beside += second
         done |= {*ready}
         waiting = [i for i in waiting if i not in done]
-    end_stage()
+    _add_pair(schedule, [phases[i] for i in here], [phases[i] for i in beside], late)
+
+
+def _add_pair(
+    schedule: StreamedSchedule,
+    here: list[Joint | Region],
+    beside: list[Joint | Region],
+    late: bool,
+) -> None:
+    """Add a stage of a device's own stream and, where there is work for it, another one."""
+    backend = here[0].nodes[0].device.backend
+    if not is_streamed(backend):
+        raise ValueError("Only what has streams has two of them.")
+    tracks = [Track(backend, [*here], late, False)]
+    if beside:
+        schedule.lanes |= {node: SIDE - node.lane for phase in beside for node in phase.nodes}
+        tracks.append(Track(backend.beside, [*beside], late, False))
+    _add_stage(schedule, tracks)
 
 
 def _needs(phases: Sequence[Joint | Region]) -> list[set[int]]:
@@ -185,16 +189,12 @@ def _tracks(nodes: Iterable[Node], late: bool) -> list[Track]:
     tracks = []
     for (_, between), phases in groupby(group(nodes), key=_place):
         members = list(phases)
-        backend = _nodes(members[0])[0].device.backend
-        tracks.append(Track(backend, list(members), late, between))
+        backend = members[0].nodes[0].device.backend
+        tracks.append(Track(backend, [*members], late, between))
     return tracks
 
 
 def _place(phase: Joint | Region) -> tuple[object, bool]:
-    node = _nodes(phase)[0]
+    node = phase.nodes[0]
     backend = node.device.backend
     return backend.memory, backend.host_readable or is_between(node)
-
-
-def _nodes(phase: Joint | Region) -> list[Node]:
-    return phase.nodes

@@ -10,7 +10,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.ops.random import ShardPosition, shard_position
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.program import GraphRecorder
 from mirrored.program.graph import JOINT, Graph
 
@@ -65,6 +65,57 @@ class Cards:
         with mr.device(self.names[0]), recorded_by(recorder):
             outputs = function(*inputs)
         return recorder.finish(outputs)
+
+    def random(self, seed: int, replicas: int, *, guarded: bool = False) -> Graph:
+        """Return the graph of a random function with so many replicas.
+
+        They read variables of their own, meet in sums and copies, and write what comes of it.
+
+        Args:
+            seed: Says which function.
+            replicas: How many there are, each with an argument, on a device each by turns.
+            guarded: Whether writes are behind a guard.
+        """
+        rng = np.random.default_rng(seed)
+        variables = []
+        for number in range(replicas + 2):
+            with mr.device(self.names[number % len(self.names)]):
+                variables.append(mr.Variable(rng.normal(size=(4, 3)).astype(np.float32)))
+
+        def function(*inputs: ops.Tensor) -> list[ops.Tensor]:
+            values = list(inputs)
+            for which, i, j in rng.integers(0, 1 << 20, (6 * replicas + 20, 3)):
+                joint = rng.random() < 0.25
+                where = mr.device(self.names[0]) if joint else self.replica(int(i) % replicas)
+                with where:
+                    first, second = values[i % len(values)], values[-1 - j % min(len(values), 5)]
+                    if rng.random() < 0.2:
+                        second = variables[j % len(variables)].read_value()
+                    values.append(_CHOICES[which % len(_CHOICES)](first, second))
+            recorder: Any = active_recorder()
+            if guarded:
+                recorder.require_finite((ops.reduce_sum(values[-2]), ops.reduce_sum(values[-1])))
+            for number, variable in enumerate(variables[1:]):
+                variable.assign_sub(values[-1 - number] * 0.1)
+            return [values[-1], *values[:: max(len(values) // 4, 1)]]
+
+        return self.record(function, *[np.zeros((4, 3), np.float32)] * replicas, replicas=replicas)
+
+
+# From two matrices to one of the same shape.
+_CHOICES: list[Callable[[Any, Any], Any]] = [
+    lambda x, y: x + y,
+    lambda x, y: ops.tanh(x),
+    lambda x, y: x * ops.reduce_sum(y),
+    lambda x, y: x[0] * y,
+    lambda x, y: ops.softmax(x) - y,
+    lambda x, y: x @ ops.transpose(y) @ x,
+    lambda x, y: ops.reshape(ops.reshape(x, (12,)) * 2.0, (4, 3)),
+    lambda x, y: ops.concat([x[:2], y[2:] * 3.0], axis=0),
+    lambda x, y: ops.concat([ops.square(x)[:1], ops.tanh(y)[:3]], axis=0),
+    lambda x, y: ops.transpose(ops.reshape(ops.transpose(x), (4, 3)) @ ops.ones((3, 4)))[:, :3] + y,
+    lambda x, y: mr.random.normal((4, 3)) * y,
+]
 
 
 @pytest.fixture

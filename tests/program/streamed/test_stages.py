@@ -1,0 +1,147 @@
+"""In which order a step's kernels run, and that replicas run side by side."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.ops.recording import active_recorder
+from mirrored.program.graph import JOINT
+from mirrored.program.schedule import Guard, nodes_of
+from mirrored.program.streamed.stages import make_stages
+
+X = np.zeros((4, 3), np.float32)
+
+
+def nodes_in(track: Any) -> list[Any]:
+    return [node for phase in track.phases for node in nodes_of(phase)]
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1), (2, 1)], ids=str)
+def test_order(parts: tuple[int, ...], guarded: bool, cards: Any) -> None:
+    """Nodes run once, behind what they need: on the same stream, or in a stage before."""
+    names = cards.make(*parts)
+    for seed in range(6):
+        graph = cards.random(seed, replicas=len(names), guarded=guarded)
+        schedule = make_stages(graph)
+        seen: set[Any] = set()
+        behind_the_guard = False
+        for tracks in schedule.stages:
+            assert len({track.backend for track in tracks}) == len(tracks)
+            made: set[Any] = set()
+            for track in tracks:
+                own: set[Any] = set()
+                assert track.late == behind_the_guard
+                for phase in track.phases:
+                    if isinstance(phase, Guard):
+                        assert len(tracks) == 1
+                        assert {value.node for value in phase.values} <= seen
+                        behind_the_guard = True
+                    members = list(nodes_of(phase))
+                    for node in members:
+                        needed = {value.node for value in node.inputs} - {None}
+                        assert needed <= seen | own | set(members)
+                        assert node.device.backend.memory == track.backend.memory
+                    own |= set(members)
+                assert not own & (seen | made)
+                made |= own
+            seen |= made
+        assert behind_the_guard == guarded
+        wanted = [*graph.outputs, *(value for _, value in graph.writes)]
+        assert {value.node for value in wanted} - {None} <= seen
+        random = {node for node in graph.nodes if node.op.random}
+        assert set(schedule.counters) == random <= seen
+        assert all(value.spec == ((3,), np.uint64) for value in schedule.counters.values())
+
+
+@pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1)], ids=str)
+def test_replicas_run_side_by_side(parts: tuple[int, ...], cards: Any) -> None:
+    names = cards.make(*parts)
+
+    def function(*inputs: Any) -> list[Any]:
+        parts = []
+        for number, x in enumerate(inputs):
+            with cards.replica(number):
+                parts.append(ops.softmax(x @ ops.transpose(x)))
+        return [ops.add_n([ops.identity(part) for part in parts])]
+
+    graph = cards.record(function, *[X] * len(names), replicas=len(names))
+    first = make_stages(graph).stages[0]
+    sides: dict[int, Any] = {}
+    for track in first:
+        lanes = {node.lane for node in nodes_in(track)}
+        assert len(lanes) == 1
+        sides.setdefault(lanes.pop(), []).append(track.backend)
+    assert sorted(sides) == list(range(len(names)))
+    assert len({backend for backends in sides.values() for backend in backends}) == len(first)
+
+
+def test_what_is_joint_runs_behind_all_replicas(cards: Any) -> None:
+    cards.make(2)
+
+    def function(x: Any, y: Any) -> list[Any]:
+        with cards.replica(0):
+            a = ops.softmax(x)
+        with cards.replica(1):
+            b = ops.softmax(y)
+        total = a + ops.identity(b)
+        with cards.replica(0):
+            c = ops.softmax(total)
+        with cards.replica(1):
+            d = ops.softmax(ops.identity(total))
+        return [c, d]
+
+    graph = cards.record(function, X, X, replicas=2)
+    stages = make_stages(graph).stages
+    lanes = [{node.lane for track in tracks for node in nodes_in(track)} for tracks in stages]
+    where = lanes.index({JOINT})
+    assert {0, 1} <= set().union(*lanes[:where])
+    assert {0, 1} <= set().union(*lanes[where + 1 :])
+
+
+def test_work_of_the_host_and_copies_are_tracks_of_their_own(cards: Any) -> None:
+    cards.make(1)
+
+    def function(x: Any) -> list[Any]:
+        y = x * 2.0
+        with mr.device("CPU:0"):
+            z = ops.identity(y) + 1.0
+        return [ops.identity(z) * 3.0]
+
+    stages = make_stages(cards.record(function, X)).stages
+    found = [(track.between, [n.op.name for n in nodes_in(track)]) for (track,) in stages]
+    assert found == [
+        (False, ["Mul"]),
+        (True, ["_Send", "AddV2"]),
+        (True, ["_Send"]),
+        (False, ["Mul"]),
+    ]
+
+
+def test_updates_are_behind_the_guard(cards: Any) -> None:
+    cards.make(2)
+    with mr.device("GPU:0"):
+        variable = mr.Variable(X)
+
+    def function(x: Any, y: Any) -> list[Any]:
+        with cards.replica(0):
+            a = ops.tanh(x)
+        with cards.replica(1):
+            b = ops.tanh(y)
+        recorder: Any = active_recorder()
+        recorder.require_finite((ops.reduce_sum(a),))
+        variable.assign_add(a + ops.identity(b))
+        return [a]
+
+    schedule = make_stages(cards.record(function, X, X, replicas=2))
+    late = [n.op.name for tracks in schedule.stages for t in tracks if t.late for n in nodes_in(t)]
+    assert "AssignAddVariableOp" in late
+    assert "Tanh" not in late
+
+
+def test_nothing_to_do(cards: Any) -> None:
+    cards.make(1)
+    assert make_stages(cards.record(lambda x: [x], X)).stages == []
