@@ -155,13 +155,12 @@ def bits() -> Callable[[Sequence[Any]], list[Any]]:
 
 @pytest.fixture
 def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    """Return ``emulated_cuda(*, cards=1, memory=1 << 30, seed=0)``: CUDA without a GPU, installed.
-
-    Memory is taken as it is used, which is quicker than all at once.
+    """Return ``emulated_cuda(*, cards=1, memory=1 << 30, seed=0, growth=True)``: CUDA, installed.
 
     It stands in the place of CuPy, NVML and cuBLAS. ``cards`` is how many cards of ``memory`` bytes
-    there are, or a list of the emulator's own; ``seed`` says in which order work runs. At the end
-    all work has to have run well, and inside its arrays.
+    there are, or a list of the emulator's own; ``seed`` says in which order work runs. With
+    ``growth`` memory is taken as it is used, which is quicker than all at once; without, as the
+    configuration says. At the end all work has to have run well, and inside its arrays.
     """
     pytest.importorskip("cupy")
     if which("g++") is None:
@@ -172,12 +171,15 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
 
     made = []
 
-    def install(*, cards: Any = 1, memory: int = 1 << 30, seed: int = 0) -> Any:
+    def install(
+        *, cards: Any = 1, memory: int = 1 << 30, seed: int = 0, growth: bool = True
+    ) -> Any:
         if isinstance(cards, int):
             cards = emulated_cuda.cards(cards, memory)
         emulator = emulated_cuda.Emulator(cards, seed)
         made.append(emulator)
-        monkeypatch.setenv("MIRRORED_FORCE_GPU_ALLOW_GROWTH", "true")
+        if growth:
+            monkeypatch.setenv("MIRRORED_FORCE_GPU_ALLOW_GROWTH", "true")
         monkeypatch.setattr(toolkit, "toolkit", lambda: emulator.cupy)
         monkeypatch.setattr(nvml, "load", lambda: emulator.nvml)
         monkeypatch.setattr(blas, "load", lambda: emulator.cublas)

@@ -306,6 +306,7 @@ def transfer(array: NDArray[Any], device: Device) -> Tensor:
     start = perf_counter_ns() if observers else 0
     device.backend.copy_from_host(storage, array)
     if start:
+        device.backend.synchronize()
         tell(copy_work(None, device, storage.nbytes), start)
     return Tensor(storage.array, storage, device)
 

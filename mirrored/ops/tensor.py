@@ -302,6 +302,7 @@ class Tensor(Operators):
         start = perf_counter_ns() if observers else 0
         device.backend.copy_across(self._device.backend, self._array, storage.array)
         if start:
+            device.backend.synchronize()
             tell(copy_work(self._device, device, storage.nbytes), start)
         return Tensor(storage.array, storage, device, self._spec)
 

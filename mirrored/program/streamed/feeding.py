@@ -172,23 +172,27 @@ class Report:
                 self._host.append((self._flag, flag))
             else:
                 self._parts.append((guard, flag, self._flag))
-        self._events: list[tuple[StreamBackend, Any]] = []
+        self._events: list[tuple[StreamBackend, Any]] | None = None
         self.step = 0
 
     def fetch(self, step: int) -> None:
         """Let what a step left be copied to the host when it is done."""
-        self.step = step
+        self.step, self._events = step, None
+        self._events = self._fetched()
+
+    def _fetched(self) -> list[tuple[StreamBackend, Any]]:
         for stream, array, target in self._parts:
             if target.size:
                 stream.download(array, target)
         for target, array in self._host:
             np.copyto(target, array)
         streams = dict.fromkeys(stream for stream, _, _ in self._parts)
-        self._events = [(stream, stream.record()) for stream in streams]
+        return [(stream, stream.record()) for stream in streams]
 
     def wait(self) -> bool:
         """Wait until it is there; return whether the step was allowed to write."""
-        for stream, event in self._events:
+        # The step is done, whatever kept its results from being asked for the first time.
+        for stream, event in self._fetched() if self._events is None else self._events:
             stream.wait_on_host(event)
         return self._flag is None or bool(self._flag[0])
 

@@ -216,6 +216,7 @@ class StreamedProgram:
         del team
         self._taken = [None] * len(self.inputs)
         sides = [feeds(inputs) for inputs in self._feeding.inputs]
+        reports = self._reports  # Made now: where there is no room for them nothing has changed.
         waiting: deque[Report] = deque()
         going_on = True
         self._steps.begin()
@@ -225,9 +226,10 @@ class StreamedProgram:
             for step in range(steps):
                 self._feed(sides, step)
                 self._step()
-                waiting.append(self._reported(step))
-                if len(waiting) == len(self._reports) or observers:
-                    going_on = self._settle(waiting.popleft(), after)
+                waiting.append(reports[step % len(reports)])
+                waiting[-1].fetch(step)
+                if len(waiting) == len(reports) or observers:
+                    going_on = self._settle(waiting, after)
                 if not going_on:
                     break
         except GuardFailed:
@@ -235,21 +237,20 @@ class StreamedProgram:
             raise
         finally:
             # What the devices were asked for is done, and so is told of, whatever came between.
-            while waiting:
-                going_on = self._settle(waiting.popleft(), after) and going_on
-            self._steps.end()
+            try:
+                while waiting:
+                    going_on = self._settle(waiting, after) and going_on
+            finally:
+                self._steps.end()
         return going_on
 
-    def _reported(self, step: int) -> Report:
-        report = self._reports[step % len(self._reports)]
-        report.fetch(step)
-        return report
-
-    def _settle(self, report: Report, after: After) -> bool:
+    def _settle(self, waiting: deque[Report], after: After) -> bool:
+        report = waiting[0]
         if not report.wait():
             self._failed = True  # Steps that were asked for since write nothing either.
             self._steps.lead.synchronize()
             raise GuardFailed(report.step, report.arrays)
+        waiting.popleft()
         return after(report.arrays, report.step)
 
     def _set_flags(self) -> None:

@@ -13,7 +13,7 @@ from mirrored.backends import Backend
 from mirrored.backends.streams import is_streamed
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.executors import product_operations
-from mirrored.program.graph import Graph, Node, Value
+from mirrored.program.graph import JOINT, Graph, Node, Value
 from mirrored.program.schedule import (
     Guard,
     Joint,
@@ -25,8 +25,9 @@ from mirrored.program.schedule import (
 )
 from mirrored.program.streamed.chains import group, is_between
 
-# The lane of replica 0's second stream; no other lane has such a number.
-SIDE = -100
+# The lane of replica 0's second stream, and that of what belongs to no replica and has something
+# beside it; no other lanes have such numbers.
+SIDE, BESIDE = -100, -98
 
 # Additions and multiplications of a product that leaves room on a card for another kernel.
 _SHORT = 1 << 30
@@ -149,6 +150,9 @@ def _add_pair(
     tracks = [Track(backend, [*here], late, False)]
     if beside:
         schedule.lanes |= {node: SIDE - node.lane for phase in beside for node in phase.nodes}
+        # Memory is shared with what is joint, for that runs alone.
+        joint = [node for phase in here for node in phase.nodes if node.lane == JOINT]
+        schedule.lanes |= dict.fromkeys(joint, BESIDE)
         tracks.append(Track(backend.beside, [*beside], late, False))
     _add_stage(schedule, tracks)
 

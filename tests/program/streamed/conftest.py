@@ -73,7 +73,8 @@ class Cards:
 
         Args:
             seed: Says which function.
-            replicas: How many there are, each with an argument, on a device each by turns.
+            replicas: How many there are, each with an argument, on a device each by turns; 0 for
+                a function of one argument without any.
             guarded: Whether writes are behind a guard.
         """
         rng = np.random.default_rng(seed)
@@ -85,7 +86,7 @@ class Cards:
         def function(*inputs: ops.Tensor) -> list[ops.Tensor]:
             values = list(inputs)
             for which, i, j in rng.integers(0, 1 << 20, (6 * replicas + 20, 3)):
-                joint = rng.random() < 0.25
+                joint = not replicas or rng.random() < 0.25
                 where = mr.device(self.names[0]) if joint else self.replica(int(i) % replicas)
                 with where:
                     first, second = values[i % len(values)], values[-1 - j % min(len(values), 5)]
@@ -99,7 +100,8 @@ class Cards:
                 variable.assign_sub(values[-1 - number] * 0.1)
             return [values[-1], *values[:: max(len(values) // 4, 1)]]
 
-        return self.record(function, *[np.zeros((4, 3), np.float32)] * replicas, replicas=replicas)
+        matrix = np.zeros((4, 3), np.float32)
+        return self.record(function, *[matrix] * max(replicas, 1), replicas=replicas)
 
 
 # From two matrices to one of the same shape.
