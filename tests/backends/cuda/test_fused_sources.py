@@ -1,0 +1,49 @@
+"""Kernels of chains compile for the cards that the library is meant for: every op, every dtype."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from mirrored.backends.cuda.expressions import EXPRESSIONS
+from mirrored.backends.cuda.fusion import chain_source
+from mirrored.backends.cuda.kernels import float_dtypes
+from mirrored.backends.cuda.source import Source
+from mirrored.backends.streams import Chain, Step
+from mirrored.ops.registry import OPS
+
+BOOL = np.dtype(np.bool_)
+TESTS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}
+ONE_OPERAND = {"Cast", "BroadcastTo", "_Send", "LogicalNot", "Relu", "Sigmoid", "Tanh"} | {
+    name for name in ("Neg", "Sign", "Abs", "Square", "Sqrt", "Exp", "Log")
+}
+
+
+def takes(name: str, dtype: np.dtype) -> bool:
+    """Whether an op takes a dtype: bfloat16 wherever it takes floats."""
+    known = np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
+    return name not in OPS or known in OPS[name].dtypes
+
+
+def chains() -> Iterator[Source]:
+    """Yield a chain of all ops for each dtype, with few elements and with many, and all casts."""
+    dtypes = [*float_dtypes(), np.dtype(np.int32), np.dtype(np.int64), BOOL]
+    for dtype in dtypes:
+        for rows in (3, 1 << 20, 1 << 30):
+            shapes = ((rows, 4), (4,), (rows, 1), ())
+            steps = []
+            for i, name in enumerate(sorted(EXPRESSIONS)):
+                if takes(name, dtype):
+                    operands = (0, 1 + i % 3)[: 1 if name in ONE_OPERAND else 2]
+                    result = BOOL if name in TESTS else dtype
+                    steps.append(Step(name, operands, (rows, 4), result))
+            steps += [Step("Cast", (0,), (rows, 4), other) for other in dtypes]
+            inputs = tuple((shape, dtype) for shape in shapes)
+            yield chain_source(Chain(inputs, tuple(steps), tuple(range(len(steps)))))
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_all_compile(complaints: Callable[..., str], arch: int) -> None:
+    sources = list(chains())
+    assert len(sources) == 3 * (len(float_dtypes()) + 3)
+    assert complaints(sources, arch) == ""
