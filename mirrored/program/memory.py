@@ -124,6 +124,7 @@ class Planner:
         self.place_inputs()
         self._place_parts()
         self._overwrite_inputs()
+        self.place_outputs()
         for region in dict.fromkeys(self._usage.region.values()):
             self.make_registers(region)
         self._lay_out()
@@ -134,6 +135,9 @@ class Planner:
 
     def place_inputs(self) -> None:
         """Leave each input where there is room for it."""
+
+    def place_outputs(self) -> None:
+        """Leave each result where there is room for it."""
 
     # ------------------------------------------------------------------ blocks
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends import Storage
+from mirrored.backends import Backend, Storage
 from mirrored.backends.streams import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.program.arrays import Arrays
@@ -139,41 +139,47 @@ class Report:
 
     Args:
         values: The results.
-        flag: The flag of the guard; None where there is none.
-        guard: The backend that reads the flag; None where it is the host's.
-        lead: The backend on whose stream a step ends.
+        flag: The flag of the guard, with the backend of its memory; None where there is none.
+        blocks: Memory in which small results lie, and perhaps the flag: one copy brings each.
         streams: For each memory the backend that reads there.
     """
 
     def __init__(
         self,
         values: Sequence[tuple[Value, Any]],
-        flag: Any,
-        guard: StreamBackend | None,
-        lead: StreamBackend,
+        flag: tuple[Any, Backend] | None,
+        blocks: Sequence[tuple[Any, StreamBackend]],
         streams: Mapping[Any, StreamBackend],
     ) -> None:
         """Allocate pinned memory for it."""
-        self._parts: list[tuple[StreamBackend, Any, Any]] = []
-        self.arrays: list[NDArray[Any]] = []
+        self._parts: list[tuple[StreamBackend, Any, Any]] = [
+            (stream, block, stream.pinned(block.shape, block.dtype)) for block, stream in blocks
+        ]
         self._host: list[tuple[Any, Any]] = []
-        for value, array in values:
-            stream = streams.get(value.device.backend.memory)
-            target = (lead if stream is None else stream).pinned(*value.spec)
-            self.arrays.append(target)
-            if stream is None:
-                self._host.append((target, array))
-            else:
-                self._parts.append((stream, array, target))
+        self._events: list[tuple[StreamBackend, Any]] | None = None
+        self.arrays: list[NDArray[Any]] = [
+            self._target(array, streams.get(value.device.backend.memory)) for value, array in values
+        ]
         self._flag: NDArray[Any] | None = None
         if flag is not None:
-            self._flag = lead.pinned((1,), np.dtype(np.int32))
-            if guard is None:
-                self._host.append((self._flag, flag))
-            else:
-                self._parts.append((guard, flag, self._flag))
-        self._events: list[tuple[StreamBackend, Any]] | None = None
+            self._flag = self._target(flag[0], streams.get(flag[1].memory))
         self.step = 0
+
+    def _target(self, array: Any, stream: StreamBackend | None) -> NDArray[Any]:
+        """Return the host's array for a result, which is brought there from now on."""
+        if stream is None:
+            target = np.empty(array.shape, array.dtype)
+            self._host.append((target, array))
+            return target
+        for _, block, pinned in self._parts:
+            start = stream.address(array) - stream.address(block)
+            if 0 <= start <= block.nbytes - array.nbytes:
+                raw: NDArray[Any] = pinned.reshape(-1).view(np.uint8)
+                part: NDArray[Any] = raw[start : start + array.nbytes].view(array.dtype)
+                return part.reshape(array.shape)
+        target = stream.pinned(array.shape, array.dtype)
+        self._parts.append((stream, array, target))
+        return target
 
     def fetch(self, step: int) -> None:
         """Let what a step left be copied to the host when it is done."""

@@ -1,19 +1,22 @@
-"""Where the values of a streamed program live: what is fed lies together, so one copy brings it.
+"""Where the values of a streamed program live: what is fed, or told, lies together for one copy.
 
 What passes between the steps of a chain has no memory at all.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirrored.devices import Device
-from mirrored.program.graph import Graph, Value
+from mirrored.program.graph import JOINT, Graph, Value
 from mirrored.program.homes import find_homes
-from mirrored.program.memory import Block, Plan, Planner, aligned
+from mirrored.program.memory import CONSTANTS, Block, Plan, Planner, aligned
 from mirrored.program.schedule import Region
 from mirrored.program.streamed.stages import StreamedSchedule
 from mirrored.program.usage import FOREVER, Usage
+
+# Results of at most so many bytes are told together: a copy of a few takes as long as one of some.
+_SMALL = 1 << 12
 
 
 @dataclass(eq=False, slots=True)
@@ -33,10 +36,25 @@ class Feed:
     places: dict[Value, int]
 
 
-def make_streamed_plan(graph: Graph, schedule: StreamedSchedule) -> tuple[Plan, list[Feed]]:
-    """Return where each value of a scheduled graph lives, and what is fed to it."""
+class StreamedPlan(NamedTuple):
+    """The plan of a streamed program.
+
+    Attributes:
+        plan: Where each value is.
+        feeds: What is fed.
+        reports: For each device the memory where small results lie together. On the device of the
+            guard it begins with the guard's flag.
+    """
+
+    plan: Plan
+    feeds: list[Feed]
+    reports: dict[Device, Block]
+
+
+def make_streamed_plan(graph: Graph, schedule: StreamedSchedule) -> StreamedPlan:
+    """Return where each value of a scheduled graph lives, what is fed to it and what it tells."""
     planner = _StreamedPlanner(graph, schedule)
-    return planner.plan, planner.feeds
+    return StreamedPlan(planner.plan, planner.feeds, planner.reports)
 
 
 class _StreamedPlanner(Planner):
@@ -45,6 +63,7 @@ class _StreamedPlanner(Planner):
 
     def __init__(self, graph: Graph, schedule: StreamedSchedule) -> None:
         self.feeds: list[Feed] = []
+        self.reports: dict[Device, Block] = {}
         self._counters = schedule.counters
         super().__init__(graph, schedule, 1)
 
@@ -69,10 +88,27 @@ class _StreamedPlanner(Planner):
                 root.nbytes = aligned(root.nbytes + value.nbytes, self.alignment)
             self.feeds.append(Feed(device, lane, root, places))
 
+    def place_outputs(self) -> None:
+        blocks, fed = self.plan.blocks, [feed.block for feed in self.feeds]
+        if self._graph.guards:
+            device = self._graph.guards[0].device
+            self.reports[device] = Block(device, JOINT, self.alignment, -1, FOREVER)
+        for value in self._graph.outputs:
+            root = blocks[value.base].root if value.base in blocks else None
+            if root is None or root.home is not None or root.lane == CONSTANTS or root in fed:
+                continue
+            if root.nbytes > _SMALL or root in self.reports.values():
+                continue
+            report = self.reports.get(root.device)
+            if report is None:
+                report = self.reports[root.device] = Block(root.device, JOINT, 0, -1, FOREVER)
+            root.become_part(report, report.nbytes)
+            report.nbytes = aligned(report.nbytes + root.nbytes, self.alignment)
+
     def make_registers(self, region: Region) -> None:
         pass  # They are those of the card.
 
     def all_blocks(self) -> Iterator[Block]:
         yield from super().all_blocks()
-        for feed in self.feeds:
-            yield feed.block
+        yield from (feed.block for feed in self.feeds)
+        yield from self.reports.values()

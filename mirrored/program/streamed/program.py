@@ -60,7 +60,7 @@ class StreamedProgram:
         """Plan, allocate and bind."""
         self.graph = graph
         schedule = make_stages(graph)
-        plan, self._feeds = make_streamed_plan(graph, schedule)
+        plan, self._feeds, reports = make_streamed_plan(graph, schedule)
         # Memory counts for as long as somebody holds it: views of it are not enough.
         self._memory = memory or Memory()
         self._arrays = Arrays(plan, self._memory)
@@ -68,6 +68,8 @@ class StreamedProgram:
         self._draws = Draws()
         for node in self._counters:
             self._draws.add(node.attrs["draw"], node.output.number)
+        self._storages: list[Storage] = []
+        self._told = {device: self._arrays.bytes_of(block) for device, block in reports.items()}
         self._flags = self._make_flags(schedule.stages)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
@@ -76,16 +78,18 @@ class StreamedProgram:
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
-        self._failed = bool(self._flags)  # The flags are not set yet.
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
 
     # ------------------------------------------------------------------ binding
 
-    def _make_flags(self, stages: Sequence[Sequence[Track]]) -> dict[Any, Storage]:
+    def _make_flags(self, stages: Sequence[Sequence[Track]]) -> dict[Any, Any]:
         """Return a flag for each memory, where the graph has a guard."""
-        flags: dict[Any, Storage] = {}
+        flags: dict[Any, Any] = {}
         if self.graph.guards:
+            guard = self.graph.guards[0].device
+            one = np.dtype(np.int32)
+            flags[guard.backend.memory] = self._told[guard][: one.itemsize].view(one)
             devices = [node.device for node in self.graph.nodes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
             used = {track.backend.memory for tracks in stages for track in tracks}
@@ -93,7 +97,9 @@ class StreamedProgram:
             for device in devices:
                 memory = device.backend.memory
                 if memory in used and memory not in flags:
-                    flags[memory] = device.allocate((1,), np.dtype(np.int32))
+                    storage = device.allocate((1,), one)
+                    self._storages.append(storage)
+                    flags[memory] = storage.array
         return flags
 
     def _writers(self) -> list[Backend]:
@@ -102,7 +108,7 @@ class StreamedProgram:
         return list({each.memory: each for each in reversed(writers)}.values())
 
     def _bound(self, stages: Sequence[Sequence[Track]]) -> list[list[BoundTrack]]:
-        flags = {memory: storage.array for memory, storage in self._flags.items()}
+        flags = self._flags
         binder = StreamedBinder(self._arrays, flags, self._counters)
         bound: list[list[BoundTrack]] = []
         for tracks in stages:
@@ -151,11 +157,15 @@ class StreamedProgram:
         values = list(zip(self.graph.outputs, self.outputs, strict=True))
         nbytes = sum(value.nbytes for value, _ in values)
         count = max(1, min(_MOST_REPORTS, _REPORTED_BYTES // max(nbytes, 1)))
-        guards = self.graph.guards
-        memory = guards[0].device.backend.memory if guards else None
-        flag = self._flags[memory].array if guards else None
-        guard, lead = self._streams.get(memory), self._steps.lead
-        return [Report(values, flag, guard, lead, self._streams) for _ in range(count)]
+        guard = self.graph.guards[0].device.backend if self.graph.guards else None
+        flag = None if guard is None else (self._flags[guard.memory], guard)
+        streams = self._streams
+        blocks = [
+            (block, streams[device.backend.memory])
+            for device, block in self._told.items()
+            if device.backend.memory in streams
+        ]
+        return [Report(values, flag, blocks, streams) for _ in range(count)]
 
     def take(self, arrays: Sequence[Any]) -> None:
         """Copy what a call is given into the inputs, unless it is there from the call before.
@@ -220,8 +230,7 @@ class StreamedProgram:
         waiting: deque[Report] = deque()
         going_on = True
         self._steps.begin()
-        if self._failed:
-            self._set_flags()
+        self._set_flags()
         try:
             for step in range(steps):
                 self._feed(sides, step)
@@ -247,19 +256,17 @@ class StreamedProgram:
     def _settle(self, waiting: deque[Report], after: After) -> bool:
         report = waiting[0]
         if not report.wait():
-            self._failed = True  # Steps that were asked for since write nothing either.
-            self._steps.lead.synchronize()
+            self._steps.lead.synchronize()  # Steps that were asked for since write nothing either.
             raise GuardFailed(report.step, report.arrays)
         waiting.popleft()
         return after(report.arrays, report.step)
 
     def _set_flags(self) -> None:
-        for memory, storage in self._flags.items():
+        for memory, flag in self._flags.items():
             if memory in self._streams:
-                self._streams[memory].copy_between(np.ones(1, np.int32), storage.array)
+                self._streams[memory].copy_between(np.ones(1, np.int32), flag)
             else:
-                storage.array[...] = 1
-        self._failed = False
+                flag[...] = 1
 
     def _draws_of_step(self) -> list[Any]:
         if self._draws:

@@ -42,7 +42,7 @@ class Checker:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.schedule = make_stages(graph)
-        self.plan, self.feeds = make_streamed_plan(graph, self.schedule)
+        self.plan, self.feeds, _ = make_streamed_plan(graph, self.schedule)
         self.owners: dict[Any, np.ndarray] = {}
         self.ids: dict[Any, int] = {}
         self.parts: dict[Any, set[int]] = {}  # As parts of which joined values a value is kept.
@@ -223,7 +223,7 @@ def test_random_graphs_without_replicas(guarded: bool, cards: Any) -> None:
 def test_what_passes_in_a_chain_has_no_memory(cards: Any) -> None:
     cards.make(1)
     graph = cards.record(lambda x: [ops.tanh(x) * 2.0 + 1.0], X)
-    plan, _ = make_streamed_plan(graph, make_stages(graph))
+    plan, *_ = make_streamed_plan(graph, make_stages(graph))
     made = [node.output for node in graph.nodes]
     assert plan.locals == set(made[:-1])
     assert made[-1] in plan.blocks
@@ -233,7 +233,7 @@ def test_blocks_begin_at_256_bytes(cards: Any) -> None:
     cards.make(1)
     x = np.zeros((5,), np.float32)
     graph = cards.record(lambda x, y: [ops.softmax(x) - y, ops.reduce_sum(x), y[1:] * 2.0], x, x)
-    plan, feeds = make_streamed_plan(graph, make_stages(graph))
+    plan, feeds, _ = make_streamed_plan(graph, make_stages(graph))
     roots = [block for block in plan.blocks.values() if block.home is None]
     assert all(block.place % 256 == 0 for block in roots)
     assert {place for feed in feeds for place in feed.places.values()} == {0, 256}
@@ -252,7 +252,7 @@ def test_what_is_fed_lies_together(cards: Any) -> None:
 
     graph = cards.record(function, X, X, X[0], replicas=2)
     schedule = make_stages(graph)
-    plan, feeds = make_streamed_plan(graph, schedule)
+    plan, feeds, _ = make_streamed_plan(graph, schedule)
     assert [(feed.device.name, feed.lane) for feed in feeds] == [
         ("/device:GPU:0", 0),
         ("/device:GPU:1", 1),
@@ -285,7 +285,7 @@ def test_who_writes_where_variables_live(guarded: bool, cards: Any) -> None:
         return [x]
 
     graph = cards.record(function, X)
-    plan, _ = make_streamed_plan(graph, make_stages(graph))
+    plan, *_ = make_streamed_plan(graph, make_stages(graph))
     homed = {
         value.node.op.name
         for value, block in plan.blocks.items()

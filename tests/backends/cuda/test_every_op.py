@@ -1,0 +1,252 @@
+"""Every op and every gradient on the emulated card, held to the host's by the table of ops.
+
+Recorded, an op has the bits of the eager call. Beside the table's cases there are awkward shapes:
+of rank 0 and 6, of one element, and of a few more elements than a block has threads.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from op_table import TABLE, Case, Row
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.autodiff import GradientTape
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., list[ops.Tensor]]
+TOLERANCES = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 2e-2}
+RUNS = 3  # Kernel by kernel, captured, and launched again.
+
+LONG = 1031  # A prime, a little longer than the longest block.
+SIX = (2, 3, 1, 2, 3, 2)
+
+ONE = (((1,),), ((LONG,),), ((3, LONG),), (SIX,))
+TWO = (
+    ((1,), (1,)),
+    ((LONG,), ()),
+    ((3, LONG), (3, 1)),
+    ((LONG, 2), (2,)),
+    ((2, 1, 3, 1, 2, 1), (1, 2, 1, 3, 1, 2)),
+    ((3, 1, 2), (2, 1, 3, 1, 2)),
+)
+
+
+def _of(*shapes: tuple[tuple[int, ...], ...], **attrs: Any) -> list[Case]:
+    return [Case(each, attrs) for each in shapes]
+
+
+def _reductions() -> list[Case]:
+    return [
+        *_of(((3, LONG),), ((1, 1),), ((LONG, 1),), axis=(1,), keepdims=False),
+        *_of(((LONG, 3),), ((LONG, 40),), axis=(0,), keepdims=True),
+        *_of((SIX,), axis=(0, 2, 4), keepdims=False),
+        *_of((SIX,), axis=(1, 3, 5), keepdims=True),
+        *_of(((7, LONG, 3),), axis=(1,), keepdims=False),
+        *_of(((LONG,),), axis=(0,), keepdims=True),
+    ]
+
+
+def _products(*shapes: tuple[tuple[int, ...], ...]) -> list[Case]:
+    return [
+        Case(
+            tuple(
+                (*each[:-2], each[-1], each[-2]) if turned else each
+                for each, turned in zip(pair, (a, b), strict=True)
+            ),
+            {"transpose_a": a, "transpose_b": b},
+        )
+        for pair in shapes
+        for a in (False, True)
+        for b in (False, True)
+    ]
+
+
+def _rows(*more: Callable[[tuple[int, int]], tuple[int, ...]]) -> list[Case]:
+    logits = ((3, LONG), (1, 1), (257, 2))
+    return _of(*((each, *(shape(each) for shape in more)) for each in logits))
+
+
+def _same(shape: tuple[int, int]) -> tuple[int, ...]:
+    return shape
+
+
+def _labels(shape: tuple[int, int]) -> tuple[int, ...]:
+    return shape[:1]
+
+
+PERM = (4, 2, 5, 0, 3, 1)
+EDGES: Mapping[str, list[Case]] = {
+    "AddN": _of(((LONG,),) * 3, (SIX,) * 2, ((3,),) * 40),
+    "ArgMax": [
+        *_of(((3, LONG),), axis=1, output_type=ops.int64),
+        *_of(((LONG, 3),), axis=0, output_type=ops.int32),
+        *_of((SIX,), axis=4, output_type=ops.int32),
+    ],
+    "BatchMatMulV2": _products(((2, 1, 37, 41), (3, 41, 5)), ((1, 2, 1, 3, 2, 5), (2, 1, 5, 1))),
+    "BiasAdd": _of(((3, LONG), (LONG,)), ((LONG, 3), (3,)), (SIX, (2,)), ((1, 1), (1,))),
+    "BiasAddGrad": _of(((3, LONG),), ((LONG, 3),), (SIX,), ((1, 1),)),
+    "BroadcastTo": [
+        *_of(((),), ((1, 1),), ((2, 1, 2),), shape=(3, 2, 1, 2, 5, 2)),
+        *_of(((1,),), ((3, 1),), shape=(3, LONG)),
+    ],
+    "Cast": [
+        Case((shape,), {"dtype": ops.as_dtype(dtype)})
+        for shape in ((LONG,), SIX, ())
+        for dtype in ("float32", "float64", "int32", "int64", "bool")
+    ],
+    "ConcatV2": [
+        *_of(((3, LONG), (3, 1), (3, 2)), axis=1),
+        *_of((SIX, (2, 3, 1, 5, 3, 2)), axis=3),
+        *_of(((LONG, 2), (1, 2)), axis=0),
+    ],
+    "ExpandDims": _of(((2, 3, 2, 3, 2),), shape=SIX),
+    "Fill": _of((), shape=(LONG,), value=-3, dtype=ops.int32),
+    "MatMul": _products(((37, 41), (41, 43)), ((1, LONG), (LONG, 1)), ((LONG, 1), (1, 2))),
+    "Pack": _of(((LONG,),) * 3, (SIX[1:],) * 2),
+    "RandomStandardNormal": _of(
+        (), shape=(LONG,), dtype=ops.float64, key=(1, 2), draw=2**40, first=7
+    ),
+    "RandomUniform": _of((), shape=SIX, dtype=ops.float64, key=(2**63, 5), draw=1, first=2**33),
+    "RandomUniformInt": _of(
+        (), shape=(LONG,), dtype=ops.int32, key=(1, 0), draw=0, first=3, minval=-5, maxval=2**31 - 1
+    ),
+    "Reshape": _of((SIX,), shape=(72,)),
+    "Softmax": [
+        *_of(((3, LONG),), ((1, 1),), axis=1),
+        *_of(((LONG, 3),), ((LONG,),), axis=0),
+        *_of((SIX,), axis=4),
+    ],
+    "SoftmaxCrossEntropyGrad": _rows(_same, _labels),
+    "SoftmaxCrossEntropyWithLogits": _rows(_same),
+    "SparseSoftmaxCrossEntropyGrad": _rows(_labels, _labels),
+    "SparseSoftmaxCrossEntropyWithLogits": _rows(_labels),
+    "Squeeze": _of((SIX,), shape=(2, 3, 2, 3, 2)),
+    "StridedSlice": [
+        *_of(((LONG, 3),), index=(slice(None, None, -2), 1)),
+        *_of((SIX,), index=(1, slice(2, 0, -1), None, Ellipsis, slice(0, 2, 2))),
+    ],
+    "StridedSliceGrad": _of(((344, 3),), index=(slice(1, None, 3),), shape=(LONG, 3)),
+    "Transpose": [
+        *_of((SIX,), ((1, 5, 4, 3, 2, 7),), perm=PERM),
+        *_of(((LONG, 3),), ((33, 65),), perm=(1, 0)),
+    ],
+    **{name: _reductions() for name in ("Max", "Mean", "Sum")},
+}
+
+
+def edges(name: str, row: Row) -> list[Case]:
+    """Return an op's awkward cases: its own, or those of its number of inputs."""
+    if name in EDGES:
+        return EDGES[name]
+    shapes = row.small[1].shapes
+    if len(shapes) == 1:
+        return _of(*ONE)
+    return _of(*TWO) if shapes[0] != shapes[1] else _of(*(each * 2 for each in ONE))
+
+
+@pytest.fixture(autouse=True)
+def card(emulated_cuda: Callable[..., Any]) -> None:
+    emulated_cuda(seed=4)
+    mr.config.experimental.enable_tensor_float_32_execution(False)
+
+
+def dtypes_of(row: Row) -> Iterator[str]:
+    yield from row.dtypes
+    if "float32" in row.dtypes:
+        yield "bfloat16"
+
+
+def inputs_of(row: Row, case: Case, dtype: str) -> list[Array]:
+    """Draw inputs; labels are below the number of classes."""
+    drawn = row.inputs(case, "float32" if dtype == "bfloat16" else dtype, np.random.default_rng(20))
+    if "labels" in row.kinds:
+        drawn[1] = drawn[1] % case.shapes[0][1]
+    return drawn
+
+
+def tensors(arrays: Sequence[Array], dtype: str) -> list[ops.Tensor]:
+    made = [ops.constant(each) for each in arrays]
+    if dtype != "bfloat16":
+        return made
+    return [ops.cast(each, "bfloat16") if each.dtype == ops.float32 else each for each in made]
+
+
+def on(device: str, function: Function, arrays: Sequence[Array], dtype: str) -> list[ops.Tensor]:
+    with mr.device(device):
+        return function(*tensors(arrays, dtype))
+
+
+def numbers(results: Sequence[ops.Tensor]) -> list[Array]:
+    return [np.asarray(each.numpy()) for each in results]
+
+
+def check(function: Function, arrays: Sequence[Array], dtype: str, bits: Any, what: str) -> None:
+    """Hold the card to the host, and a recorded function's runs to the eager call."""
+    eager = on("GPU:0", function, arrays, dtype)
+    assert all("GPU:0" in each.device for each in eager), what
+    for found, expected in zip(
+        numbers(eager), numbers(on("CPU:0", function, arrays, dtype)), strict=True
+    ):
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
+        if found.dtype.kind in "ib":
+            np.testing.assert_array_equal(found, expected, err_msg=what)
+            continue
+        tolerance = TOLERANCES[found.dtype.name]
+        wide, right = found.astype("float64"), expected.astype("float64")
+        scale = max(1.0, float(np.abs(right).max(initial=0.0)))
+        np.testing.assert_allclose(wide, right, rtol=tolerance, atol=tolerance * scale)
+    recorded = mr.function(function)
+    for _ in range(RUNS):
+        assert bits(numbers(on("GPU:0", recorded, arrays, dtype))) == bits(numbers(eager)), what
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_values(name: str, bits: Any) -> None:
+    row, op = TABLE[name], ops.OPS[name]
+    for case in (*row.small, *row.empty, *edges(name, row)):
+        for dtype in dtypes_of(row):
+            if op.random and dtype == "bfloat16":
+                continue
+
+            def function(*given: ops.Tensor, case: Case = case) -> list[ops.Tensor]:
+                return [op(*given, **case.attrs)]
+
+            what = f"{name} {case!r} {dict(case.attrs)} {dtype}"
+            if op.random:
+                found, expected = (on(each, function, [], dtype)[0] for each in ("GPU:0", "CPU:0"))
+                np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-6, atol=1e-7)
+                continue
+            check(function, inputs_of(row, case, dtype), dtype, bits, what)
+
+
+def gradients(name: str, case: Case) -> Function:
+    """Return an op's result with the gradients, and gradients of their squares, by its inputs."""
+
+    def function(*given: ops.Tensor) -> list[ops.Tensor]:
+        floats = [each for each in given if each.dtype.kind == "f"]
+        with GradientTape() as outer:
+            outer.watch(floats)
+            with GradientTape() as inner:
+                inner.watch(floats)
+                result = ops.OPS[name](*given, **case.attrs)
+                weights = np.random.default_rng(3).uniform(0.5, 1.5, result.shape)
+                target = ops.reduce_sum(result * ops.constant(weights, result.dtype))
+            slopes = inner.gradient(target, floats, unconnected_gradients="zero")
+            squares = ops.add_n([ops.reduce_sum(ops.square(each)) for each in slopes])
+        return [result, *slopes, *outer.gradient(squares, floats, unconnected_gradients="zero")]
+
+    return function
+
+
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.differentiable])
+def test_gradients(name: str, bits: Any) -> None:
+    row = TABLE[name]
+    # The first case of the table exactly, and the long and the deep ones as they are trained.
+    tried = [(row.small[0], "float64"), *((case, "float32") for case in edges(name, row))]
+    for case, dtype in tried:
+        if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
+            what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
+            check(gradients(name, case), inputs_of(row, case, dtype), dtype, bits, what)

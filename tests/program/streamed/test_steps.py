@@ -1,0 +1,132 @@
+"""What of a step is launched as a whole, and when it is captured anew."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.program.binding import Call
+from mirrored.program.streamed import StreamedProgram
+from mirrored.program.streamed.steps import BoundTrack, Unit
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+class Recorder:
+    """Stands for a backend: it notes what is captured, launched and run.
+
+    Args:
+        captures: Whether captures succeed.
+    """
+
+    def __init__(self, *, captures: bool = True) -> None:
+        self.settings: Any = "first"
+        self.log: list[str] = []
+        self._captures = captures
+
+    def capture(self, work: Callable[[], object]) -> Any:
+        self.log.append("capture")
+        return self if self._captures else None
+
+    def launch(self) -> None:
+        self.log.append("launch")
+
+    def work(self) -> None:
+        self.log.append("work")
+
+    def run(self, function: Callable[[], object]) -> None:
+        self.log.append("run")
+        function()
+
+
+def test_the_first_run_compiles_and_the_second_captures() -> None:
+    backend: Any = Recorder()
+    unit = Unit(backend, backend.work)
+    for _ in range(4):
+        unit.run()
+    assert backend.log == ["work", "capture", "launch", "launch", "launch"]
+
+
+def test_what_cannot_be_captured_is_tried_once() -> None:
+    backend: Any = Recorder(captures=False)
+    unit = Unit(backend, backend.work)
+    for _ in range(4):
+        unit.run()
+    assert backend.log == ["work", "capture", "work", "work", "work"]
+
+
+@pytest.mark.parametrize("runs", [0, 1, 3])
+def test_new_settings_begin_anew(runs: int) -> None:
+    backend: Any = Recorder()
+    unit = Unit(backend, backend.work)
+    for _ in range(runs):
+        unit.run()
+    backend.settings = "second"
+    backend.log.clear()
+    for _ in range(3):
+        unit.run()
+    assert backend.log == ["work", "capture", "launch", "launch"]
+
+
+@pytest.mark.parametrize(("between", "log"), [(False, ["run", "work"]), (True, ["work"])])
+def test_only_kernels_run_in_the_state_of_the_device(between: bool, log: list[str]) -> None:
+    backend: Any = Recorder()
+    BoundTrack(backend, [Call(backend.work)], between=between).run()
+    assert backend.log == log
+
+
+# Of how many parts that are captured a step consists, and how many memories are copied between.
+LAYOUTS: dict[str, tuple[tuple[int, ...], str | None, int]] = {
+    "one device": ((1,), None, 1),
+    "two devices of one card": ((2,), "GPU:1", 1),
+    "two cards": ((1, 1), "GPU:1", 3),
+    "a card and the host": ((1,), "CPU:0", 2),
+}
+
+
+@pytest.mark.parametrize(("parts", "other", "graphs"), LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_launched_as_a_whole(
+    parts: tuple[int, ...], other: str | None, graphs: int, seed: int, cards: Any
+) -> None:
+    cards.make(*parts, seed=seed)
+
+    def function(x: Any) -> list[Any]:
+        y = ops.tanh(x)
+        with mr.device(other or "GPU:0"):
+            z = ops.identity(y) + 1.0
+        return [ops.identity(z) * y]
+
+    program = StreamedProgram(cards.record(function, X))
+    counts = cards.emulator.counts
+    for run in range(4):
+        program.take([X * np.float32(run)])
+        before = counts["graphs"]
+        assert program.run(1, {}, lambda step: True)
+        assert counts["graphs"] - before == (0 if run == 0 else graphs)
+        found = program.graph.device.backend.to_host(program.outputs[0])
+        y = np.tanh(X * np.float32(run))
+        np.testing.assert_allclose(found, (y + 1) * y, rtol=1e-5, atol=1e-6)
+
+
+def test_a_call_without_feeds_takes_none(cards: Any) -> None:
+    cards.make(1)
+    program = StreamedProgram(cards.record(lambda x: [x * 2.0], X))
+    with pytest.raises(ValueError, match="fed while it runs"):
+        program.run(1, {0: lambda step: None}, lambda step: True)
+
+
+def test_a_run_that_is_stopped(cards: Any) -> None:
+    cards.make(1)
+    with mr.device("GPU:0"):
+        variable = mr.Variable(0.0)
+
+    def function() -> list[Any]:
+        return [variable.assign_add(1.0).read_value()]
+
+    program = StreamedProgram(cards.record(function))
+    assert not program.run(9, {}, lambda step: step < 3)
+    assert float(variable.numpy()) == 4
