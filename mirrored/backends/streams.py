@@ -5,7 +5,7 @@ Recorded programs are fed, launched and read through this, and learn nothing els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
@@ -77,12 +77,11 @@ class StreamBackend(Backend, Protocol):
         """
         ...
 
-    def fused_kernel(self, first: str, second: str) -> Callable[..., None]:
-        """Return the kernel of two ops: kernel(xp, (first result, second result), *inputs).
+    @property
+    def fused(self) -> Mapping[tuple[str, str], Callable[..., None]]:
+        """Kernels of two ops at once, by their names: kernel(xp, (first, second result), *inputs).
 
-        Args:
-            first: The name of an op.
-            second: That of another one, which has the inputs of the first and more.
+        The second op has the inputs of the first, and more behind them.
         """
         ...
 

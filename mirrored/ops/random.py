@@ -157,6 +157,15 @@ class SeedGenerator:
         self._key = (key, GENERATORS)
         self._drawn, self._run = {}, None
 
+    def mark(self) -> Callable[[], None]:
+        """Return what takes back all draws that are made from now on."""
+        base, drawn, run = self._base, dict(self._drawn), self._run
+
+        def back() -> None:
+            self._base, self._drawn, self._run = base, drawn, run
+
+        return back
+
     def _next(self, position: ShardPosition) -> tuple[Key, int]:
         """Return key and number of the next draw: the same on every replica of one run."""
         if position.run is not self._run:
@@ -225,6 +234,11 @@ class NextDraw:
         """Draw from `stream` as the replica at `position`."""
         self._stream = stream
         self._position = position
+
+    def mark(self) -> Callable[[], None]:
+        """Return what takes back all draws of the stream that are made from now on."""
+        owner = getattr(self._stream, "__self__", None)
+        return (owner if isinstance(owner, SeedGenerator) else current_stream()).mark()
 
     def __call__(self, run: object) -> tuple[Key, int]:
         """Return key and number of the next draw.

@@ -4,7 +4,7 @@ A draw is a key and a number, from which its numbers follow wherever and wheneve
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -45,6 +45,15 @@ class RandomStream:
         drawn = self.draws_by_seed.get(seed, 0)
         self.draws_by_seed[seed] = drawn + 1
         return (self.seed, 1 + seed % (WORD - 1)), drawn
+
+    def mark(self) -> Callable[[], None]:
+        """Return what takes back all draws that are made from now on."""
+        draws, by_seed = self.draws, dict(self.draws_by_seed)
+
+        def back() -> None:
+            self.draws, self.draws_by_seed = draws, by_seed
+
+        return back
 
     def generator(self) -> np.random.Generator:
         """Return what gives any number of numbers on the host, all of one draw."""

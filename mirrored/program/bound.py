@@ -50,6 +50,16 @@ class Draws:
         """Key and number of each draw of this step, in the order in which they were added."""
         return self._drawn
 
+    def mark(self) -> Callable[[], None]:
+        """Return what takes back all that is taken from now on."""
+        marks = [source.mark() for _, _, source in self._sources]
+
+        def back() -> None:
+            for mark in marks:
+                mark()
+
+        return back
+
     def take(self) -> None:
         """Take the next step's draws, in the order in which the function makes them."""
         run = object()

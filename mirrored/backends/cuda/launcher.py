@@ -12,8 +12,6 @@ import numpy as np
 from mirrored.backends.cuda.blas import Blas
 from mirrored.backends.cuda.source import OPTIONS, Source
 
-_LARGEST_BLOCK = 1024
-
 
 class CudaLauncher:
     """Launches on the stream that is current, which the backend sees to.

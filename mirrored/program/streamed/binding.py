@@ -120,7 +120,7 @@ class StreamedBinder:
     def _nodes(self, nodes: list[Node], backend: Backend) -> list[tuple[Node, list[Call]]]:
         if len(nodes) == 2 and is_streamed(backend):
             first, second = nodes
-            kernel = backend.fused_kernel(first.op.name, second.op.name)
+            kernel = backend.fused[first.op.name, second.op.name]
             outs = self.arrays.of(first.output), self.arrays.of(second.output)
             inputs = [self.arrays.of(value) for value in second.inputs]
             return [(second, self._noted(backend, kernel, outs, *inputs))]

@@ -4,9 +4,11 @@ A kernel's launch takes as long as a small op, and passing values through memory
 computing them.
 """
 
+import itertools
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any
 
+from mirrored.backends import Backend
 from mirrored.backends.streams import is_streamed
 from mirrored.program.graph import Node, Value
 from mirrored.program.recorder import COPY
@@ -14,25 +16,6 @@ from mirrored.program.schedule import Joint, Region
 
 _MOST_INPUTS = 32
 _MOST_STEPS = 64
-
-
-class Fused(NamedTuple):
-    """Two ops that a backend computes in one kernel where both are wanted.
-
-    Attributes:
-        first: The op whose result comes first, with the inputs that both share.
-        second: The other one, with one input more.
-    """
-
-    first: str
-    second: str
-
-
-# Losses and their gradients by the same inputs: both need the softmax of the logits.
-FUSED = (
-    Fused("SparseSoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyGrad"),
-    Fused("SoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyGrad"),
-)
 
 
 def group(nodes: Iterable[Node]) -> list[Joint | Region]:
@@ -138,16 +121,19 @@ def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
 def _pairs(nodes: list[Node]) -> dict[Node, Node]:
     """Return, for each loss whose gradient is wanted too, that gradient's node."""
     partners: dict[Node, Node] = {}
-    for fused in FUSED:
-        firsts = {node.inputs: node for node in nodes if node.op.name == fused.first}
-        for node in nodes:
-            if node.op.name != fused.second or not is_streamed(node.device.backend):
-                continue
-            first = firsts.get(node.inputs[:2])
-            if first is None or first in partners or first.device is not node.device:
-                continue
-            if first not in _ancestors_in(node, nodes):
-                partners[first] = node
+    backends = [node.device.backend for node in nodes]
+    fused: dict[Backend, Any] = {each: each.fused for each in backends if is_streamed(each)}
+    names = {name for pairs in fused.values() for pair in pairs for name in pair}
+    candidates = [node for node in nodes if node.op.name in names and node.device.backend in fused]
+    for first, second in itertools.permutations(candidates, 2):
+        if (
+            (first.op.name, second.op.name) in fused[first.device.backend]
+            and first.device is second.device
+            and second.inputs[: len(first.inputs)] == first.inputs
+            and first not in partners
+            and first not in _ancestors_in(second, nodes)
+        ):
+            partners[first] = second
     return partners
 
 

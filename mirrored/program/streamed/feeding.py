@@ -3,7 +3,7 @@
 While a step computes, the next batch is on its way to the device, and the last results to the host.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,12 @@ class Feeding:
             feeder.free(side)
         return side
 
+    def wait(self) -> None:
+        """Wait until no pinned memory is read any more."""
+        for side in range(_SETS):
+            for feeder in self._feeders:
+                feeder.free(side)
+
     def bring(self, side: int, draws: Sequence[Any]) -> None:
         """Bring a side's batch, with key and number of each draw, to the program."""
         for target, draw in zip(self._counters[side], draws, strict=True):
@@ -142,6 +148,11 @@ class Report:
         flag: The flag of the guard, with the backend of its memory; None where there is none.
         blocks: Memory in which small results lie, and perhaps the flag: one copy brings each.
         streams: For each memory the backend that reads there.
+
+    Attributes:
+        arrays: The results, once they are there.
+        step: The step's number.
+        undo: Takes back the step's draws and all behind them.
     """
 
     def __init__(
@@ -164,6 +175,7 @@ class Report:
         if flag is not None:
             self._flag = self._target(flag[0], streams.get(flag[1].memory))
         self.step = 0
+        self.undo: Callable[[], None] | None = None
 
     def _target(self, array: Any, stream: StreamBackend | None) -> NDArray[Any]:
         """Return the host's array for a result, which is brought there from now on."""

@@ -174,13 +174,12 @@ class StreamedProgram:
             arrays: One an input, of its device, or of NumPy.
         """
         for i, (value, array) in enumerate(zip(self.graph.inputs, arrays, strict=True)):
-            if isinstance(array, np.ndarray):
-                self._taken[i] = None
-            elif self._taken[i] is not None and self._taken[i]() is array:
+            if self._taken[i] is not None and self._taken[i]() is array:
                 continue
-            else:
-                self._taken[i] = weakref.ref(array)
+            self._taken[i] = None
             value.device.backend.copy_between(array, self.inputs[i])
+            if not isinstance(array, np.ndarray):
+                self._taken[i] = weakref.ref(array)
 
     def run(
         self,
@@ -233,33 +232,51 @@ class StreamedProgram:
         self._set_flags()
         try:
             for step in range(steps):
+                undo = self._draws.mark() if self._draws else None
                 self._feed(sides, step)
                 self._step()
                 waiting.append(reports[step % len(reports)])
+                waiting[-1].undo = undo
                 waiting[-1].fetch(step)
                 if len(waiting) == len(reports) or observers:
                     going_on = self._settle(waiting, after)
                 if not going_on:
                     break
-        except GuardFailed:
-            waiting.clear()  # The steps behind it were asked for in vain.
-            raise
         finally:
             # What the devices were asked for is done, and so is told of, whatever came between.
             try:
-                while waiting:
-                    going_on = self._settle(waiting, after) and going_on
+                going_on = self._settle_all(waiting, after) and going_on
             finally:
+                self._feeding.wait()
                 self._steps.end()
         return going_on
 
+    def _settle_all(self, waiting: deque[Report], after: After) -> bool:
+        going_on, raised = True, None
+        while waiting:
+            try:
+                going_on = self._settle(waiting, after) and going_on
+            except GuardFailed:
+                raise
+            except Exception as error:
+                raised = raised or error
+        if raised is not None:
+            raise raised
+        return going_on
+
     def _settle(self, waiting: deque[Report], after: After) -> bool:
-        report = waiting[0]
-        if not report.wait():
-            self._steps.lead.synchronize()  # Steps that were asked for since write nothing either.
-            raise GuardFailed(report.step, report.arrays)
-        waiting.popleft()
-        return after(report.arrays, report.step)
+        """Wait for the first of some reports, and tell of it; where it failed, of none."""
+        if waiting[0].wait():
+            report = waiting.popleft()
+            return after(report.arrays, report.step)
+        # The steps behind it were asked for in vain: they write nothing, and draw again.
+        for backend in self._steps.backends:
+            backend.synchronize()
+        failed, *behind = waiting
+        waiting.clear()
+        if behind and behind[0].undo is not None:
+            behind[0].undo()
+        raise GuardFailed(failed.step, failed.arrays)
 
     def _set_flags(self) -> None:
         for memory, flag in self._flags.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 from mirrored.backends import Backend
 from mirrored.backends.streams import Launchable, StreamBackend, is_streamed
+from mirrored.errors import ResourceExhaustedError
 from mirrored.program.binding import Call
 from mirrored.program.source import make_function
 
@@ -42,10 +43,13 @@ class Unit:
         if self._runs == 1:
             self._captured = self._backend.capture(self._work)
         self._runs += 1
-        if self._captured is None:
-            self._work()
-        else:
-            self._captured.launch()
+        if self._captured is not None:
+            try:
+                self._captured.launch()
+                return
+            except ResourceExhaustedError:
+                self._captured = None  # Its kernels one by one need less.
+        self._work()
 
 
 class BoundTrack:

@@ -199,15 +199,19 @@ def check(function: Function, arrays: Sequence[Array], dtype: str, bits: Any, wh
         scale = max(1.0, float(np.abs(right).max(initial=0.0)))
         np.testing.assert_allclose(wide, right, rtol=tolerance, atol=tolerance * scale)
     recorded = mr.function(function)
-    for _ in range(RUNS):
+    for _ in range(RUNS if dtype in ("float32", "bool") else 0):  # Other types differ in nothing.
         assert bits(numbers(on("GPU:0", recorded, arrays, dtype))) == bits(numbers(eager)), what
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_values(name: str, bits: Any) -> None:
     row, op = TABLE[name], ops.OPS[name]
-    for case in (*row.small, *row.empty, *edges(name, row)):
-        for dtype in dtypes_of(row):
+    for dtype in dtypes_of(row):
+        cases = [*row.small, *row.empty, *edges(name, row)]
+        if op.elementwise and dtype != row.dtypes[0]:
+            # Their kernels are made of the same text but for the types.
+            cases = [row.small[0], row.empty[0], cases[-1]]
+        for case in cases:
             if op.random and dtype == "bfloat16":
                 continue
 
@@ -244,8 +248,8 @@ def gradients(name: str, case: Case) -> Function:
 @pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.differentiable])
 def test_gradients(name: str, bits: Any) -> None:
     row = TABLE[name]
-    # The first case of the table exactly, and the long and the deep ones as they are trained.
-    tried = [(row.small[0], "float64"), *((case, "float32") for case in edges(name, row))]
+    # The table's first case in double precision, and long and deep ones as they are trained.
+    tried = [(row.small[0], "float64"), *((case, "float32") for case in edges(name, row)[-3:])]
     for case, dtype in tried:
         if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
             what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"

@@ -166,6 +166,15 @@ def test_every_cast(card: Any, bits: Any) -> None:
         assert_same(f"{arrays[i].dtype} to {target}", found, expected, bits)
 
 
+def test_every_nan_stays_one(card: Any) -> None:
+    """Also one whose payload is in the bits that bfloat16 has not."""
+    payloads = np.array([0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFC00000], np.uint32)
+    x, target = payloads.view(np.float32), dtype_of("bfloat16")
+    chain = Chain(((x.shape, x.dtype),), (Step("Cast", (0,), x.shape, target),), (0,))
+    (found,) = computed(card, chain, x)
+    assert np.isnan(found.astype(np.float32)).all()
+
+
 BROADCASTS = [((2, 3), (3,)), ((3,), (2, 3)), ((2, 1), (4, 1, 3)), ((), (2, 2)), ((2, 3), ())]
 BROADCASTS += [((1, 1), (2, 3)), ((4, 1, 3), (4, 5, 1)), ((7, 1), (1, 7))]
 

@@ -169,7 +169,7 @@ def test_the_pool_of_a_lost_card(pools: Pools) -> None:
     pools.emulator.fail("memGetInfo", 700)
     with pytest.raises(RuntimeError):
         pools.emulator.cupy.cuda.runtime.memGetInfo()
-    with pytest.raises(DeviceLostError, match="Emulated H200 at 0000:01:00.0 failed"):
+    with pytest.raises(DeviceLostError, match=r"Emulated H200 at 0000:01:00\.0 failed"):
         _ = pool.current
     assert pool.peak == 512
     del kept

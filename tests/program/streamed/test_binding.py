@@ -1,4 +1,4 @@
-"""From the phases of a track to launches: what is launched, on which arrays, and behind which flag."""
+"""From the phases of a track to launches: on which arrays, and behind which flag."""
 
 from typing import Any
 

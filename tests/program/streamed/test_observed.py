@@ -1,4 +1,4 @@
-"""A streamed step that is measured: every kernel is told of once, and computes what it always does."""
+"""A streamed step that is measured: each kernel is told of once, and its results are the same."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

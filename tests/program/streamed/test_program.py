@@ -3,6 +3,7 @@
 The emulator serves streams late and in random order, so each seed is another interleaving.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices
-from mirrored.backends.cuda import backend
+from mirrored.backends.cuda import graphs
 from mirrored.errors import NonFiniteLossError
 from mirrored.program.streamed import StreamedProgram
 
@@ -132,7 +133,7 @@ def test_recorded_steps_have_the_bits_of_eager_ones(replicas: int, emulated_cuda
 def test_graphs_have_the_bits_of_kernels_one_by_one(
     emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend._say_that_graphs_are_off.cache_clear()
+    graphs._say_that_graphs_are_off.cache_clear()
     results, launched = [], []
     for setting in ("1", "0"):
         monkeypatch.setenv("MIRRORED_CUDA_GRAPHS", setting)
@@ -296,3 +297,77 @@ def test_which_program_a_graph_gets(emulated_cuda: Emulate) -> None:
         step(mr.constant(1.0))
     (recorded,) = step._recordings._kept.values()
     assert isinstance(recorded.program, StreamedProgram)
+
+
+def test_draws_after_a_loss_that_is_not_finite(emulated_cuda: Emulate) -> None:
+    """Steps behind it drew numbers in vain; the next `fit` draws what it would on the host."""
+
+    def weights(name: str) -> list[np.ndarray]:
+        with mr.MirroredStrategy([name]).scope():
+            model = make_model(0.5)
+        spoilt = np.tile(X[:10], (12, 1))
+        spoilt[35] = np.nan
+        with pytest.raises(NonFiniteLossError, match="step 4"):
+            model.fit(spoilt, np.tile(Y[:10], 12), batch_size=10, shuffle=False, verbose=0)
+        model.fit(X, Y, batch_size=10, epochs=2, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    expected = weights("CPU:0")
+    devices.reset()
+    emulated_cuda()
+    assert_alike(([], weights("GPU:0")), ([], expected), 1e-5)
+
+
+def test_inputs_that_did_not_arrive(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call with the same tensors copies nothing, but not where the copy before was ended."""
+    emulated_cuda()
+    step = mr.function(lambda x: x * 2.0)
+    first, second = mr.constant([1.0, 2.0]), mr.constant([3.0, 4.0])
+    step(first)
+    backend = devices.get_device("GPU:0").backend
+
+    def ended(*_: Any) -> None:
+        raise InterruptedError("in the middle of a copy")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(backend), "copy_between", ended)
+        with pytest.raises(InterruptedError, match="in the middle"):
+            step(second)
+    assert step(second).numpy().tolist() == [6.0, 8.0]
+    assert step(second).numpy().tolist() == [6.0, 8.0]
+    assert step(first).numpy().tolist() == [2.0, 4.0]
+
+
+def test_other_threads_while_a_graph_is_captured(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their work waits until it is, and becomes no part of it."""
+    emulated_cuda()
+    x, results = mr.constant(np.arange(4.0, dtype=np.float32)), []
+    capture, threads = graphs.capture, []
+
+    def capturing(backend: Any, work: Callable[[], object], mode: int) -> Any:
+        def work_beside() -> None:
+            started = threading.Event()
+
+            def other() -> None:
+                started.set()
+                results.append((x * 3.0).numpy())
+
+            threads.append(threading.Thread(target=other))
+            threads[-1].start()
+            started.wait()
+            work()
+
+        return capture(backend, work_beside, mode)
+
+    monkeypatch.setattr(graphs, "capture", capturing)
+    step = mr.function(lambda x: mr.exp(x) * 2.0)
+    for _ in range(3):
+        found = step(x)
+    for thread in threads:
+        thread.join()
+    assert [result.tolist() for result in results] == [[0.0, 3.0, 6.0, 9.0]]
+    np.testing.assert_allclose(found.numpy(), 2 * np.exp(np.arange(4.0)), rtol=1e-6)

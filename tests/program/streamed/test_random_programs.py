@@ -130,7 +130,8 @@ class Function:
         lane = i % self.lanes
         number = j if where == "away" else lane if where else i + j
         device = mr.device(self.names[number % len(self.names)])
-        with device, shard_position(ShardPosition(self._step if where else None, lane)):
+        position = ShardPosition(self._step, lane) if where else ShardPosition()
+        with device, shard_position(position):
             yield
 
     def _carry_out(self, what: str, which: int, i: int, j: int, values: Values) -> None:
@@ -310,7 +311,7 @@ INSTRUCTIONS = st.lists(
 
 
 @settings(
-    max_examples=25,
+    max_examples=120,
     deadline=None,
     derandomize=True,
     database=None,

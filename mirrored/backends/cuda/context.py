@@ -1,0 +1,102 @@
+"""Entering a card: one thread at a time, with CUDA's errors as the library's.
+
+A graph is captured from the stream that all work of a device goes to, so other threads have to wait
+until it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mirrored.backends.base import OutOfPoolMemory
+from mirrored.backends.cuda.faults import translation
+from mirrored.errors import ResourceExhaustedError
+
+T = TypeVar("T")
+
+_locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+
+
+def lock_of(pci_bus_id: str) -> threading.RLock:
+    """Return what a thread holds while it asks a card for work.
+
+    Args:
+        pci_bus_id: The card.
+    """
+    return _locks[pci_bus_id]
+
+
+class made_once(functools.cached_property[T]):
+    """A property that is computed when it is first asked for, by one thread.
+
+    Its object has a `lock`. (The property of the standard library has no lock from 3.12 on.)
+
+    Args:
+        make: From the object to the value.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        """Note how it is made."""
+        super().__init__(make)
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """Return the value."""
+        if instance is None:
+            return self
+        with instance.lock:
+            return super().__get__(instance, owner)
+
+
+class Entered:
+    """A context on a card. It is entered several times in a step, so it does the least it can.
+
+    Args:
+        where: What to call the card in messages.
+        device: CuPy's object for it.
+        lock: What `lock_of` returns for it.
+
+    Raises:
+        ResourceExhaustedError: The card has no memory for what was asked for.
+        DeviceLostError: It cannot go on.
+    """
+
+    __slots__ = ("_device", "_lock", "_where")
+
+    def __init__(self, where: str, device: Any, lock: threading.RLock) -> None:
+        """Enter nothing yet."""
+        self._where = where
+        self._device = device
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        try:
+            self._device.__enter__()
+        except BaseException as error:
+            self._lock.release()
+            self._translate(error)
+            raise
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        try:
+            self._device.__exit__(kind, error, traceback)
+        finally:
+            self._lock.release()
+        if error is not None:
+            self._translate(error)
+
+    def _translate(self, error: BaseException) -> None:
+        """Raise what is an error of CUDA's as one of the library's."""
+        found = error if isinstance(error, OutOfPoolMemory) else translation(error, self._where)
+        if isinstance(found, OutOfPoolMemory):
+            found = ResourceExhaustedError(
+                f"{self._where} has too little memory left for what kernels, libraries and copies "
+                "need beside arrays. Give its logical devices lower memory limits, or end other "
+                "programs that use the card."
+            )
+        if found is not None:
+            raise found from error

@@ -1,0 +1,99 @@
+"""CUDA graphs: what a function launches, captured once and launched as a whole.
+
+Where that is not possible a line of the log says why, and its kernels are launched one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol
+
+from mirrored._logging import logger
+from mirrored.backends.cuda.context import Entered
+
+
+class Capturing(Protocol):
+    """What graphs ask of a backend."""
+
+    where: str
+
+    @property
+    def stream(self) -> Any:
+        """The stream that is captured."""
+        ...
+
+    def entered(self) -> Entered:
+        """Enter the card."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait for what was asked for."""
+        ...
+
+
+class Graph:
+    """A captured function.
+
+    Args:
+        backend: The device that launches it.
+        graph: What CuPy made of it.
+    """
+
+    def __init__(self, backend: Capturing, graph: Any) -> None:
+        """Launch nothing yet."""
+        self._backend = backend
+        self._graph = graph
+
+    def __del__(self) -> None:
+        # CUDA does not promise that a graph may go while it runs. On a lost card nothing does.
+        with contextlib.suppress(RuntimeError):
+            self._backend.synchronize()
+
+    def launch(self) -> None:
+        """Let the device do all of it after what it was asked for before."""
+        with self._backend.entered():
+            self._graph.launch(self._backend.stream)
+
+
+def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Graph | None:
+    """Return what a function launches, None where it cannot be captured.
+
+    Args:
+        backend: The device whose stream it begins and ends on.
+        work: The function.
+        mode: CUDA's number of what other threads may do meanwhile.
+    """
+    if os.environ.get("MIRRORED_CUDA_GRAPHS", "1") == "0":
+        _say_that_graphs_are_off()
+        return None
+    collects = gc.isenabled()
+    gc.disable()  # What it would destroy meanwhile, such as another graph, may end the capture.
+    try:
+        with backend.entered(), backend.stream:
+            backend.stream.begin_capture(mode)
+            try:
+                work()
+            finally:
+                graph = backend.stream.end_capture()
+    except (RuntimeError, NotImplementedError) as error:
+        # What cannot be captured can still be launched; what is wrong with the card shows then.
+        logger.info(
+            "%s: a program could not be captured as a CUDA graph, and is replayed kernel by "
+            "kernel. The reason: %s",
+            backend.where,
+            error,
+        )
+        return None
+    finally:
+        if collects:
+            gc.enable()
+    return Graph(backend, graph)
+
+
+@cache
+def _say_that_graphs_are_off() -> None:
+    logger.info("MIRRORED_CUDA_GRAPHS=0: programs are replayed kernel by kernel.")
