@@ -321,8 +321,8 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Choose whether float32 products on GPUs may be computed in TensorFloat-32.
 
     The inputs are then rounded from 23 bits of mantissa to 10; sums are float32. It is enabled by
-    default, as in TensorFlow, and matters on GPUs of compute capability 8.0 and above alone. Choose
-    at the start of the program: a step that was recorded may keep what it was recorded with.
+    default, as in TensorFlow, and matters on GPUs of compute capability 8.0 and above alone. A
+    recorded step follows from its next run on.
 
     Args:
         enabled: Whether they may.
