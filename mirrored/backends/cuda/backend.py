@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -43,8 +43,8 @@ _FUSED: Mapping[tuple[str, str], Callable[..., None]] = MappingProxyType(
 # those before (the documentation of cublasSetWorkspace).
 _WORKSPACE, _WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
 
-# Copies from the host that may be under way at a time; pinned memory is dear.
-_MOST_STAGED = 64
+# Bytes of copies from the host that may be under way at a time; pinned memory is dear.
+_MOST_STAGED = 64 << 20
 
 
 class CudaBackend:
@@ -193,8 +193,7 @@ class CudaBackend:
         """Copy through pinned memory: the source may change, or go, as soon as this returns."""
         runtime, staged = self._cupy.cuda.runtime, self._staged
         with self.entered():
-            while staged and (len(staged) > _MOST_STAGED or staged[0][0].done):
-                # Not without the wait: an event that failed is never done.
+            while staged and (staged[0][0].done or _nbytes(staged) > _MOST_STAGED):
                 staged.popleft()[0].synchronize()
             pinned = self.pinned(source.shape, source.dtype)
             np.copyto(pinned, source)
@@ -315,6 +314,10 @@ class CudaBackend:
                 runtime.memcpyDeviceToHost,
                 self.stream.ptr,
             )
+
+
+def _nbytes(staged: Iterable[tuple[Any, NDArray[Any]]]) -> int:
+    return sum(pinned.nbytes for _, pinned in staged)
 
 
 def _check_alike(source: Any, target: Any) -> None:

@@ -311,7 +311,7 @@ INSTRUCTIONS = st.lists(
 
 
 @settings(
-    max_examples=120,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,
