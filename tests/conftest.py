@@ -1,6 +1,7 @@
 """State that every test starts from: no devices configured, fixed seeds, fresh names."""
 
 import faulthandler
+import gc
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from shutil import which
@@ -15,6 +16,12 @@ from mirrored import devices, layers, ops
 from mirrored.backends.cuda import nvml
 from mirrored.ops.recording import recorded_by
 from mirrored.program import GraphRecorder, Program, Team
+
+
+def pytest_collection_finish() -> None:
+    """Keep all that is loaded by now out of garbage collections, of which the tests make many."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
