@@ -10,7 +10,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.ops import Tensor
-from mirrored.ops.spec import is_bfloat16
+from mirrored.ops.spec import holds_numbers, is_bfloat16
 
 
 def as_input(inputs: Any, dtype: np.dtype[Any], owner: str) -> Tensor:
@@ -62,7 +62,7 @@ def _as_numbers(inputs: Any, owner: str) -> np.ndarray[Any, Any]:
             f'Layer "{owner}" cannot make an array of its input: {error} Make all rows of one '
             "length."
         ) from error
-    if array.dtype.kind not in "biuf" and not is_bfloat16(array.dtype):
+    if not holds_numbers(array.dtype):
         raise TypeError(
             f'Layer "{owner}" computes with real numbers only. Received: an input of dtype '
             f"{array.dtype} and shape {array.shape}. Convert it to numbers first, as "

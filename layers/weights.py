@@ -16,7 +16,7 @@ from mirrored.layers.regularizers import Regularizer
 from mirrored.layers.shapes import as_known_shape
 from mirrored.layers.tracking import find
 from mirrored.ops import Tensor
-from mirrored.ops.spec import is_bfloat16
+from mirrored.ops.spec import holds_numbers
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
@@ -241,7 +241,7 @@ class WeightOwner:
         arrays = []
         for weight, value in zip(own, given, strict=True):
             array = np.asarray(value)
-            if array.dtype.kind not in "biuf" and not is_bfloat16(array.dtype):
+            if not holds_numbers(array.dtype):
                 raise TypeError(
                     f"Layer {self._name} weight {weight.name} takes numbers. Received: a value "
                     f"of dtype {array.dtype}"

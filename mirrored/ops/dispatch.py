@@ -30,9 +30,9 @@ from mirrored.ops.spec import (
     check_dtype,
     float32,
     float64,
+    holds_numbers,
     int32,
     int64,
-    is_bfloat16,
 )
 from mirrored.ops.tensor import Tensor
 
@@ -246,7 +246,7 @@ def _numeric(value: Any) -> NDArray[Any]:
             f"Cannot make a tensor of {type(value).__name__}: {error}. Give numbers in rows of "
             "equal length."
         ) from None
-    if array.dtype.kind not in "biuf" and not is_bfloat16(array.dtype):
+    if not holds_numbers(array.dtype):
         raise TypeError(_unsupported(array, value))
     return array
 

@@ -158,6 +158,15 @@ def with_bfloat16(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
     return lambda name: bfloat16() if name == "bfloat16" else otherwise(name)
 
 
+def holds_numbers(dtype: DType) -> bool:
+    """Return whether elements of a NumPy dtype are booleans or real numbers.
+
+    Args:
+        dtype: Any dtype of NumPy, or bfloat16.
+    """
+    return dtype.kind in "biuf" or is_bfloat16(dtype)
+
+
 def on_bfloat16(prepare: Callable[[DType], None]) -> None:
     """Name a function to call when bfloat16 is first asked for, before it is used."""
     _on_bfloat16.append(prepare)

@@ -257,5 +257,5 @@ def _total(parts: Sequence[Any]) -> float:
 
 
 def _joined(take: Callable[[np.ndarray[Any, Any]], None], outputs: Sequence[Any], _: int) -> bool:
-    take(np.concatenate(list(outputs)))
+    take(np.concatenate(outputs))
     return True

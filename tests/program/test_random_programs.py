@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_ops import BINARY, UNARY
 
 import mirrored as mr
 from mirrored import ops
@@ -35,50 +36,6 @@ def like(values: Values, shape: tuple[int, ...] | None, index: int) -> ops.Tenso
     """Return one of the values of a shape, or of any."""
     pool = [each for each in values if shape is None or each.shape == shape]
     return pool[index % len(pool)] if pool else None
-
-
-UNARY: list[Callable[[ops.Tensor], ops.Tensor]] = [
-    ops.tanh,
-    ops.relu,
-    ops.sigmoid,
-    ops.square,
-    lambda x: -x,
-    lambda x: ops.exp(-ops.square(x)),
-    lambda x: ops.sqrt(abs(x)),
-    lambda x: x * 0.5 + 1.0,
-    lambda x: 1.0 / (1.0 + abs(x)),
-    lambda x: ops.cast(ops.cast(x, "float64") * 0.1, "float32"),
-    lambda x: ops.cast(x > 0.0, "float32"),
-    lambda x: ops.reduce_sum(x) * 0.1,
-    lambda x: ops.reduce_mean(x, axis=0) if x.ndim else x,
-    lambda x: ops.reduce_max(x, axis=-1) if x.ndim else x,
-    lambda x: ops.softmax(x) if x.ndim else x,
-    lambda x: ops.transpose(x) if x.ndim == 2 else x,
-    lambda x: ops.reshape(x, (x.size,)),
-    lambda x: ops.reshape(x, (3, 2)) if x.size == 6 else x,
-    lambda x: ops.reshape(x, (2, 3)) if x.size == 6 else x,
-    lambda x: ops.reshape(x, (1, *x.shape)),
-    lambda x: x[0] if x.ndim else x,
-    lambda x: x[-1] if x.ndim else x,
-    lambda x: x * x[-1] if x.ndim == 1 else x,
-    lambda x: x[1:] if x.ndim else x,
-    lambda x: x[::-1] if x.ndim else x,
-    lambda x: x[..., :1] if x.ndim else x,
-    lambda x: ops.identity(ops.stop_gradient(x)),
-    ops.zeros_like,
-]
-BINARY: list[Callable[[ops.Tensor, ops.Tensor], ops.Tensor]] = [
-    lambda x, y: x + y,
-    lambda x, y: y - x,
-    lambda x, y: x * y,
-    ops.maximum,
-    lambda x, y: x / (1.0 + y * y),
-    lambda x, y: ops.add_n([x, y, x]),
-    lambda x, y: ops.concat([x, y], axis=0) if x.ndim > 0 and x.size < 200 else x + y,
-    lambda x, y: ops.concat([x, y, x], axis=-1) if x.ndim > 0 and x.size < 200 else x - y,
-    lambda x, y: ops.OPS["Pack"](x, y) if x.size < 200 else x * y,
-    lambda x, y: x @ ops.transpose(y) if x.ndim == 2 else x + y,
-]
 
 
 def interpret(

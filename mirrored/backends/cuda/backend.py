@@ -166,15 +166,7 @@ class CudaBackend:
         """Return a NumPy copy, once it is computed."""
         out = np.empty(array.shape, array.dtype)
         if out.nbytes:
-            runtime = self._cupy.cuda.runtime
-            with self.entered():
-                runtime.memcpyAsync(
-                    out.ctypes.data,
-                    array.data.ptr,
-                    out.nbytes,
-                    runtime.memcpyDeviceToHost,
-                    self.stream.ptr,
-                )
+            self.download(array, out)
             self.wait_on_host(self.record())
         return out
 
@@ -191,19 +183,13 @@ class CudaBackend:
 
     def _copy_from_host(self, source: NDArray[Any], target: Any) -> None:
         """Copy through pinned memory: the source may change, or go, as soon as this returns."""
-        runtime, staged = self._cupy.cuda.runtime, self._staged
+        staged = self._staged
         with self.entered():
             while staged and (staged[0][0].done or _nbytes(staged) > _MOST_STAGED):
                 staged.popleft()[0].synchronize()
             pinned = self.pinned(source.shape, source.dtype)
             np.copyto(pinned, source)
-            runtime.memcpyAsync(
-                target.data.ptr,
-                pinned.ctypes.data,
-                target.nbytes,
-                runtime.memcpyHostToDevice,
-                self.stream.ptr,
-            )
+            self._bring(pinned, target, self.stream)
             staged.append((self.record(), pinned))
 
     def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
@@ -290,18 +276,22 @@ class CudaBackend:
 
     def upload(self, source: NDArray[Any], target: Any, after: Any) -> Event:
         """Copy pinned memory into an array beside the compute stream; see `StreamBackend`."""
-        runtime = self._cupy.cuda.runtime
         with self.entered():
             if after is not None:
                 self._copies.wait_event(after)
-            runtime.memcpyAsync(
-                target.data.ptr,
-                source.ctypes.data,
-                target.nbytes,
-                runtime.memcpyHostToDevice,
-                self._copies.ptr,
-            )
+            self._bring(source, target, self._copies)
         return self._event(self._copies)
+
+    def _bring(self, pinned: NDArray[Any], target: Any, stream: Any) -> None:
+        """Copy pinned memory to the card, on a stream."""
+        runtime = self._cupy.cuda.runtime
+        runtime.memcpyAsync(
+            target.data.ptr,
+            pinned.ctypes.data,
+            target.nbytes,
+            runtime.memcpyHostToDevice,
+            stream.ptr,
+        )
 
     def download(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array into pinned memory after the work so far; see `StreamBackend`."""

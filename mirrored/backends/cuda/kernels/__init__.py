@@ -5,8 +5,6 @@ What is computed element by element is not here: chains of such ops are one kern
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from mirrored.backends.cuda.kernels import (
     checks,
     copying,
@@ -18,7 +16,6 @@ from mirrored.backends.cuda.kernels import (
     softmax,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
-from mirrored.backends.cuda.kernels.teams import INTEGERS, float_dtypes
 from mirrored.backends.cuda.source import Source
 
 KERNELS: dict[str, DeviceKernel] = {
@@ -39,7 +36,14 @@ def all_sources() -> Iterator[Source]:
         >>> "copies of 4 bytes" in [each.name for each in all_sources()]
         True
     """
-    for module in (checks, copying, cross_entropy, products, random, reductions, softmax):
+    for module in (
+        checks,
+        copying,
+        cross_entropy,
+        filling,
+        products,
+        random,
+        reductions,
+        softmax,
+    ):
         yield from module.sources()
-    dtypes = [*float_dtypes(), *(np.dtype(name) for name in (*INTEGERS, "bool"))]
-    yield from map(filling.fill_source, dtypes)

@@ -3,10 +3,12 @@
 So one text serves all values of a dtype.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.source import Source, source
 
@@ -20,8 +22,13 @@ extern "C" __global__ void fill(T *out, i64 n, T_C value) {
 """
 
 
-def fill_source(dtype: np.dtype[Any]) -> Source:
-    """Return the text of the kernel for a dtype."""
+def sources() -> Iterator[Source]:
+    """Yield each text of this module."""
+    dtypes = [*teams.float_dtypes(), *(np.dtype(name) for name in (*teams.INTEGERS, "bool"))]
+    yield from map(_source, dtypes)
+
+
+def _source(dtype: np.dtype[Any]) -> Source:
     return source("fill", _TEXT, T=dtype)
 
 
@@ -40,7 +47,7 @@ def fill(xp: Launcher, out: Any, value: Any) -> None:
     blocks = -(-out.size // _THREADS)
     number = np.asarray(value).astype(kind)[()]
     args = (out, np.int64(out.size), number)
-    xp.launch(fill_source(out.dtype), "fill", (blocks, 1, 1), (_THREADS, 1, 1), args)
+    xp.launch(_source(out.dtype), "fill", (blocks, 1, 1), (_THREADS, 1, 1), args)
 
 
 def _fill(xp: Launcher, out: Any, *, shape: Any, value: Any, dtype: Any) -> None:
