@@ -175,8 +175,8 @@ def on_bfloat16(prepare: Callable[[DType], None]) -> None:
 def check_dtype(op_name: str, dtype: DType, allowed: frozenset[DType]) -> None:
     """Raise InvalidArgumentError, in TensorFlow's words, unless `dtype` is among `allowed`."""
     if dtype not in allowed:
-        with_bfloat16 = {"bfloat16"} if float32 in allowed else set()
-        names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | with_bfloat16))
+        narrow = {"bfloat16"} if float32 in allowed else set()
+        names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | narrow))
         raise InvalidArgumentError(
             f"Value for attr 'T' of {TENSORFLOW_NAMES[dtype]} is not in the list of allowed "
             f"values: {names} [Op:{op_name}]"

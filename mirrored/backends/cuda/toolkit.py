@@ -19,7 +19,7 @@ from mirrored.errors import DeviceUnavailableError
 
 _DISTRIBUTION = re.compile(r"(amd-)?cupy(-(cuda|rocm).*)?", re.IGNORECASE)
 
-# What wheels of CuPy need is brought by these extras of ours.
+# The versions of CUDA that we have extras for, which bring what CuPy's wheels need.
 _OLDEST, _NEWEST = 12, 13
 
 _lock = threading.Lock()
