@@ -289,7 +289,8 @@ def test_memory_stays_flat(trained: mr.Model, tmp_path: Path) -> None:
     try:
         host = [cycle(10)]
         device = used()
-        host += [cycle(20) for _ in range(3)]
+        # Interpreter and NumPy keep some freed pieces: so many cycles that they have all they keep.
+        host += [cycle(20) for _ in range(6)]
     finally:
         tracemalloc.stop()
     assert used() == device
