@@ -1,24 +1,30 @@
-"""``python -m mirrored devices``: what this machine offers to train on, in plain text.
+"""``python -m mirrored``: what this machine offers to train on, and whether its devices sum right.
 
-It is the first thing to look at, and to send along, when something is slow or missing.
+It is the first thing to look at, and to send along, when something is slow, missing or wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import platform
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 
 import numpy as np
 
 from mirrored import devices
-from mirrored.backends import MEGABYTE
-from mirrored.backends.cuda import blas, nvml, toolkit
-from mirrored.devices import Device, PhysicalDevice
-from mirrored.errors import DeviceUnavailableError
+from mirrored._logging import logger
+from mirrored.backends import MEGABYTE, selftest
+from mirrored.backends.cuda import blas, nccl, nvml, toolkit
+from mirrored.devices import Device, LogicalDeviceConfiguration, PhysicalDevice
+from mirrored.devices.configuration import configuration
+from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
+from mirrored.distribute.cross_device_ops.connections import streamed
+from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 
 # What an optional part does, and the distributions that bring it.
 _OPTIONAL = (
@@ -46,8 +52,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     commands.add_parser("devices", help="print devices, memory limits, the BLAS, what GPUs need")
-    parser.parse_args(arguments)
+    test = commands.add_parser(
+        "selftest", help="try sums between the devices, and measure how fast they are"
+    )
+    test.add_argument(
+        "--sizes",
+        nargs="+",
+        type=_bytes,
+        metavar="SIZE",
+        help="bytes that each device adds, as in 1K 4M 1G (default: 1K to 1G, each 4 times the "
+        "one before)",
+    )
+    test.add_argument("--quick", action="store_true", help="three sizes, up to 4M, and few turns")
+    parsed = parser.parse_args(arguments)
     try:
+        if parsed.command == "selftest":
+            return _test_and_measure(parsed.sizes, parsed.quick)
         report = "\n".join(describe_machine())
     except ValueError as error:  # The environment asks for something that cannot be had.
         parser.exit(2, f"{error}\n")
@@ -163,15 +183,122 @@ def _libraries() -> Iterable[str]:
     yield f"  CuPy {cupy.__version__}"
     yield f"  CUDA runtime {runtime // 1000}.{runtime % 1000 // 10}"
     yield f"  NVRTC {'.'.join(map(str, cupy.cuda.nvrtc.getVersion()))}"
+    for name, library in (("cuBLAS", blas), ("NCCL", nccl)):
+        try:
+            yield f"  {name} {library.version(library.load())}"
+        except DeviceUnavailableError as error:
+            yield f"  {error}"
+
+
+# ---------------------------------------------------------------------- selftest
+
+# The sizes of --quick, and how often each is measured with it and without.
+_QUICK_SIZES = (1 << 10, 1 << 16, 1 << 22)
+_QUICK_TURNS, _TURNS = 3, 7
+# The memory of each half of a GPU that does not say how much it has, in MB.
+_HALF = 256
+
+
+def _bytes(text: str) -> int:
+    """Return a size in bytes, as in '4M': K, M and G are powers of 1024, as in nccl-tests."""
+    found = re.fullmatch(r"([1-9]\d*)([KMG]?)B?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"a size is as in 512, 64K, 4M or 1G, not {text!r}")
+    return int(found[1]) << 10 * " KMG".index(found[2].upper() or " ")
+
+
+def _test_and_measure(sizes: Sequence[int] | None, quick: bool) -> int:
+    """Test NCCL where it is used, print how fast all collectives are, and return the status."""
+    summing = _summing_devices()
+    _print("Devices")
+    for device in summing:
+        _print(f"  {device.full_name}  {_what_it_is(device.physical)}")
+    passed = _test_nccl(summing)
+    right = True
+    chosen = list(sizes or (_QUICK_SIZES if quick else bandwidth.sizes(factor=4)))
+    largest = bandwidth.largest_size(summing)
+    fitting = [size for size in chosen if largest is None or size <= largest]
+    _print(f"All-reduces of float32, summed over {len(summing)} devices")
+    _print(f"  {bandwidth.HEADING}")
+    for collective in bandwidth.collectives(summing):
+        if passed or not isinstance(collective, NcclAllReduce):
+            right &= _measure(summing, collective, fitting, _QUICK_TURNS if quick else _TURNS)
+    if len(fitting) < len(chosen):
+        _print(f"  Sizes above {largest} bytes were left out: there is too little memory.")
+    if not right:
+        _print("Some sums are wrong: see #wrong. Do not train on these devices.")
+    return 0 if passed and right else 1
+
+
+def _summing_devices() -> Sequence[Device]:
+    """Return what `MirroredStrategy()` takes; one device is split, so that there is a sum."""
+    gpus = devices.list_physical_devices("GPU")
+    physical = gpus or devices.list_physical_devices("CPU")
+    alone = physical[0] if len(physical) == 1 else None
+    if alone is not None and devices.get_logical_device_configuration(alone) is None:
+        memory = configuration.hardware()[alone].memory
+        limit = _HALF if memory is None else memory // MEGABYTE // 4
+        half = LogicalDeviceConfiguration(limit if gpus else None)
+        devices.set_logical_device_configuration(alone, [half, half])
+    return devices.logical_devices("GPU" if gpus else "CPU")
+
+
+def _test_nccl(summing: Sequence[Device]) -> bool:
+    """Print what the self-test of NCCL finds, and return whether all is well."""
+    _print("Self-test of NCCL")
+    reason = bandwidth.why_no_nccl(summing)
+    if reason is not None:
+        _print(f"  Not run. {reason}")
+        return True
+    leaders = bandwidth.leaders(summing)
     try:
-        yield f"  cuBLAS {blas.version(blas.load())}"
-    except DeviceUnavailableError as error:
-        yield f"  {error}"
-    nccl = toolkit.nccl_version()
-    if nccl is None:
-        yield f"  NCCL not found. Install it: {toolkit.install_command(runtime // 1000)}"
-    else:
-        yield f"  NCCL {nccl}"
+        selftest.require(streamed(leaders), [each.full_name for each in leaders])
+    except CollectiveError as error:
+        _print("  Failed. " + str(error).replace("\n", "\n  "))
+        return False
+    _print("  Passed: sums of float32, float64 and int32, small and large, were right.")
+    return True
+
+
+def _measure(
+    summing: Sequence[Device], collective: CrossDeviceOps, sizes: Sequence[int], turns: int
+) -> bool:
+    """Print the rows of one collective, and return whether all sums were right."""
+    from tqdm import tqdm  # Slow to import, and needed here only.
+
+    class Bar(tqdm):  # type: ignore[type-arg]  # tqdm is generic in its stubs only.
+        monitor_interval = 0  # No watching thread, which would take time of what is measured.
+
+    name, right, rows = type(collective).__name__, True, 0
+    with _quiet(), Bar(total=len(sizes), desc=name, leave=False, disable=None) as bar:
+        try:
+            for row in bandwidth.measure(summing, collective, sizes, turns=turns):
+                Bar.write(f"  {row}", file=sys.stdout)
+                bar.update()
+                rows += 1
+                right &= not row.wrong
+        except (CollectiveError, DeviceLostError, DeviceUnavailableError) as error:
+            Bar.write(f"  {name} failed. {error}", file=sys.stdout)
+            return False
+    if rows < len(sizes):
+        _print(f"  {name} ended before {sizes[rows]} bytes: a device has too little memory.")
+    return right
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log's INFO lines out of the table."""
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()  # What follows may take long, or crash.
 
 
 if __name__ == "__main__":

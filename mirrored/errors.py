@@ -3,7 +3,14 @@
 Each is also a builtin's subclass: code that catches ``ValueError`` or ``MemoryError`` works.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from mirrored._absent import absent_names as _absent_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class InvalidArgumentError(ValueError, RuntimeError):
@@ -20,6 +27,49 @@ class DeviceUnavailableError(RuntimeError):
 
 class DeviceLostError(RuntimeError):
     """A device failed in a way that only a new process can mend; the host still works."""
+
+
+class CollectiveError(RuntimeError):
+    """Devices that sum values together failed to; they were disconnected from each other.
+
+    Args:
+        *args: What any exception takes: the text.
+        devices: What the attribute of this name is; so are the others.
+
+    Attributes:
+        devices: The names of the devices, in the order of their ranks.
+        what: What they were to sum, or "connecting" or "closing".
+        step: The number of the step, None where it has none.
+        elapsed: The seconds that it had, None where it was not begun.
+        timeout: The seconds that it was given at most, None where that is not what went wrong.
+        completed: The last collectives of these devices that were done, oldest first.
+        aborted: Whether all that was asked of the devices has ended, so that what is on them can be
+            saved. None: there was nothing to end.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        devices: Sequence[str] = (),
+        what: str = "",
+        step: int | None = None,
+        elapsed: float | None = None,
+        timeout: float | None = None,
+        completed: Sequence[str] = (),
+        aborted: bool | None = None,
+    ) -> None:
+        super().__init__(*args)
+        self.devices = tuple(devices)
+        self.what = what
+        self.step = step
+        self.elapsed = elapsed
+        self.timeout = timeout
+        self.completed = tuple(completed)
+        self.aborted = aborted
+
+
+class CollectiveTimeoutError(CollectiveError, TimeoutError):
+    """A collective was not done by its deadline; the devices were disconnected from each other."""
 
 
 class NonFiniteLossError(FloatingPointError):

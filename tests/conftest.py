@@ -13,7 +13,9 @@ from threadpoolctl import threadpool_limits
 
 import mirrored as mr
 from mirrored import devices, layers, ops
-from mirrored.backends.cuda import nvml
+from mirrored.backends import connection
+from mirrored.backends.communicator import MULTI_RANK
+from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.recording import recorded_by
 from mirrored.program import GraphRecorder, Program, Team
 
@@ -31,6 +33,10 @@ def clean_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     for name in ("TF_FORCE_GPU_ALLOW_GROWTH", "MIRRORED_FORCE_GPU_ALLOW_GROWTH"):
         monkeypatch.delenv(name, raising=False)
+    for name in (*nccl_settings.SETTINGS, MULTI_RANK):
+        monkeypatch.setenv(name, "")  # So that it is put back as it was.
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(nccl_settings, "_read", None)
     # Real cards, where there are any, are for `tests/gpu`.
     monkeypatch.setattr(nvml, "DRIVER", "no-driver.so")
     _reset()
@@ -164,17 +170,18 @@ def bits() -> Callable[[Sequence[Any]], list[Any]]:
 def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Return ``emulated_cuda(*, cards=1, memory=1 << 30, seed=0, growth=True)``: CUDA, installed.
 
-    It stands in the place of CuPy, NVML and cuBLAS. ``cards`` is how many cards of ``memory`` bytes
-    there are, or a list of the emulator's own; ``seed`` says in which order work runs. With
+    It stands in the place of CuPy, NVML, cuBLAS and NCCL. ``cards`` is how many cards of ``memory``
+    bytes there are, or a list of the emulator's own; ``seed`` says in which order work runs. With
     ``growth`` memory is taken as it is used, which is quicker than all at once; without, as the
-    configuration says. At the end all work has to have run well, and inside its arrays.
+    configuration says. At the end all work has to have run well, and inside its arrays, and all
+    communicators have to have ended.
     """
     pytest.importorskip("cupy")
     if which("g++") is None:
         pytest.skip("No g++ is here to compile kernels for the emulated cards.")
     import emulated_cuda
 
-    from mirrored.backends.cuda import blas, toolkit
+    from mirrored.backends.cuda import blas, nccl, toolkit
 
     made = []
 
@@ -190,10 +197,14 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         monkeypatch.setattr(toolkit, "toolkit", lambda: emulator.cupy)
         monkeypatch.setattr(nvml, "load", lambda: emulator.nvml)
         monkeypatch.setattr(blas, "load", lambda: emulator.cublas)
+        monkeypatch.setattr(nccl, "load", lambda: emulator.nccl)
+        monkeypatch.setenv("MIRRORED_NCCL_SELFTEST", "0")  # Its process has no such cards.
         _reset()  # Devices are looked for anew.
         return emulator
 
     yield install
+    connection.close_all()
     _reset()
+    gc.collect()  # Recorded programs stop their writes when something fails, of later cards too.
     for emulator in made:
         emulator.finish()

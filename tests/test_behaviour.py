@@ -33,6 +33,9 @@ HELD: dict[str, dict[str, str]] = {
         "average-loss": "test_arguments_and_defaults",
         "collectives": "test_arguments_and_defaults",
         "communication-options": "test_arguments_and_defaults",
+        "strategy-options": "test_our_own_options_are_given_by_name",
+        "nccl-failure": "test_our_own_options_are_given_by_name",
+        "deterministic-option": "test_our_own_options_are_given_by_name",
         "fit-arguments": "test_arguments_and_defaults",
     },
     "behaviour/test_strategies.py": {
@@ -136,8 +139,12 @@ HELD: dict[str, dict[str, str]] = {
     "distribute/cross_device_ops/test_against_reference.py": {
         "packs": "test_hierarchical_copy test_recorded_as_eager",
     },
+    "distribute/cross_device_ops/test_buckets.py": {
+        "packs": "test_every_tensor_once_and_in_order test_num_packs test_how_large",
+    },
     "distribute/cross_device_ops/test_choice.py": {
-        "default-collective": "test_which_and_why test_a_strategy_says_it_when_it_is_made",
+        "default-collective": "test_the_rules test_which_and_why test_on_cards test_without_nccl "
+        "test_a_strategy_says_it_when_it_is_made",
         "notes-are-information": "test_which_and_why",
     },
     "distribute/cross_device_ops/test_hierarchical.py": {
@@ -146,18 +153,34 @@ HELD: dict[str, dict[str, str]] = {
     },
     "distribute/cross_device_ops/test_nccl.py": {
         "num-packs": "test_num_packs",
-        "no-nccl": "test_a_strategy_refuses_it_with_the_reason test_it_reduces_nothing",
+        "no-nccl": "test_where_there_are_no_cards_it_is_the_reference "
+        "test_a_strategy_takes_it_where_there_are_no_cards",
+        "virtual-gpus-nccl": "test_one_rank_a_card_and_one_sum_a_bucket",
+        "nccl-self-test": "test_the_self_test_may_be_left_out",
+        "nccl-failure": "test_a_self_test_that_fails",
+        "nccl-deadline": "test_a_sum_that_never_ends test_the_deadline_is_the_strategys",
+        "deterministic-option": "test_the_same_bits_cost_nothing_on_one_card",
+    },
+    "distribute/cross_device_ops/test_nccl_against_reference.py": {
+        "virtual-gpus-nccl": "test_eager test_recorded test_training_between_cards",
     },
     "distribute/cross_device_ops/test_options.py": {
         "communication-options": "test_defaults test_refused",
+        "nccl-deadline": "test_timeouts",
     },
     "distribute/cross_device_ops/test_packing.py": {
-        "packs": "test_packs_follow_each_other test_num_packs test_vectors_and_back",
+        "packs": "test_vectors_and_back",
     },
+    "distribute/cross_device_ops/test_ranks.py": {"virtual-gpus-nccl": "test_one_a_card"},
     "distribute/cross_device_ops/test_reduction.py": {
         "collectives": "test_where_it_reduces test_accumulation_fn",
         "reduce-log": "test_the_line_in_the_log test_the_line_is_logged_ten_times",
         "deterministic": "test_against_numpy",
+    },
+    "distribute/test_collectives.py": {
+        "strategy-options": "test_hints",
+        "nccl-failure": "test_a_failure_is_raised test_a_failure_is_got_around",
+        "deterministic-option": "test_on_the_host_the_same_bits_cost_nothing",
     },
     "distribute/test_context.py": {
         "contexts": "test_outside_all_scopes_there_is_one_replica "

@@ -3,17 +3,22 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import threadpoolctl
 
 from mirrored import __main__ as command
 from mirrored import devices
-from mirrored.backends.cuda import blas, nvml, toolkit
+from mirrored.backends import selftest
+from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
-from mirrored.errors import DeviceUnavailableError
+from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth
+from mirrored.distribute.cross_device_ops.connections import connection
+from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 
 FULL = "/job:localhost/replica:0/task:0/device:"
 CARDS = (
@@ -179,9 +184,9 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     module = SimpleNamespace(__version__="14.2.0", cuda=cuda)
     monkeypatch.setattr(toolkit, "toolkit", lambda: module)
-    monkeypatch.setattr(toolkit, "nccl_version", lambda: "2.27.3")
-    monkeypatch.setattr(blas, "load", lambda: None)
-    monkeypatch.setattr(blas, "version", lambda library: "12.9.1")
+    for library, version in ((blas, "12.9.1"), (nccl, "2.27.3")):
+        monkeypatch.setattr(library, "load", lambda: None)
+        monkeypatch.setattr(library, "version", lambda library, version=version: version)
 
 
 @pytest.mark.usefixtures("cards", "cupy")
@@ -217,19 +222,16 @@ def test_libraries_that_are_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> None:
-        raise DeviceUnavailableError("no cuBLAS: a command")
+        raise DeviceUnavailableError("no library: a command")
 
     monkeypatch.setattr(blas, "load", missing)
-    monkeypatch.setattr(toolkit, "nccl_version", lambda: None)
+    monkeypatch.setattr(nccl, "load", missing)
     monkeypatch.setattr(nvml, "peer_access", lambda: None)
     lines = printed(capsys).splitlines()
-    assert lines[-2:] == [
-        "  no cuBLAS: a command",
-        "  NCCL not found. Install it: pip install 'mirrored[cuda12]'",
-    ]
+    assert lines[-2:] == ["  no library: a command"] * 2
     assert "  unknown: NVML does not say" in lines
     monkeypatch.setattr(toolkit, "toolkit", missing)
-    assert printed(capsys).splitlines()[-1] == "  no cuBLAS: a command"
+    assert printed(capsys).splitlines()[-1] == "  no library: a command"
 
 
 def test_a_malformed_environment_is_one_sentence(
@@ -288,3 +290,152 @@ except SystemExit as end:
         raise
 print("cupy imported:", "cupy" in sys.modules)
 """
+
+
+# ---------------------------------------------------------------------- selftest
+
+REFERENCE = ReductionToOneDevice()
+
+
+class OffByOne(CrossDeviceOps):
+    """Adds one to every element of its sums."""
+
+    def reduce_implementation(
+        self, reduce_op: Any, values: Any, destination: Any, options: Any
+    ) -> Any:
+        return REFERENCE.reduce_implementation(reduce_op, values, destination, options) + 1.0
+
+
+def measured(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
+    """Return the status of a self-test, and what it printed."""
+    status = command.main(["selftest", *arguments])
+    return status, capsys.readouterr().out.splitlines()
+
+
+def rows(lines: list[str]) -> list[tuple[str, str, str]]:
+    """Return name, bytes and number of wrong elements of each row of the table."""
+    start = next(i for i, line in enumerate(lines) if line.split()[:2] == ["collective", "bytes"])
+    fields = [line.split() for line in lines[start + 1 :] if "float32" in line]
+    return [(each[0], each[1], each[-1]) for each in fields]
+
+
+@pytest.mark.parametrize(("gpus", "kind", "count"), [(0, "CPU", 2), (1, "GPU", 2), (3, "GPU", 3)])
+def test_sums_on_the_host(
+    capsys: pytest.CaptureFixture[str], gpus: int, kind: str, count: int
+) -> None:
+    """One device is split into two: a lone one has nothing to sum."""
+    devices.set_simulated_gpus(gpus)
+    status, lines = measured(capsys, "--sizes", "1K", "2048")
+    assert status == 0
+    assert lines[0] == "Devices"
+    names = [line.split()[0] for line in lines[1 : count + 1]]
+    assert names == [f"{FULL}{kind}:{number}" for number in range(count)]
+    assert lines[count + 1 : count + 4] == [
+        "Self-test of NCCL",
+        "  Not run. NCCL sums between GPUs that are not simulated.",
+        f"All-reduces of float32, summed over {count} devices",
+    ]
+    assert rows(lines) == [
+        (name, nbytes, "0")
+        for name in ("ReductionToOneDevice", "HierarchicalCopyAllReduce")
+        for nbytes in ("1024", "2048")
+    ]
+
+
+def test_the_sizes_of_quick(capsys: pytest.CaptureFixture[str]) -> None:
+    _, lines = measured(capsys, "--quick")
+    assert [nbytes for _, nbytes, _ in rows(lines)] == ["1024", "65536", "4194304"] * 2
+
+
+def test_wrong_sums_are_said_and_are_the_status(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bandwidth, "collectives", lambda used: [OffByOne(), REFERENCE])
+    status, lines = measured(capsys, "--sizes", "1K")
+    assert status == 1
+    assert rows(lines) == [("OffByOne", "1024", "512"), ("ReductionToOneDevice", "1024", "0")]
+    assert lines[-1] == "Some sums are wrong: see #wrong. Do not train on these devices."
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_what_does_not_fit_is_left_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, limit: int | None
+) -> None:
+    """By what is known beforehand, or else by what a device refuses."""
+    devices.set_simulated_gpus(2, memory_limit=1)
+    if limit is None:
+        monkeypatch.setattr(bandwidth, "largest_size", lambda used: None)
+    status, lines = measured(capsys, "--sizes", "1K", "1M")
+    assert status == 0
+    assert [nbytes for _, nbytes, _ in rows(lines)] == ["1024"] * 2
+    said = "Sizes above 174762 bytes were left out" if limit else "ended before 1048576 bytes"
+    assert said in "\n".join(lines)
+
+
+@pytest.fixture
+def two_cards(emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Two emulated cards; what they are called when their self-test is asked for."""
+    asked: list[str] = []
+    emulated_cuda(cards=2)
+    monkeypatch.setattr(selftest, "require", lambda ranks, names: asked.extend(names))
+    yield asked
+    connection(devices.logical_devices("GPU")).close()
+
+
+def test_cards(capsys: pytest.CaptureFixture[str], two_cards: list[str]) -> None:
+    status, lines = measured(capsys, "--sizes", "1K")
+    assert status == 0
+    assert two_cards[:2] == [f"{FULL}GPU:0", f"{FULL}GPU:1"]
+    assert "  Passed: sums of float32, float64 and int32, small and large, were right." in lines
+    assert rows(lines)[-1] == ("NcclAllReduce", "1024", "0")
+
+
+def test_a_self_test_that_fails(
+    capsys: pytest.CaptureFixture[str],
+    two_cards: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other collectives are measured all the same."""
+
+    def fail(ranks: Any, names: Any) -> None:
+        raise CollectiveError("It found wrong sums.\nReceived: many.")
+
+    monkeypatch.setattr(selftest, "require", fail)
+    status, lines = measured(capsys, "--sizes", "1K")
+    assert status == 1
+    start = lines.index("Self-test of NCCL")
+    assert lines[start + 1 : start + 3] == ["  Failed. It found wrong sums.", "  Received: many."]
+    names = [name for name, _, _ in rows(lines)]
+    assert names == ["ReductionToOneDevice", "HierarchicalCopyAllReduce"]
+
+
+@pytest.mark.parametrize("kind", [CollectiveError, DeviceLostError, DeviceUnavailableError])
+def test_a_measurement_that_fails(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception],
+) -> None:
+    def fail(*args: Any, **options: Any) -> Iterator[Any]:
+        raise kind("a reason")
+        yield
+
+    monkeypatch.setattr(bandwidth, "measure", fail)
+    status, lines = measured(capsys, "--sizes", "1K")
+    assert status == 1
+    assert "  ReductionToOneDevice failed. a reason" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("512", 512), ("1K", 1024), ("64k", 65536), ("4MB", 4 << 20), ("1G", 1 << 30)],
+)
+def test_sizes(text: str, expected: int) -> None:
+    assert command._bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "K", "1.5M", "1T", "-4", "4 M"])
+def test_sizes_that_are_none(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        command.main(["selftest", f"--sizes={text}"])
+    assert end.value.code == 2
+    assert "a size is as in 512, 64K, 4M or 1G, not " in capsys.readouterr().err

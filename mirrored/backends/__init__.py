@@ -52,6 +52,19 @@ def host_memory() -> int | None:
         return None
 
 
+def set_deterministic() -> None:
+    """Let GPUs that are connected from now on add in the same order in every run.
+
+    It costs speed on some machines. What runs on one device does so anyway.
+
+    Raises:
+        RuntimeError: It is too late: GPUs were connected in this process before.
+    """
+    from mirrored.backends.cuda import nccl  # Most machines never need it.
+
+    nccl.set_deterministic()
+
+
 def _gpu(card: nvml.Card) -> Hardware:
     return Hardware(
         "GPU",

@@ -5,13 +5,16 @@ Recorded programs are fed, launched and read through this, and learn nothing els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends.base import Backend
+
+if TYPE_CHECKING:
+    from mirrored.backends.communicator import Communicator
 
 Shape = tuple[int, ...]
 DType = np.dtype[Any]
@@ -102,8 +105,20 @@ class StreamBackend(Backend, Protocol):
         """What launches depend on beside their arguments; what was captured under others is old."""
         ...
 
+    def another(self) -> StreamBackend:
+        """Return the same device with a stream of its own, that nothing else uses."""
+        ...
+
     def record(self) -> Event:
         """Return an event at the end of the work so far."""
+        ...
+
+    def is_done(self, event: Event) -> bool:
+        """Return whether the device has come to an event; it waits for nothing.
+
+        Raises:
+            DeviceLostError: The device cannot go on.
+        """
         ...
 
     def wait(self, event: Event) -> None:
@@ -112,6 +127,28 @@ class StreamBackend(Backend, Protocol):
 
     def wait_on_host(self, event: Event) -> None:
         """Let the host wait for an event of this device."""
+        ...
+
+    def why_not_connected(self, others: Sequence[StreamBackend]) -> str | None:
+        """Return why this device cannot `connect` to others, in a sentence; None: it can.
+
+        It looks, and starts nothing.
+        """
+        ...
+
+    def connect(self, ranks: Sequence[StreamBackend]) -> Communicator:
+        """Return a communicator of devices, this one among them, in the order of ranks.
+
+        It may take for ever: see `mirrored.backends.connection`.
+
+        Raises:
+            DeviceUnavailableError: They cannot be connected; the text says what mends that.
+            CollectiveError: They could not be.
+        """
+        ...
+
+    def reads(self, other: StreamBackend) -> bool:
+        """Return whether copies from another device come directly, without the host between."""
         ...
 
     def capture(self, work: Callable[[], object]) -> Launchable | None:

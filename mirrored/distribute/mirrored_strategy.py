@@ -9,8 +9,13 @@ from typing import Any
 from mirrored import devices, ops
 from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
+from mirrored.distribute.collectives import ON_NCCL_FAILURE
 from mirrored.distribute.context import get_replica_context
-from mirrored.distribute.cross_device_ops import CrossDeviceOps, choose_cross_device_ops
+from mirrored.distribute.cross_device_ops import (
+    CommunicationOptions,
+    CrossDeviceOps,
+    choose_cross_device_ops,
+)
 from mirrored.distribute.distributed_variables import (
     DistributedVariable,
     MirroredVariable,
@@ -38,10 +43,21 @@ class MirroredStrategy(Strategy):
         executor: Who runs recorded steps on the host: "threads" (a thread a replica, each with
             one BLAS thread), "serial" (one thread for all replicas) or "auto", which chooses by
             the work of a step. The choice changes the last bits of results.
+        communication_options: The hints for all collectives that are given none, such as the size
+            of buckets and the deadline of an all-reduce between GPUs.
+        on_nccl_failure: What is done where NCCL is to sum between GPUs and they cannot be
+            connected, or fail the test of known sums before the first step: "raise" raises
+            CollectiveError or DeviceUnavailableError; "fallback" logs a warning with the reason,
+            and uses the collectives that fit without NCCL.
+        deterministic: Let NCCL add in the same order in every run, so that two runs on the same
+            devices give the same bits. It costs NCCL its fastest algorithms on some machines, and
+            holds for the whole process from then on: make the strategy before GPUs are connected.
+            On the host and on one card it changes nothing: two runs give the same bits anyway.
 
     Raises:
-        ValueError: A device is named twice or its name cannot be parsed.
+        ValueError: A device is named twice or its name cannot be parsed, or an option is unknown.
         InvalidArgumentError: A device does not exist; the message lists those that do.
+        RuntimeError: `deterministic` comes too late: GPUs are connected in this process already.
 
     Example:
         >>> import mirrored as mr
@@ -59,20 +75,21 @@ class MirroredStrategy(Strategy):
         cross_device_ops: CrossDeviceOps | None = None,
         *,
         executor: str = "auto",
+        communication_options: CommunicationOptions | None = None,
+        on_nccl_failure: str = "raise",
+        deterministic: bool = False,
     ) -> None:
         """Look the devices up, which initialises them."""
-        if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
-            raise ValueError(
-                "`cross_device_ops` is a CrossDeviceOps, such as ReductionToOneDevice(). "
-                f"Received: {cross_device_ops!r}"
-            )
-        if executor not in EXECUTORS:
-            raise ValueError(f"`executor` is one of {EXECUTORS}. Received: executor={executor!r}")
+        _check_options(
+            cross_device_ops, executor, communication_options, on_nccl_failure, deterministic
+        )
         self._devices = _resolve(devices)
         if cross_device_ops is None:
             cross_device_ops = choose_cross_device_ops(self._devices)
         cross_device_ops.check_devices(self._devices)
-        super().__init__(cross_device_ops, executor)
+        if deterministic:
+            cross_device_ops.make_deterministic(self._devices)
+        super().__init__(cross_device_ops, executor, communication_options, on_nccl_failure)
         logger.info(
             "Using MirroredStrategy with devices %s",
             tuple(device.full_name for device in self._devices),
@@ -142,6 +159,32 @@ def _resolve(names: Sequence[str | LogicalDevice] | None) -> tuple[Device, ...]:
             f"No duplicates allowed in `devices` argument: {tuple(d.full_name for d in found)}"
         )
     return found
+
+
+def _check_options(
+    cross_device_ops: Any, executor: Any, options: Any, on_nccl_failure: Any, deterministic: Any
+) -> None:
+    if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
+        raise ValueError(
+            "`cross_device_ops` is a CrossDeviceOps, such as ReductionToOneDevice(). "
+            f"Received: {cross_device_ops!r}"
+        )
+    if executor not in EXECUTORS:
+        raise ValueError(f"`executor` is one of {EXECUTORS}. Received: executor={executor!r}")
+    if options is not None and not isinstance(options, CommunicationOptions):
+        raise ValueError(
+            "`communication_options` is a mr.distribute.experimental.CommunicationOptions. "
+            f"Received: {options!r}"
+        )
+    if on_nccl_failure not in ON_NCCL_FAILURE:
+        raise ValueError(
+            f"`on_nccl_failure` is one of {ON_NCCL_FAILURE}. Received: "
+            f"on_nccl_failure={on_nccl_failure!r}"
+        )
+    if not isinstance(deterministic, bool):
+        raise ValueError(
+            f"`deterministic` is True or False. Received: deterministic={deterministic!r}"
+        )
 
 
 def _check_mean(variable: Variable) -> None:

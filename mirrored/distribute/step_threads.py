@@ -31,18 +31,14 @@ class StepThreads:
         if threads == 1:
             return None
         if self._team is None or self._team.size != threads:
-            self.close()
+            self.end_threads()
             self._team = Team(threads)
         return self._team
 
-    def close(self) -> None:
+    def end_threads(self) -> None:
         """End the threads that recorded steps were run by; another step starts new ones.
 
         They also end when the strategy is collected and when the interpreter exits.
-
-        Example:
-            >>> import mirrored as mr
-            >>> mr.MirroredStrategy(["CPU:0"]).close()
         """
         team, self._team = self._team, None
         if team is not None:

@@ -5,22 +5,20 @@ A strategy's scope makes variables with a copy on every replica, and `run` calls
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from mirrored import _nest, devices
-from mirrored.devices import Device
 from mirrored.distribute import reduction
+from mirrored.distribute.collectives import Collectives
 from mirrored.distribute.context import (
     check_cross_replica,
     enter,
     get_strategy,
     has_strategy,
 )
-from mirrored.distribute.cross_device_ops import CrossDeviceOps
-from mirrored.distribute.cross_device_ops.base import joining_device
+from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.extended import StrategyExtended
 from mirrored.distribute.input import (
@@ -33,31 +31,45 @@ from mirrored.distribute.input import (
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.distribute.replicas import run_replicas
 from mirrored.distribute.step_threads import StepThreads
-from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, regroup, select
-from mirrored.ops.dispatch import adopt
+from mirrored.distribute.values import DistributedValues, PerReplica, regroup, select
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.recording import active_recorder
-from mirrored.ops.tensor import Tensor
 from mirrored.program import Function
 from mirrored.variables import Variable, variable_creator_scope
 
 
-class Strategy(StepThreads):
+class Strategy(Collectives, StepThreads):
     """What all strategies have in common. Use `MirroredStrategy`.
 
     Args:
         cross_device_ops: The collectives to use.
-        executor: Who runs recorded steps; see `MirroredStrategy`.
+        executor: Who runs recorded steps; see `MirroredStrategy`, as for the others.
+        options: The hints for collectives that are given none.
+        on_nccl_failure: "raise" or "fallback".
     """
 
-    def __init__(self, cross_device_ops: CrossDeviceOps, executor: str = "auto") -> None:
-        super().__init__(executor)
-        self._cross_device_ops = cross_device_ops
+    def __init__(
+        self,
+        cross_device_ops: CrossDeviceOps,
+        executor: str = "auto",
+        options: CommunicationOptions | None = None,
+        on_nccl_failure: str = "raise",
+    ) -> None:
+        Collectives.__init__(self, cross_device_ops, options, on_nccl_failure)
+        StepThreads.__init__(self, executor)
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The logical device of each replica."""
-        raise NotImplementedError
+    def close(self) -> None:
+        """End the threads that recorded steps were run by, and disconnect GPUs from each other.
+
+        What is used again starts them, and connects the devices, anew. The threads also end when
+        the strategy is collected, and both do when the interpreter exits.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.MirroredStrategy(["CPU:0"]).close()
+        """
+        self.end_threads()
+        self._cross_device_ops.close()
 
     @property
     def extended(self) -> StrategyExtended:
@@ -223,33 +235,6 @@ class Strategy(StepThreads):
         with enter(self, None):
             return _nest.map_structure(lambda leaf: reduction.reduced(self, op, leaf, axis), value)
 
-    def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
-        """Return the sum or mean of the replicas' tensors.
-
-        Args:
-            op: Sum or mean.
-            parts: The tensors, by replica.
-        """
-        return self._cross_device_ops.reduce(op, parts, joining_device(parts))
-
-    def batch_all_reduce(
-        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
-    ) -> list[Any]:
-        """Reduce many per-replica values; each replica gets every result on its device.
-
-        Args:
-            reduce_op: Sum or mean.
-            values: Per-replica tensors; a tensor that all replicas share counts once a replica.
-            options: `CommunicationOptions`; None: those by default.
-        """
-        # A tensor may come from elsewhere, such as a constant made outside the replicas.
-        batch = [
-            [select(i, value).copy_to(device) for i, device in enumerate(self.devices)]
-            for value in values
-        ]
-        reduced = self._cross_device_ops.batch_all_reduce(reduce_op, batch, options)
-        return [Mirrored(parts) for parts in reduced]
-
     def gather(self, value: Any, axis: int) -> Any:
         """Return the replicas' values, one after the other along an axis, as one tensor.
 
@@ -276,32 +261,6 @@ class Strategy(StepThreads):
         reduction.check_parts(self, value)
         with enter(self, None):
             return _nest.map_structure(lambda leaf: reduction.gathered(self, leaf, axis), value)
-
-    def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
-        """Return the replicas' tensors, one after the other along an axis.
-
-        Args:
-            parts: The tensors, by replica.
-            axis: The axis.
-        """
-        return self._cross_device_ops.gather(parts, joining_device(parts), axis)
-
-    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
-        """Return the replicas' values joined, on each of them, and where each one's part begins.
-
-        Args:
-            value: Per-replica tensors.
-            axis: The axis to join them along.
-
-        Raises:
-            ValueError: `axis` is not there, or is not the same on all replicas.
-        """
-        parts = [adopt(select(i, value), None) for i in range(self.num_replicas_in_sync)]
-        reduction.check_axis(axis, parts)
-        gathered = self.gather_parts(parts, axis)
-        starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=0))
-        copies = [gathered.copy_to(device) for device in self.devices]
-        return Mirrored(copies), PerReplica(starts[:-1])
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.

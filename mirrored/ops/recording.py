@@ -50,6 +50,18 @@ class Recorder(Protocol):
         Only for devices of one memory: the sum takes them where they are.
         """
 
+    def all_reduce(
+        self, tensors: Sequence[Tensor], connection: Any, *, what: str, timeout: float
+    ) -> list[Tensor]:
+        """Return what stands for the sum of one tensor a rank, on the device of each.
+
+        Args:
+            tensors: The tensors, in the order of the ranks.
+            connection: What connects the devices: a `mirrored.backends.connection.Connection`.
+            what: What errors call it.
+            timeout: How long it may take, in seconds.
+        """
+
     def on_failure(self, undo: Callable[[], None]) -> None:
         """Note what takes back something that was made for the function, should it fail."""
 

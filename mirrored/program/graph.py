@@ -103,8 +103,8 @@ class Node:
 
     Attributes:
         op: The op.
-        inputs: What it is called with; all live on the node's device but for a copy's, and for
-            sums over devices whose memory the host reads.
+        inputs: What it is called with; all live on the node's device but for a copy's, those of
+            sums over devices of one memory, and an all-reduce's.
         attrs: Its attributes.
         output: What it computes.
         lane: The replica that it belongs to, or JOINT.
@@ -124,6 +124,27 @@ class Node:
         return self.output.device
 
 
+@dataclass(eq=False, slots=True)
+class Collective:
+    """An all-reduce: nodes that run as one, each of which leaves the sum on its own device.
+
+    Attributes:
+        connection: What connects the devices.
+        what: What errors call it.
+        timeout: How long it may take, in seconds.
+        nodes: One a rank; all have one value a rank as inputs, and the rank's is read by its node.
+    """
+
+    connection: Any
+    what: str
+    timeout: float
+    nodes: list[Node] = field(default_factory=list)
+
+    def sends(self) -> tuple[Value, ...]:
+        """Return what each rank adds."""
+        return self.nodes[0].inputs
+
+
 @dataclass(slots=True)
 class Graph:
     """A recorded function.
@@ -134,6 +155,7 @@ class Graph:
         outputs: What it returns.
         writes: Each variable that is assigned, with its last value.
         guards: The values whose first elements must be finite, or nothing is written.
+        collectives: The all-reduces between its devices, in the order in which they were recorded.
         reads: The variables that it is bound to, each with its home and its place there.
         validates: Whether the ops that look at their inputs' values do so in every run.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
@@ -145,6 +167,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     writes: list[tuple[Any, Value]] = field(default_factory=list)
     guards: list[Value] = field(default_factory=list)
+    collectives: list[Collective] = field(default_factory=list)
     reads: list[tuple[Any, Any, int]] = field(default_factory=list)
     validates: bool = True
     strategy: Any = None
@@ -159,6 +182,11 @@ class Graph:
             return False
         self._looked_at = Moves.count  # To look has brought none of them to another place.
         return True
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a run may have to leave variables as they are when it has begun."""
+        return bool(self.guards or self.collectives)
 
     @property
     def device(self) -> Device:

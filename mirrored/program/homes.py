@@ -28,7 +28,7 @@ def find_homes(
     homed: dict[Value, Place] = {}
     left: list[tuple[Any, Value]] = []
     for base, writes in by_base.items():
-        guarded = chains and bool(usage.graph.guards) and base.node not in usage.region
+        guarded = chains and usage.graph.may_stop and base.node not in usage.region
         place = None if guarded else _home_of(usage, base, writes)
         if place is None:
             left += writes
@@ -73,7 +73,7 @@ def _may_write(usage: Usage, node: Node, home: Any, offset: int) -> bool:
                     return False
                 if reader is node and not may_overwrite(node, value):
                     return False
-            elif usage.position[reader] >= position:
+            elif usage.end(reader) >= position:
                 return False
     return True
 

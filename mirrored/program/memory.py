@@ -211,6 +211,23 @@ class Planner:
                         self._merge(block, own)
                         break
 
+        for collective in self._graph.collectives:
+            for node in collective.nodes:
+                self._sum_in_place(node, node.inputs[node.attrs["rank"]])
+
+    def _sum_in_place(self, node: Node, value: Value) -> None:
+        """Let a rank's sum take over the memory of what it adds, where nobody else reads that."""
+        own, block, usage = self.plan.blocks.get(node.output), None, self._usage
+        if value.base.node is not None and value.base not in usage.kept:
+            block = self.plan.blocks.get(value.base)
+        if own is None or block is None or block.home is not None or block.device is not own.device:
+            return
+        # Other ranks' nodes have it among their inputs, and are given it by this rank.
+        alone = all(reader.op is node.op for reader, _ in usage.reads[value.base])
+        ranks = {id(reader.inputs) for reader, _ in usage.reads[value.base]} == {id(node.inputs)}
+        if alone and ranks and value.whole and not (own.parent is not None and block.parent):
+            self._merge(block, own)
+
     def _free_for(self, node: Node, value: Value, own: Block) -> Block | None:
         """Return the block of an input if the node's result may take it over."""
         block = self.plan.blocks.get(value.base)

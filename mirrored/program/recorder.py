@@ -23,7 +23,7 @@ from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.widened import suited
-from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
+from mirrored.program.graph import JOINT, Collective, Graph, Node, Value, joins_rows
 
 
 def _copy(xp: Any, out: Any, x: Any) -> None:
@@ -32,6 +32,9 @@ def _copy(xp: Any, out: Any, x: Any) -> None:
 
 # A tensor's way to another device. It is not in the table: eager tensors do it by `copy_to`.
 COPY = Op(name="_Send", infer=lambda x: x, kernel=_copy, elementwise=True)
+
+# One rank's part of a sum over devices that do not read each other's memory. No kernel computes it.
+ALL_REDUCE = Op(name="NcclAllReduce", infer=lambda x, *_: x, devices=("GPU",))
 
 
 _numbers = itertools.count(1)
@@ -116,6 +119,8 @@ class GraphRecorder:
             return self._tensor(alias)
         if op.elementwise:
             values = tuple(self._scalar_for(each, values, spec) for each in values)
+        if joins_rows(op, attrs):
+            values = _with_neighbours(values)
         lane = self._lane(op, values)
         key = None if op.random else (op, device, lane, repr(sorted(attrs.items())), *values)
         known = self._known.get(key)
@@ -196,6 +201,21 @@ class GraphRecorder:
         total = Value(tensors[0].spec, device, JOINT)
         op = suited(OPS["AddN"], total.spec.dtype, device.backend)
         return self._tensor(self._node(op, values, {}, total))
+
+    def all_reduce(
+        self, tensors: Sequence[Tensor], connection: Any, *, what: str, timeout: float
+    ) -> list[Tensor]:
+        """Return what stands for the sum of one tensor a rank, on the device of each."""
+        values = tuple(self.value_of(each) for each in tensors)
+        collective = Collective(connection, what, timeout)
+        sums: list[Tensor] = []
+        for rank, value in enumerate(values):
+            log_placement(ALL_REDUCE.name, value.device)
+            total = Value(value.spec, value.device, JOINT)
+            sums.append(self._tensor(self._node(ALL_REDUCE, values, {"rank": rank}, total)))
+            collective.nodes.append(self.graph.nodes[-1])
+        self.graph.collectives.append(collective)
+        return sums
 
     # ------------------------------------------------------------------ what a program is made of
 
@@ -311,6 +331,19 @@ def _as_part(
             end += value.size
         return inputs[0].part(spec)
     return None
+
+
+def _with_neighbours(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return values to be joined, with those as one that lie behind one another already."""
+    joined: list[Value] = []
+    for value in values:
+        last = joined[-1] if joined else None
+        if last is not None and last.base is value.base and last.offset + last.size == value.offset:
+            (rows, *row), dtype = last.spec
+            joined[-1] = last.part(TensorSpec((rows + value.spec.shape[0], *row), dtype))
+        else:
+            joined.append(value)
+    return tuple(joined)
 
 
 def _contiguous(index: tuple[Any, ...], shape: tuple[int, ...]) -> int | None:

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import JOINT, Collective, Graph, Node, Value
 
 
 @dataclass(eq=False, slots=True)
@@ -57,11 +57,14 @@ class Schedule:
         beside: Phases that run side by side, one or several behind one another on each side; those
             that are in none of these groups run alone.
         lanes: The lanes of nodes that run in another one than they were recorded in.
+        running: For each all-reduce, which runs beside all that comes behind it, the phase before
+            which it is done; None: that is the end.
     """
 
     phases: list[Phase] = field(default_factory=list)
     beside: list[list[Phase]] = field(default_factory=list)
     lanes: dict[Node, int] = field(default_factory=dict)
+    running: list[tuple[Collective, Phase | None]] = field(default_factory=list)
 
     def nodes(self) -> Iterable[Node]:
         """Yield all nodes; those that run side by side one replica after the other."""
@@ -92,7 +95,9 @@ def make_schedule(graph: Graph) -> Schedule:
 def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     """Return the nodes that results depend on: those before the guard, and those behind it."""
     needed = _needed(graph)
-    guarded = _ancestors(graph.guards)
+    # So is what an all-reduce sums before an update has begun: it starts as early as it can.
+    started = [node.output for each in graph.collectives for node in each.nodes if not node.updates]
+    guarded = _ancestors([*graph.guards, *started])
     late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
@@ -109,10 +114,14 @@ def _needed(graph: Graph) -> list[Node]:
     """
     results = [*graph.outputs, *graph.guards, *(value for _, value in graph.writes)]
     wanted = _ancestors([*results, *(node.output for node in graph.nodes if node.op.random)])
+    for each in graph.collectives:
+        if not wanted.isdisjoint(each.nodes):
+            wanted.update(each.nodes)  # All ranks take part, whoever reads the sums.
     return [node for node in graph.nodes if node in wanted]
 
 
 def _ancestors(values: Iterable[Value]) -> set[Node]:
+    """Return the nodes that values depend on, their own ones among them."""
     found: set[Node] = set()
     stack = [value.node for value in values if value.node is not None]
     while stack:

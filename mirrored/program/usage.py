@@ -4,7 +4,7 @@ The plan of the memory rests on it: what nobody will read may be written over.
 """
 
 from mirrored.program.graph import JOINT, Graph, Node, Value
-from mirrored.program.schedule import Guard, Region, Schedule, nodes_of
+from mirrored.program.schedule import Guard, Phase, Region, Schedule, nodes_of
 
 FOREVER = 1 << 60
 
@@ -39,6 +39,7 @@ class Usage:
             for node in phase.nodes
         }
         self._phase_end, self.first_write = self._phases(schedule)
+        self._until = self._running(schedule)
         self._begin, self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
         for node in self.nodes:
@@ -62,6 +63,20 @@ class Usage:
             first = max(first, *(i + 1 for i in checks), 0)
         return ends, first
 
+    def _running(self, schedule: Schedule) -> dict[Node, int]:
+        """Return, for nodes of all-reduces, up to where they may be running."""
+        begins: dict[Phase, int] = {}
+        position = 0
+        for phase in schedule.phases:
+            begins[phase] = position
+            position += sum(1 for _ in nodes_of(phase))
+        until: dict[Node, int] = {}
+        for collective, joined in schedule.running:
+            # To the first node behind them, not to the one before: that may run beside them.
+            end = position if joined is None else begins[joined]
+            until |= dict.fromkeys(collective.nodes, end)
+        return until
+
     def _meetings(self, schedule: Schedule) -> tuple[dict[Node, int], dict[Node, int]]:
         """Return, for each node, from where on and up to where other lanes may run beside it."""
         begins, ends = dict(self.position), dict(self._phase_end)
@@ -84,19 +99,23 @@ class Usage:
         """
         if base in self.kept:
             return FOREVER
-        last = defined
+        last = defined if base.node is None else max(defined, self._until.get(base.node, -1))
         for node, _ in self.reads.get(base, ()):
             # A region's nodes take turns, piece by piece.
             end = self._phase_end[node] if node in self.region else self.position[node]
             # Another lane runs side by side with what comes later in its phase.
             other = self.lane(node) not in (self.lane_of(base), JOINT)
-            last = max(last, self._meeting[node] if other else end)
+            last = max(last, self._meeting[node] if other else end, self._until.get(node, -1))
         return last
 
     def first_written(self, node: Node) -> int:
         """Return when a node's result is first written: a region's nodes take turns."""
         region = self.region.get(node)
         return self.position[node if region is None else region.nodes[0]]
+
+    def end(self, node: Node) -> int:
+        """Return the position up to which a node may be running."""
+        return max(self.position[node], self._until.get(node, -1))
 
     def is_local(self, node: Node) -> bool:
         """Return whether a node's result is needed within pieces of its region alone."""

@@ -102,3 +102,17 @@ def test_arguments_and_defaults(function: Callable[..., Any], expected: dict[str
         if each.kind is each.POSITIONAL_OR_KEYWORD
     }
     assert list(found.items()) == list(expected.items())
+
+
+def test_our_own_options_are_given_by_name() -> None:
+    found = {
+        each.name: each.default
+        for each in inspect.signature(distribute.MirroredStrategy).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    assert found == {
+        "executor": "auto",
+        "communication_options": None,
+        "on_nccl_failure": "raise",
+        "deterministic": False,
+    }

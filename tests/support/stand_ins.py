@@ -33,7 +33,7 @@ def install() -> None:
     if kind == "emulated":
         import emulated_cuda
 
-        from mirrored.backends.cuda import blas, nvml, toolkit
+        from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 
         emulator = emulated_cuda.Emulator(emulated_cuda.cards(1, MEMORY), 0)
         # Each of them is looked up as its module's attribute whenever it is used.
@@ -41,5 +41,6 @@ def install() -> None:
             (toolkit, "toolkit", emulator.cupy),
             (nvml, "load", emulator.nvml),
             (blas, "load", emulator.cublas),
+            (nccl, "load", emulator.nccl),
         ):
             setattr(module, name, lambda made=made: made)

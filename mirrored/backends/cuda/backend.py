@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mirrored.backends import precision
 from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
-from mirrored.backends.cuda import blas, fusion, graphs, kernels, toolkit
+from mirrored.backends.communicator import Communicator
+from mirrored.backends.cuda import blas, fusion, graphs, kernels, nccl, peers, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
 from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.kernels.checks import ALL_FINITE
@@ -24,8 +25,9 @@ from mirrored.backends.cuda.kernels.cross_entropy import LOSS_AND_GRAD, SPARSE_L
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
-from mirrored.backends.streams import Chain, Event, Launchable
-from mirrored.errors import ResourceExhaustedError
+from mirrored.backends.streams import Chain, Event, Launchable, StreamBackend
+from mirrored.backends.watch import WATCH
+from mirrored.errors import DeviceUnavailableError, ResourceExhaustedError
 
 _KERNELS: Mapping[str, OwnKernel] = MappingProxyType({**fusion.KERNELS, **kernels.KERNELS})
 
@@ -42,6 +44,8 @@ _FUSED: Mapping[tuple[str, str], Callable[..., None]] = MappingProxyType(
 # What cuBLAS may use while it computes, in bytes: its own recommendation for Hopper cards, and for
 # those before (the documentation of cublasSetWorkspace).
 _WORKSPACE, _WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
+
+_DONE, _NOT_READY = 0, 600  # What CUDA says of an event.
 
 # Bytes of copies from the host that may be under way at a time; pinned memory is dear.
 _MOST_STAGED = 64 << 20
@@ -69,6 +73,8 @@ class CudaBackend:
         self.lock = lock_of(card.pci_bus_id)
         # Pinned memory of copies that are under way, with the events behind them.
         self._staged: deque[tuple[Any, NDArray[Any]]] = deque()
+        # The cards whose memory this one was let read, as far as that goes.
+        self._peers: set[str] = set()
 
     # ------------------------------------------------------------------ the card, opened
 
@@ -77,7 +83,8 @@ class CudaBackend:
         return toolkit.toolkit()
 
     @made_once
-    def _device(self) -> Any:
+    def device(self) -> Any:
+        """CuPy's object for the card."""
         with translated(self.where):
             ordinal = self._cupy.cuda.runtime.deviceGetByPCIBusId(self._card.pci_bus_id)
             return self._cupy.cuda.Device(ordinal)
@@ -109,14 +116,14 @@ class CudaBackend:
     def _make_blas(self) -> blas.Blas:
         hopper = self._card.compute_capability >= (9, 0)
         nbytes = _WORKSPACE if hopper else _WORKSPACE_BEFORE_HOPPER
-        with self._device, self.stream:
+        with self.device, self.stream:
             memory = self._libraries.malloc(nbytes)
             workspace = self._cupy.ndarray((nbytes,), np.uint8, memptr=memory)
             return blas.Blas(blas.load(), self.stream.ptr, workspace)
 
     def entered(self) -> Entered:
         """Work on the card, with CUDA's errors as the library's."""
-        return Entered(self.where, self._device, self.lock)
+        return Entered(self.where, self.device, self.lock)
 
     # ------------------------------------------------------------------ arrays
 
@@ -133,7 +140,7 @@ class CudaBackend:
         nbytes = math.prod(shape) * dtype.itemsize
         if not isinstance(pool, CudaPool):
             raise TypeError(f"A device's pool is one that its backend made. Received: {pool!r}")
-        with self.lock, translated(self.where, asked=nbytes), self._device, self.stream:
+        with self.lock, translated(self.where, asked=nbytes), self.device, self.stream:
             memory = pool.malloc(self._cupy, nbytes)
         return Storage(self._cupy.ndarray(shape, dtype, memptr=memory), pool, nbytes)
 
@@ -166,6 +173,9 @@ class CudaBackend:
         """Return a NumPy copy, once it is computed."""
         out = np.empty(array.shape, array.dtype)
         if out.nbytes:
+            if not WATCH.idle:
+                # The download into memory that is not pinned waits by itself, with no deadline.
+                self.wait_on_host(self.record())
             self.download(array, out)
             self.wait_on_host(self.record())
         return out
@@ -183,14 +193,29 @@ class CudaBackend:
 
     def _copy_from_host(self, source: NDArray[Any], target: Any) -> None:
         """Copy through pinned memory: the source may change, or go, as soon as this returns."""
-        staged = self._staged
+        self._forget_staged()
         with self.entered():
-            while staged and (staged[0][0].done or _nbytes(staged) > _MOST_STAGED):
-                staged.popleft()[0].synchronize()
             pinned = self.pinned(source.shape, source.dtype)
             np.copyto(pinned, source)
             self._bring(pinned, target, self.stream)
-            staged.append((self.record(), pinned))
+            self._staged.append((self.record(), pinned))
+
+    def _forget_staged(self) -> None:
+        """Forget copies that are done, and wait for some where too much is under way."""
+        staged = self._staged
+        while True:
+            with self.lock:
+                if not staged or not (self.is_done(staged[0][0]) or self._is_too_much()):
+                    return
+                first = staged.popleft()
+            try:
+                self.wait_on_host(first[0])  # Without the lock, as all waits.
+            except BaseException:
+                staged.appendleft(first)  # The copy may still read it.
+                raise
+
+    def _is_too_much(self) -> bool:
+        return sum(pinned.nbytes for _, pinned in self._staged) > _MOST_STAGED
 
     def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
         """Copy an array of another backend into the array ``target`` of this one."""
@@ -202,11 +227,14 @@ class CudaBackend:
             return
         self.wait(backend.record())
         with self.entered():
+            if backend.memory not in (self.memory, *self._peers):
+                peers.let_read(self._cupy.cuda.runtime, self.device.id, backend.device.id)
+                self._peers.add(backend.memory)
             self._cupy.cuda.runtime.memcpyPeerAsync(
                 target.data.ptr,
-                self._device.id,
+                self.device.id,
                 source.data.ptr,
-                backend._device.id,
+                backend.device.id,
                 target.nbytes,
                 self.stream.ptr,
             )
@@ -230,6 +258,10 @@ class CudaBackend:
     @made_once
     def beside(self) -> CudaBackend:
         """The same device with another stream, for work that may run at the same time."""
+        return self.another()
+
+    def another(self) -> CudaBackend:
+        """Return the same device with a stream of its own."""
         return CudaBackend(self._card, self._priority)
 
     @property
@@ -241,9 +273,25 @@ class CudaBackend:
         """Return an event at the end of the work so far."""
         return self._event(self.stream)
 
-    def wait_on_host(self, event: Any) -> None:
-        """Let the host wait for an event of this device."""
+    def is_done(self, event: Any) -> bool:
+        """Return whether the device has come to an event; see `StreamBackend`."""
+        runtime = self._cupy.cuda.runtime
         with translated(self.where):  # Without the lock: others may ask for work meanwhile.
+            status = runtime.eventQuery(event.ptr)
+            if status not in (_DONE, _NOT_READY):
+                raise runtime.CUDARuntimeError(status)
+        return bool(status == _DONE)
+
+    def wait_on_host(self, event: Any) -> None:
+        """Let the host wait for an event of this device, and look after collectives meanwhile.
+
+        Raises:
+            CollectiveError: One failed, or missed its deadline.
+        """
+        if not WATCH.idle:
+            WATCH.wait(lambda: self.is_done(event))
+            return
+        with translated(self.where):  # Without the lock, as above.
             event.synchronize()
 
     def wait(self, event: Any) -> None:
@@ -257,6 +305,25 @@ class CudaBackend:
             event.record(stream)
             return event
 
+    # ------------------------------------------------------------------ sums over several cards
+
+    def why_not_connected(self, others: Sequence[StreamBackend]) -> str | None:
+        """Return why this device cannot connect to others; see `StreamBackend`."""
+        return _why_not([self, *(each for each in others if each is not self)])
+
+    def connect(self, ranks: Sequence[StreamBackend]) -> Communicator:
+        """Return a communicator of NCCL; see `StreamBackend`."""
+        why = _why_not(ranks)
+        if why is not None:
+            raise DeviceUnavailableError(why)
+        return nccl.NcclCommunicator(nccl.load(), _cuda(ranks))
+
+    def reads(self, other: StreamBackend) -> bool:
+        """Return whether copies from another device come directly; see `StreamBackend`."""
+        return isinstance(other, CudaBackend) and peers.reads(self._card, other._card)
+
+    # ------------------------------------------------------------------ graphs, pinned memory
+
     def capture(self, work: Callable[[], object]) -> Launchable | None:
         """Return what a function launches, captured as a CUDA graph; see `StreamBackend`."""
         return graphs.capture(self, work, self._cupy.cuda.runtime.streamCaptureModeThreadLocal)
@@ -265,7 +332,7 @@ class CudaBackend:
         """Return an array of pinned host memory."""
         nbytes = math.prod(shape) * dtype.itemsize
         try:
-            with self.lock, translated(self.where), self._device:
+            with self.lock, translated(self.where), self.device:
                 memory = self._cupy.cuda.alloc_pinned_memory(max(nbytes, 1))
         except OutOfPoolMemory:
             raise ResourceExhaustedError(
@@ -306,8 +373,16 @@ class CudaBackend:
             )
 
 
-def _nbytes(staged: Iterable[tuple[Any, NDArray[Any]]]) -> int:
-    return sum(pinned.nbytes for _, pinned in staged)
+def _cuda(ranks: Sequence[Backend]) -> list[CudaBackend]:
+    return [rank for rank in ranks if isinstance(rank, CudaBackend)]
+
+
+def _why_not(ranks: Sequence[Backend]) -> str | None:
+    """Return why NCCL cannot connect devices, None where it can."""
+    found = _cuda(ranks)
+    if len(found) < len(ranks):
+        return "NCCL cannot be used: it connects NVIDIA's GPUs alone, and not all devices are such."
+    return nccl.why_not(found)
 
 
 def _check_alike(source: Any, target: Any) -> None:

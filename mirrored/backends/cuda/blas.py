@@ -6,19 +6,12 @@ else that runs on its stream.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import importlib
-import os
-import re
-from collections.abc import Iterator
 from functools import cache
-from importlib import util
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from mirrored.backends import precision
-from mirrored.backends.cuda import toolkit
+from mirrored.backends.cuda import libraries, toolkit
 from mirrored.errors import DeviceUnavailableError, InvalidArgumentError, ResourceExhaustedError
 
 _STATUS = {
@@ -72,10 +65,10 @@ def load() -> Any:
     """
     cupy = toolkit.toolkit()
     major = int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
-    for path in _places(major):
-        library = _opened(path)
-        if library is not None:
-            return library
+    # In the packages for CUDA 13 all libraries are in one folder.
+    library = libraries.find("cublas", major, ("cublas", f"cu{major}"), needs=("cublasLt",))
+    if library is not None:
+        return library
     raise DeviceUnavailableError(
         f"GPUs cannot be used: cuBLAS for CUDA {major}, libcublas.so.{major}, was not found among "
         "Python's packages, below CUDA_PATH or where the system keeps libraries. Install it: "
@@ -225,43 +218,3 @@ def _check(function: str, status: int) -> None:
         f"cuBLAS refused what was asked of it. Received: {said}. If it happens again, please "
         "report it with the output of `python -m mirrored devices`."
     )
-
-
-def _places(major: int) -> Iterator[str]:
-    """Yield where cuBLAS may be, the likeliest first."""
-    name = f"libcublas.so.{major}"
-    found = _by_pathfinder()
-    # It takes the newest, which may be one for another CuPy.
-    if found is not None and re.search(rf"\.so\.{major}(\.|$)", found):
-        yield found
-    packages = util.find_spec("nvidia")
-    for folder in (packages and packages.submodule_search_locations) or ():
-        for part in ("cublas", f"cu{major}"):
-            yield str(Path(folder, part, "lib", name))
-    for variable in ("CUDA_PATH", "CUDA_HOME"):
-        root = os.environ.get(variable)
-        if root:
-            yield str(Path(root, "lib64", name))
-            yield str(Path(root, "lib", name))
-    yield name
-
-
-def _by_pathfinder() -> str | None:
-    try:
-        pathfinder = importlib.import_module("cuda.pathfinder")
-        path = pathfinder.load_nvidia_dynamic_lib("cublas").abs_path
-    except (ImportError, RuntimeError):  # Neither it nor the library has to be there.
-        return None
-    return None if path is None else str(path)
-
-
-def _opened(path: str) -> Any:
-    """Return a library, None where it is not there."""
-    if Path(path).is_absolute():
-        # What it is linked to lies beside it, where the system need not look.
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(path.replace("libcublas.so", "libcublasLt.so"))
-    try:
-        return ctypes.CDLL(path)
-    except OSError:
-        return None

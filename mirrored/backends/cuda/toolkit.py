@@ -9,7 +9,6 @@ import importlib
 import os
 import re
 import threading
-import warnings
 from importlib import metadata
 from typing import Any
 
@@ -18,6 +17,7 @@ from mirrored.backends.cuda.faults import advice
 from mirrored.errors import DeviceUnavailableError
 
 _DISTRIBUTION = re.compile(r"(amd-)?cupy(-(cuda|rocm).*)?", re.IGNORECASE)
+_FOR_A_VERSION = re.compile(r"cupy-cuda(\d+)x", re.IGNORECASE)
 
 # The versions of CUDA that we have extras for, which bring what CuPy's wheels need.
 _OLDEST, _NEWEST = 12, 13
@@ -41,22 +41,6 @@ def toolkit() -> Any:
     return _loaded
 
 
-def nccl_version() -> str | None:
-    """Return the version of NCCL, as in '2.27.3'; None where CuPy finds none.
-
-    Raises:
-        DeviceUnavailableError: CuPy or a part of CUDA cannot be used here.
-    """
-    toolkit()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CuPy warns where there is none.
-        nccl = importlib.import_module("cupy.cuda.nccl")
-    if not nccl.available:
-        return None
-    number = nccl.get_version()
-    return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
-
-
 def install_command(major: int | None) -> str:
     """Return the command that installs what a version of CUDA needs.
 
@@ -69,6 +53,16 @@ def install_command(major: int | None) -> str:
     """
     nearest = _OLDEST if major is None else min(max(major, _OLDEST), _NEWEST)
     return f"pip install 'mirrored[cuda{nearest}]'"
+
+
+def wanted_major() -> int | None:
+    """Return the major version of CUDA that libraries have to be for; None where nothing says.
+
+    It is that of the CuPy that is installed, or else the driver's. It imports and starts nothing.
+    """
+    matches = map(_FOR_A_VERSION.fullmatch, _packages())
+    found = next((int(match[1]) for match in matches if match), None)
+    return _of_the_driver() if found is None else found
 
 
 def _checked() -> Any:

@@ -1,4 +1,4 @@
-"""What the algorithms share that reduce on every device at once: packing, and its line in the log.
+"""What the algorithms share that reduce on every device at once: buckets, and a line in the log.
 
 An algorithm says only how one tensor a replica becomes its reduction on all of them.
 """
@@ -6,24 +6,25 @@ An algorithm says only how one tensor a replica becomes its reduction on all of 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from mirrored import devices
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops import buckets
 from mirrored.distribute.cross_device_ops.base import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.log import FirstLines
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions
-from mirrored.distribute.cross_device_ops.packing import alike, flatten, pack_bounds, unflatten
+from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
 from mirrored.distribute.cross_device_ops.reduction import ReductionToOneDevice
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.ops.tensor import Tensor
 
 
 class AllReduceCrossDeviceOps(CrossDeviceOps):
-    """Packs the tensors of a batch, and has each pack reduced; a lone `reduce` is the reference's.
+    """Has the tensors of a batch reduced in buckets; a lone `reduce` is the reference's.
 
     Args:
-        num_packs: How many packs the tensors of each dtype are cut into; 0: no packing.
+        num_packs: How many buckets the tensors of each dtype make; 0: one a tensor, 1: as many as
+            `buckets.BUCKET_BYTES` makes.
 
     Raises:
         ValueError: `num_packs` is negative or not a whole number.
@@ -42,14 +43,21 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         self._lines = FirstLines()
 
     def all_reduce_implementation(
-        self, reduce_op: ReduceOp, values: Sequence[Tensor], number: int
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        options: CommunicationOptions,
+        number: int,
+        what: str,
     ) -> list[Tensor]:
         """Return the reduction of one tensor a replica, on the device of each.
 
         Args:
             reduce_op: Sum or mean.
             values: The replicas' tensors, all of one shape and dtype.
-            number: Which pack, or which value where there is no packing, from 0.
+            options: Hints for this call.
+            number: Which bucket it is, from 0.
+            what: What errors call it.
         """
         raise self._has_no("all_reduce_implementation")
 
@@ -77,34 +85,28 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
                 self.algorithm,
                 self._num_packs,
             )
-        if not self._num_packs and not options.bytes_per_pack:
-            return [
-                self.all_reduce_implementation(reduce_op, values, number)
-                for number, values in enumerate(batch)
-            ]
         results: list[list[Tensor]] = [[] for _ in batch]
-        for members in alike(batch):
+        groups = self._buckets(batch, options)
+        for number, members in enumerate(groups):
             replicas = list(zip(*(batch[i] for i in members), strict=True))
-            flats = [flatten(tensors) for tensors in replicas]
-            reduced = self._all_reduce_vectors(reduce_op, flats, options)
-            for flat, tensors in zip(reduced, replicas, strict=True):
-                for i, part in zip(members, unflatten(flat, tensors), strict=True):
+            lone = len(members) == 1
+            values = [tensors[0] if lone else flatten(tensors) for tensors in replicas]
+            what = buckets.described(number, len(groups), values[0].spec)
+            reduced = self.all_reduce_implementation(reduce_op, values, options, number, what)
+            for result, tensors in zip(reduced, replicas, strict=True):
+                parts = [result] if lone else unflatten(result, tensors)
+                for i, part in zip(members, parts, strict=True):
                     results[i].append(part)
         return results
 
-    def _all_reduce_vectors(
-        self, reduce_op: ReduceOp, flats: Sequence[Tensor], options: CommunicationOptions
-    ) -> list[Tensor]:
-        """Return the reduction of one vector a replica, which is cut into packs, on each device."""
-        size, itemsize = flats[0].size, flats[0].dtype.itemsize
-        bounds = pack_bounds(size, itemsize, self._num_packs, options.bytes_per_pack)
-        if len(bounds) == 1:
-            return self.all_reduce_implementation(reduce_op, flats, 0)
-        packs = []
-        for number, (start, stop) in enumerate(bounds):
-            parts = []
-            for flat in flats:
-                with devices.device(flat._device):
-                    parts.append(flat[start:stop])
-            packs.append(self.all_reduce_implementation(reduce_op, parts, number))
-        return [flatten(parts) for parts in zip(*packs, strict=True)]
+    def _buckets(
+        self, batch: Sequence[Sequence[Tensor]], options: CommunicationOptions
+    ) -> list[list[int]]:
+        """Return the positions of the values that are reduced together."""
+        groups = []
+        for members in alike(batch):
+            sizes = [buckets.nbytes(batch[i][0].spec) for i in members]
+            least = buckets.bucket_bytes(sum(sizes), self._num_packs, options.bytes_per_pack)
+            for places in buckets.cut(sizes, least):
+                groups.append([members[place] for place in places])
+        return groups

@@ -44,6 +44,38 @@ class CrossDeviceOps:
             devices: The replicas' devices.
         """
 
+    def prepare(self, devices: Sequence[Device]) -> None:
+        """Do what has to be done once before values can be reduced between devices.
+
+        A strategy asks before each batch, so it is quick once that is done. By default nothing is.
+
+        Args:
+            devices: The replicas' devices.
+
+        Raises:
+            CollectiveError: The devices could not be connected.
+            DeviceUnavailableError: Something that it takes is missing; the text says what mends
+                that.
+        """
+
+    def make_deterministic(self, devices: Sequence[Device]) -> None:
+        """Let sums between devices have the same bits in every run; by default they do.
+
+        Args:
+            devices: The replicas' devices.
+
+        Raises:
+            RuntimeError: It is too late for that in this process.
+        """
+
+    def close(self) -> None:
+        """Give back what is kept between calls, such as connections; another use takes it again.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.distribute.NcclAllReduce().close()
+        """
+
     def reduce(
         self,
         reduce_op: ReduceOp | str,

@@ -4,16 +4,76 @@ The log says which they are and why, since it decides how fast gradients are sum
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mirrored._logging import logger
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.base import CrossDeviceOps
-from mirrored.distribute.cross_device_ops.nccl import why_no_nccl
+from mirrored.distribute.cross_device_ops.connections import streamed
+from mirrored.distribute.cross_device_ops.hierarchical import HierarchicalCopyAllReduce
+from mirrored.distribute.cross_device_ops.nccl import NcclAllReduce
+from mirrored.distribute.cross_device_ops.ranks import ranks
 from mirrored.distribute.cross_device_ops.reduction import ReductionToOneDevice
+
+
+class Facts(NamedTuple):
+    """What the choice depends on.
+
+    Attributes:
+        gpus: Whether all devices are GPUs.
+        simulated: Whether there are simulated ones among them.
+        cards: How many cards they are on.
+        ranks: How many ranks NCCL would have.
+        why_no_nccl: Why NCCL cannot connect the cards, in a sentence; None: it can.
+        peers: Whether every card reads the memory of every other.
+    """
+
+    gpus: bool = True
+    simulated: bool = False
+    cards: int = 1
+    ranks: int = 1
+    why_no_nccl: str | None = None
+    peers: bool = False
+
+
+def decide(facts: Facts) -> tuple[type[CrossDeviceOps], str]:
+    """Return the collectives that fit, and why they do.
+
+    1. A device that is no GPU, or a simulated one: `ReductionToOneDevice`, on host memory.
+    2. One card: `ReductionToOneDevice`, whose sums there need no copies.
+    3. Several cards and NCCL: `NcclAllReduce`.
+    4. No NCCL, but cards that read each other's memory: `HierarchicalCopyAllReduce`, which lets
+       several of them add at a time.
+    5. Else every copy goes through the host: `ReductionToOneDevice` makes the fewest.
+
+    Args:
+        facts: What is known of the devices.
+
+    Example:
+        >>> collectives, reason = decide(Facts(cards=2, ranks=2))
+        >>> collectives.__name__, reason
+        ('NcclAllReduce', 'The GPUs in `mr.distribute.Strategy` are on 2 cards')
+    """
+    if not facts.gpus:
+        return ReductionToOneDevice, "There are non-GPU devices in `mr.distribute.Strategy`"
+    where = "The GPUs in `mr.distribute.Strategy` are"
+    if facts.simulated:
+        return ReductionToOneDevice, f"{where} simulated in host memory"
+    if facts.ranks == 1:
+        return ReductionToOneDevice, f"{where} on one card"
+    if facts.why_no_nccl is None:
+        plural = "s" if facts.cards > 1 else ""
+        return NcclAllReduce, f"{where} on {facts.cards} card{plural}"
+    why = facts.why_no_nccl.rstrip(".")
+    if facts.cards > 1 and facts.peers:
+        return HierarchicalCopyAllReduce, f"{why}; the cards read each other's memory"
+    return ReductionToOneDevice, why
 
 
 def choose_cross_device_ops(devices: Sequence[Device]) -> CrossDeviceOps:
     """Return the collectives to use between some devices, and log which they are and why.
+
+    `decide` has the rules. `MirroredStrategy(cross_device_ops=)` overrides them.
 
     Args:
         devices: The replicas' devices.
@@ -23,8 +83,36 @@ def choose_cross_device_ops(devices: Sequence[Device]) -> CrossDeviceOps:
         >>> type(choose_cross_device_ops([devices.get_device("CPU:0")])).__name__
         'ReductionToOneDevice'
     """
-    logger.info(
-        "%s, not using nccl allreduce: values are reduced by ReductionToOneDevice.",
-        why_no_nccl(devices),
-    )
-    return ReductionToOneDevice()
+    chosen, reason = decide(_facts(devices))
+    nccl = "" if chosen is NcclAllReduce else ", not using nccl allreduce"
+    logger.info("%s%s: values are reduced by %s.", reason, nccl, chosen.__name__)
+    return chosen()
+
+
+def choose_without_nccl(devices: Sequence[Device], failure: Exception) -> CrossDeviceOps:
+    """Return the collectives to use instead of NCCL, and warn that they are, and why.
+
+    Args:
+        devices: The replicas' devices.
+        failure: How NCCL failed.
+    """
+    chosen, _ = decide(_facts(devices)._replace(why_no_nccl=str(failure)))
+    logger.warning("NCCL failed, so values are reduced by %s: %s", chosen.__name__, failure)
+    return chosen()
+
+
+def _facts(devices: Sequence[Device]) -> Facts:
+    """Return what is known of devices; nothing is started for it."""
+    if any(device.type != "GPU" for device in devices):
+        return Facts(gpus=False)
+    if any(device.simulated for device in devices):
+        return Facts(simulated=True)
+    memories = [device.backend.memory for device in devices]
+    parts = ranks(memories)
+    cards = streamed([devices[memories.index(memory)] for memory in dict.fromkeys(memories)])
+    facts = Facts(cards=len(cards), ranks=len(parts))
+    if facts.ranks == 1:
+        return facts
+    first, *others = streamed([devices[rank.leader] for rank in parts])
+    peers = all(a.reads(b) for a in cards for b in cards if a is not b)
+    return facts._replace(why_no_nccl=first.why_not_connected(others), peers=peers)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mirrored import devices, ops
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
 from mirrored.distribute.cross_device_ops.base import of_sum
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.ops.tensor import Tensor
 
@@ -20,11 +21,12 @@ class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
     this is the order of `ReductionToOneDevice`, and the results have the same bits; from four on,
     sums over N replicas are within N times the machine epsilon of it, relative to the sum of the
     values' magnitudes. A mean divides that sum once.
-    Packs take turns in which devices add. A single `reduce` is that of `ReductionToOneDevice`.
+    Tensors are packed into buckets, which take turns in which devices add. A single `reduce` is
+    that of `ReductionToOneDevice`.
 
     Args:
-        num_packs: How many packs the tensors of each dtype are cut into; the last takes the
-            remainder. 0: no packing.
+        num_packs: How many buckets of about equal size the tensors of each dtype make, cut between
+            tensors. 1: buckets of 25 MB; 0: no packing.
 
     Raises:
         ValueError: `num_packs` is negative or not a whole number.
@@ -43,7 +45,12 @@ class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
     title = "HierarchicalCopy"
 
     def all_reduce_implementation(
-        self, reduce_op: ReduceOp, values: Sequence[Tensor], number: int
+        self,
+        reduce_op: ReduceOp,
+        values: Sequence[Tensor],
+        options: CommunicationOptions,
+        number: int,
+        what: str,
     ) -> list[Tensor]:
         """Return the reduction of one tensor a replica, on the device of each."""
         where = [value._device for value in values]
@@ -51,7 +58,7 @@ class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
         if count == 1:
             return self.broadcast_implementation(values[0], where)
         groups = [range(half), range(half, count)]
-        # Packs are added on different devices, so that no device does the work of all.
+        # Buckets are added on different devices, so that no device does the work of all.
         leaders = [where[group[number % len(group)]] for group in groups]
         sums = []
         for group, leader in zip(groups, leaders, strict=True):

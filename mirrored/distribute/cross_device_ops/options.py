@@ -1,4 +1,4 @@
-"""What a caller may ask of one collective: the size of packs, a deadline, an implementation.
+"""What a caller may ask of a collective: the size of buckets, a deadline, an implementation.
 
 Kept by itself because the interface names it, and the algorithms read it.
 """
@@ -8,6 +8,9 @@ import math
 from dataclasses import dataclass
 
 from mirrored._numbers import as_integer
+
+# As long as PyTorch lets NCCL's collectives take (`torch.distributed.init_process_group`).
+DEFAULT_TIMEOUT = 600.0
 
 
 class CommunicationImplementation(enum.Enum):
@@ -29,10 +32,11 @@ class CommunicationOptions:
     """Hints for one collective; they change how values travel, never which values arrive.
 
     Args:
-        bytes_per_pack: How large packs are, in bytes; 0 leaves it to the collectives. Those that
-            do not pack, such as `ReductionToOneDevice`, do not use it.
-        timeout_seconds: How long a collective may wait for other devices, in seconds; None or 0:
-            as long as it takes. On host memory nothing waits, and it is not used.
+        bytes_per_pack: How many bytes close a bucket of tensors that are reduced together; 0
+            leaves it to the collectives. `ReductionToOneDevice` does not use it.
+        timeout_seconds: How long a collective between GPUs may take, in seconds, before it is
+            ended with a CollectiveTimeoutError. None: 10 minutes; 0 or infinity: as long as it
+            takes. On host memory nothing waits for another device, and it is not used.
         implementation: Who carries the values, as an enum or its name in any case. In one process
             the strategy's `cross_device_ops` decide that, and it is not used, as in TensorFlow.
 
@@ -64,6 +68,20 @@ class CommunicationOptions:
                 f"Argument `timeout_seconds` must be None or a number >=0, Received {timeout!r}."
             )
         object.__setattr__(self, "implementation", _implementation(self.implementation))
+
+    @property
+    def timeout(self) -> float:
+        """How long a collective between GPUs may take, in seconds; it may be infinite.
+
+        Example:
+            >>> import mirrored as mr
+            >>> Options = mr.distribute.experimental.CommunicationOptions
+            >>> [Options(timeout_seconds=each).timeout for each in (None, 0, 30)]
+            [600.0, inf, 30.0]
+        """
+        if self.timeout_seconds is None:
+            return DEFAULT_TIMEOUT
+        return float(self.timeout_seconds) or math.inf
 
 
 def _is_duration(value: object) -> bool:

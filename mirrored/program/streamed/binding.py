@@ -15,11 +15,12 @@ from mirrored.ops.registry import implementation
 from mirrored.program.arrays import Arrays
 from mirrored.program.binding import Call, bind
 from mirrored.program.bound import ASSIGN
-from mirrored.program.graph import JOINT, Node, Value, joins_rows
+from mirrored.program.graph import JOINT, Collective, Node, Value, joins_rows
 from mirrored.program.recorder import COPY
 from mirrored.program.schedule import Guard, Joint, Phase, Region
 from mirrored.program.streamed.chains import is_between
 from mirrored.program.streamed.stages import Track
+from mirrored.program.streamed.steps import AllReduce, BoundTrack
 
 
 class LaunchNotes:
@@ -66,12 +67,19 @@ class StreamedBinder:
         blocks = self.arrays.plan.blocks
         self._homed = {value for value, block in blocks.items() if block.home is not None}
 
-    def track(self, track: Track) -> list[Call]:
-        """Return the calls of a track, in order."""
+    def track(self, track: Track) -> BoundTrack:
+        """Return a track with its calls, in order."""
         calls: list[Call] = []
+        if track.collective is not None:
+            return BoundTrack(track, calls, self._all_reduce(track.collective))
         for phase in track.phases:
             calls += self._phase(phase, track)
-        return calls
+        return BoundTrack(track, calls)
+
+    def _all_reduce(self, collective: Collective) -> AllReduce:
+        sends = [self.arrays.of(value).reshape(-1) for value in collective.sends()]
+        sums = [self.arrays.of(node.output).reshape(-1) for node in collective.nodes]
+        return AllReduce(collective, sends, sums)
 
     def commits(self, backend: Backend) -> list[Call]:
         """Return the writes of variables in a backend's memory that are left for the end."""
@@ -191,7 +199,7 @@ class StreamedBinder:
         kept = [i for i, node in enumerate(region.nodes) if node.output not in self._locals]
         chain = Chain(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
         flag = None
-        if track.late and any(region.nodes[i].output in self._homed for i in kept):
+        if any(region.nodes[i].output in self._homed for i in kept):
             flag = self._flag(backend)
         return self._noted(
             backend,

@@ -11,7 +11,7 @@ from mirrored.devices import Device
 from mirrored.ops.observing import ALL_REPLICAS, Observer, Work, kernel_work, short_name
 from mirrored.program.binding import Call
 from mirrored.program.graph import JOINT, Node
-from mirrored.program.streamed.steps import BoundTrack, Steps
+from mirrored.program.streamed.steps import AllReduce, BoundTrack, Steps
 
 
 def run_observed(steps: Steps, device: Device, observer: Observer) -> None:
@@ -24,6 +24,8 @@ def run_observed(steps: Steps, device: Device, observer: Observer) -> None:
     """
     for tracks in steps.stages:
         for track in tracks:
+            if track.all_reduce is not None:
+                _sum(steps, track.all_reduce, observer)
             for _, calls in groupby(track.calls, key=lambda call: id(call.node)):
                 _run(track, list(calls), device, observer)
 
@@ -41,6 +43,20 @@ def _run(track: BoundTrack, calls: Sequence[Call], device: Device, observer: Obs
     lane = None if node is None else node.lane
     replica = ALL_REPLICAS if lane == JOINT else lane
     observer.add(_work_of(node, device), replica, start, perf_counter_ns())
+
+
+def _sum(steps: Steps, all_reduce: AllReduce, observer: Observer) -> None:
+    for backend in steps.backends:
+        backend.synchronize()
+    start = perf_counter_ns()
+    for stream, event in all_reduce.start():
+        stream.wait_on_host(event)
+    end = perf_counter_ns()
+    for node in all_reduce.collective.nodes:
+        nbytes = node.output.nbytes
+        device = short_name(node.device)
+        work = Work("AllReduce", "collective", node.op.name, device, nbytes, nbytes)
+        observer.add(work, ALL_REPLICAS, start, end)
 
 
 def _work_of(node: Node | None, device: Device) -> Work:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends import Backend, Storage
+from mirrored.backends.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
+from mirrored.errors import CollectiveError
 from mirrored.ops.observing import observers
 from mirrored.program.arrays import Arrays, Memory
 from mirrored.program.binding import Call
@@ -80,16 +82,20 @@ class StreamedProgram:
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
+        self._may_write = False
+        if graph.collectives:
+            WATCH.before_abort(self._stop_writes)
 
     # ------------------------------------------------------------------ binding
 
     def _make_flags(self, stages: Sequence[Sequence[Track]]) -> dict[Any, Any]:
-        """Return a flag for each memory, where the graph has a guard."""
+        """Return a flag for each memory, where a step may have to leave variables as they are."""
         flags: dict[Any, Any] = {}
+        one = np.dtype(np.int32)
         if self.graph.guards:
             guard = self.graph.guards[0].device
-            one = np.dtype(np.int32)
             flags[guard.backend.memory] = self._told[guard][: one.itemsize].view(one)
+        if self.graph.may_stop:
             devices = [node.device for node in self.graph.nodes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
             used = {track.backend.memory for tracks in stages for track in tracks}
@@ -112,16 +118,12 @@ class StreamedProgram:
         binder = StreamedBinder(self._arrays, flags, self._counters)
         bound: list[list[BoundTrack]] = []
         for tracks in stages:
-            bound.append(
-                [
-                    BoundTrack(track.backend, binder.track(track), between=track.between)
-                    for track in tracks
-                ]
-            )
+            bound.append([binder.track(track) for track in tracks])
             if isinstance(tracks[0].phases[0], Guard):
                 bound += self._spread(tracks[0].backend, stages, flags)
         for backend in self._writers():
-            bound.append([BoundTrack(backend, binder.commits(backend), between=False)])
+            last = Track(backend, [], True, False, waits=len(self.graph.collectives))
+            bound.append([BoundTrack(last, binder.commits(backend))])
         return bound
 
     def _spread(
@@ -137,9 +139,8 @@ class StreamedProgram:
         return [
             [
                 BoundTrack(
-                    backend,
+                    Track(backend, [], True, True),
                     [Call(backend.copy_across, (origin, flags[origin.memory], flags[memory]))],
-                    between=True,
                 )
             ]
             for memory, backend in others.items()
@@ -200,6 +201,8 @@ class StreamedProgram:
         if feeds:
             raise ValueError("A program that is fed while it runs is replayed.")
         self._steps.begin()
+        if not self._may_write:
+            self._let_write()
         try:
             for step in range(steps):
                 self._draw_in_place()
@@ -229,12 +232,17 @@ class StreamedProgram:
         waiting: deque[Report] = deque()
         going_on = True
         self._steps.begin()
-        self._set_flags()
+        self._let_write()
         try:
             for step in range(steps):
                 undo = self._draws.mark() if self._draws else None
-                self._feed(sides, step)
-                self._step()
+                try:
+                    self._feed(sides, step)
+                    self._step()
+                except CollectiveError:
+                    _take_back([*(each.undo for each in waiting), undo])
+                    waiting.clear()
+                    raise
                 waiting.append(reports[step % len(reports)])
                 waiting[-1].undo = undo
                 waiting[-1].fetch(step)
@@ -266,24 +274,42 @@ class StreamedProgram:
 
     def _settle(self, waiting: deque[Report], after: After) -> bool:
         """Wait for the first of some reports, and tell of it; where it failed, of none."""
-        if waiting[0].wait():
-            report = waiting.popleft()
+        report = waiting.popleft()
+        try:
+            wrote = report.wait()
+        except CollectiveError:
+            _take_back([each.undo for each in (report, *waiting)])
+            waiting.clear()
+            raise
+        if wrote:
             return after(report.arrays, report.step)
         # The steps behind it were asked for in vain: they write nothing, and draw again.
         for backend in self._steps.backends:
             backend.synchronize()
-        failed, *behind = waiting
+        _take_back([each.undo for each in waiting])
         waiting.clear()
-        if behind and behind[0].undo is not None:
-            behind[0].undo()
-        raise GuardFailed(failed.step, failed.arrays)
+        raise GuardFailed(report.step, report.arrays)
 
-    def _set_flags(self) -> None:
+    def _let_write(self) -> None:
+        """Let the steps to come write variables."""
+        self._may_write = True
         for memory, flag in self._flags.items():
             if memory in self._streams:
                 self._streams[memory].copy_between(np.ones(1, np.int32), flag)
             else:
                 flag[...] = 1
+
+    def _stop_writes(self) -> None:
+        """Keep what the devices were asked for from writing variables: sums may be wrong.
+
+        They may wait for each other for ever, so it does not wait for them.
+        """
+        self._may_write = False
+        for memory, flag in self._flags.items():
+            if memory in self._streams:
+                stream = self._streams[memory].another()
+                stream.copy_between(np.zeros(1, np.int32), flag)
+                stream.synchronize()
 
     def _draws_of_step(self) -> list[Any]:
         if self._draws:
@@ -312,3 +338,9 @@ class StreamedProgram:
             self._steps.run()
         if get_log_device_placement():
             log_placement(self.graph.name, self.graph.device)
+
+
+def _take_back(undo: Sequence[Callable[[], None] | None]) -> None:
+    """Take back the draws of steps: those of the first one, and with them all behind it."""
+    if undo and undo[0] is not None:
+        undo[0]()

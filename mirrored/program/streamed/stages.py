@@ -1,9 +1,10 @@
 """In which order a program's kernels run on streams, and which of them run side by side.
 
-Replicas are side by side, a stream each, between the places where they meet.
+Replicas are side by side, a stream each, between the places where they meet; all-reduces between
+cards run beside what comes behind them, until something needs their sums.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
@@ -13,7 +14,7 @@ from mirrored.backends import Backend
 from mirrored.backends.streams import is_streamed
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.executors import product_operations
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import JOINT, Collective, Graph, Node, Value
 from mirrored.program.schedule import (
     Guard,
     Joint,
@@ -21,9 +22,11 @@ from mirrored.program.schedule import (
     Region,
     Schedule,
     levels,
+    nodes_of,
     split_at_guard,
 )
 from mirrored.program.streamed.chains import group, is_between
+from mirrored.program.streamed.overlap import Start, find_starts, in_order
 
 # The lane of replica 0's second stream, and that of what belongs to no replica and has something
 # beside it; no other lanes have such numbers.
@@ -44,12 +47,18 @@ class Track:
         phases: The phases.
         late: Whether they run behind the guard, and write nothing where it fails.
         between: Whether they are copies from another memory, or the host's work.
+        collective: The all-reduce that they are, on streams of its own.
+        meets: Whether they wait for what other streams were asked for before.
+        waits: For how many of the program's all-reduces, counted from the first, they wait.
     """
 
     backend: Backend
     phases: list[Phase]
     late: bool
     between: bool
+    collective: Collective | None = None
+    meets: bool = True
+    waits: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -69,32 +78,159 @@ def make_stages(graph: Graph) -> StreamedSchedule:
     """Return the order in which to run what a graph's results depend on."""
     schedule = StreamedSchedule()
     early, late = split_at_guard(graph)
-    _add_levels(schedule, early, late=False)
+    _add_levels(schedule, early, graph.collectives, late=False)
     if graph.guards:
         backend = graph.guards[0].device.backend
         _add_stage(schedule, [Track(backend, [Guard(graph.guards)], False, False)])
-    _add_levels(schedule, late, late=True)
+    _add_levels(schedule, late, graph.collectives, late=True)
+    _let_wait(schedule)
     for node in (*early, *late):
         if node.op.random:
             schedule.counters[node] = Value(_COUNTER, node.device, node.lane)
     return schedule
 
 
-def _add_levels(schedule: StreamedSchedule, nodes: list[Node], *, late: bool) -> None:
-    for lanes, joint in levels(nodes):
-        if len(lanes) == 1 and _may_branch(*lanes.values()):
+def _add_levels(
+    schedule: StreamedSchedule, nodes: list[Node], collectives: Sequence[Collective], *, late: bool
+) -> None:
+    found = list(levels(nodes))
+    started: set[Node] = set()
+    for (lanes, joint), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
+        _add_joint(schedule, [n for n in joint if n not in started], collectives, late)
+        starts = find_starts(lanes, ahead, collectives)
+        if starts:
+            _add_overlapped(schedule, lanes, starts, late)
+            started |= {node for each in starts for node in (*each.joint, *each.collective.nodes)}
+        elif len(lanes) == 1 and _may_branch(*lanes.values()):
             for members in lanes.values():
                 _add_branches(schedule, members, late)
         else:
-            sides = [_tracks(lanes[lane], late) for lane in sorted(lanes)]
-            # A lane that goes to another device and back meets the others there.
-            for tracks in zip_longest(*sides):
-                _add_stage(schedule, [track for track in tracks if track is not None])
-        if _may_branch(joint):
-            _add_branches(schedule, joint, late)
+            for tracks in _sides(lanes, late):
+                _add_stage(schedule, tracks)
+
+
+def _sides(lanes: Mapping[int, list[Node]], late: bool) -> Iterable[list[Track]]:
+    """Yield what lanes do side by side, stage by stage."""
+    sides = [_tracks(lanes[lane], late) for lane in sorted(lanes)]
+    # A lane that goes to another device and back meets the others there.
+    for tracks in zip_longest(*sides):
+        yield [track for track in tracks if track is not None]
+
+
+def _add_overlapped(
+    schedule: StreamedSchedule, lanes: dict[int, list[Node]], starts: Sequence[Start], late: bool
+) -> None:
+    """Add lanes with all-reduces that start in the midst of them."""
+    left = {lane: list(nodes) for lane, nodes in lanes.items()}
+    added: list[Phase] = []
+    ahead: set[Backend] = set()
+    for start in starts:
+        new = {node for nodes in start.lanes.values() for node in nodes}
+        left = {lane: [node for node in nodes if node not in new] for lane, nodes in left.items()}
+        ahead = _add_sides(schedule, start.lanes, ahead, added, late)
+        if start.joint:
+            _add_side_by_side(schedule, start.joint, late)
+            ahead = set()
+        _add_collective(schedule, start.collective, late)
+    _add_sides(schedule, left, ahead, added, late)
+    # Replicas need not wait for each other in between.
+    schedule.beside.append(added)
+
+
+def _add_sides(
+    schedule: StreamedSchedule,
+    lanes: Mapping[int, list[Node]],
+    ahead: set[Backend],
+    added: list[Phase],
+    late: bool,
+) -> set[Backend]:
+    """Add a part of each lane, and its phases to a list; return the streams that it is on.
+
+    Args:
+        schedule: What they are added to.
+        lanes: The parts.
+        ahead: The streams of the parts before, where nothing else came between.
+        added: The list.
+        late: Whether they run behind the guard.
+    """
+    stages = list(_sides(lanes, late))
+    used = {track.backend for tracks in stages for track in tracks}
+    # Lanes that go on where they were have nothing to wait for.
+    meets = len(stages) != 1 or not used <= ahead
+    for tracks in stages:
+        for track in tracks:
+            track.meets = meets
+            added += track.phases
+        _add_stage(schedule, tracks)
+    return used | (set() if meets else ahead)
+
+
+def _add_collective(schedule: StreamedSchedule, collective: Collective, late: bool) -> None:
+    streams = collective.connection.streams
+    phase = Joint(list(collective.nodes))
+    _add_stage(schedule, [Track(streams[0], [phase], late, False, collective)])
+
+
+def _add_joint(
+    schedule: StreamedSchedule, nodes: list[Node], collectives: Sequence[Collective], late: bool
+) -> None:
+    """Add nodes of no replica, with the all-reduces among them."""
+    for part in in_order(nodes, collectives):
+        if isinstance(part, Collective):
+            _add_collective(schedule, part, late)
+        elif _may_branch(part):
+            _add_branches(schedule, part, late)
         else:
-            for track in _tracks(joint, late):
+            _add_side_by_side(schedule, part, late)
+
+
+def _add_side_by_side(schedule: StreamedSchedule, nodes: list[Node], late: bool) -> None:
+    """Add nodes of no replica: those of several cards side by side, copies one by one."""
+    level: dict[Node, int] = {}
+    for node in nodes:
+        before = [value.node for value in node.inputs if value.node in level]
+        level[node] = max((level[n] + (_where(n) != _where(node)) for n in before), default=0)
+    for number in range(max(level.values()) + 1):
+        members: dict[tuple[object, bool], list[Node]] = {}
+        for node in nodes:
+            if level[node] == number:
+                members.setdefault(_where(node), []).append(node)
+        tracks = [track for each in members.values() for track in _tracks(each, late)]
+        compute = [track for track in tracks if not track.between]
+        if compute:
+            _add_stage(schedule, compute)
+        for track in tracks:
+            if track.between:
                 _add_stage(schedule, [track])
+
+
+def _let_wait(schedule: StreamedSchedule) -> None:
+    """Note which stages wait for which all-reduces: for those whose sums they read."""
+    number: dict[Node, int] = {}
+    running: list[Collective] = []
+    count = 0
+    for tracks in schedule.stages:
+        phases = [phase for track in tracks for phase in track.phases]
+        read = [value for phase in phases for value in _read_by(phase)]
+        waits = max((number[value.node] for value in read if value.node in number), default=0)
+        for track in tracks:
+            track.waits = waits
+        collective = tracks[0].collective
+        if collective is not None:
+            count += 1
+            number |= dict.fromkeys(collective.nodes, count)
+            running.append(collective)
+            continue
+        done = [each for each in running if number[each.nodes[0]] <= waits]
+        schedule.running += [(each, phases[0]) for each in done]
+        running = [each for each in running if each not in done]
+    schedule.running += [(each, None) for each in running]
+
+
+def _read_by(phase: Phase) -> Iterable[Value]:
+    if isinstance(phase, Guard):
+        return phase.values
+    return [value for node in nodes_of(phase) for value in node.inputs]
 
 
 def _may_branch(nodes: list[Node]) -> bool:
@@ -199,6 +335,10 @@ def _tracks(nodes: Iterable[Node], late: bool) -> list[Track]:
 
 
 def _place(phase: Joint | Region) -> tuple[object, bool]:
-    node = phase.nodes[0]
+    return _where(phase.nodes[0])
+
+
+def _where(node: Node) -> tuple[object, bool]:
+    """Return the memory that a node works on, and whether it is a copy or the host's work."""
     backend = node.device.backend
     return backend.memory, backend.host_readable or is_between(node)

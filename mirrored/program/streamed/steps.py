@@ -12,7 +12,9 @@ from mirrored.backends import Backend
 from mirrored.backends.streams import Launchable, StreamBackend, is_streamed
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program.binding import Call
+from mirrored.program.graph import Collective
 from mirrored.program.source import make_function
+from mirrored.program.streamed.stages import Track
 
 Work = Callable[[], object]
 
@@ -52,20 +54,64 @@ class Unit:
         self._work()
 
 
+class AllReduce:
+    """An all-reduce, with its arrays.
+
+    Args:
+        collective: The all-reduce.
+        sends: What each rank adds, as vectors.
+        sums: Where each rank's sum goes.
+
+    Attributes:
+        collective: The all-reduce.
+        runs: How often it was asked for.
+    """
+
+    def __init__(self, collective: Collective, sends: Sequence[Any], sums: Sequence[Any]) -> None:
+        """Ask for nothing yet."""
+        self.collective = collective
+        self.runs = 0
+        self._sends = sends
+        self._sums = sums
+
+    @property
+    def streams(self) -> Sequence[StreamBackend]:
+        """The streams that it runs on, by rank."""
+        streams: Sequence[StreamBackend] = self.collective.connection.streams
+        return streams
+
+    def start(self) -> list[tuple[StreamBackend, Any]]:
+        """Ask for it, and return an event at the end of each rank's part, with its stream."""
+        self.runs += 1
+        events = self.collective.connection.all_reduce(
+            self._sends,
+            self._sums,
+            what=self.collective.what,
+            step=self.runs,
+            timeout=self.collective.timeout,
+        )
+        return list(zip(self.streams, events, strict=True))
+
+
 class BoundTrack:
     """The calls of a track.
 
     Args:
-        backend: The one on whose stream they run.
+        track: The track.
         calls: The calls.
-        between: Whether they are copies between memories, or the host's work.
+        all_reduce: What it is instead of calls.
     """
 
-    def __init__(self, backend: Backend, calls: Sequence[Call], *, between: bool) -> None:
+    def __init__(
+        self, track: Track, calls: Sequence[Call], all_reduce: AllReduce | None = None
+    ) -> None:
         """Make them a function."""
-        self.backend = backend
+        self.backend = track.backend
         self.calls = calls
-        self.between = between
+        self.between = track.between
+        self.meets = track.meets
+        self.waits = track.waits
+        self.all_reduce = all_reduce
         self._function = make_function(calls)
 
     def run(self) -> None:
@@ -92,12 +138,15 @@ class Steps:
         """Find out what can be launched as a whole."""
         self.stages = stages
         tracks, backends = [track for tracks in stages for track in tracks], list(backends)
-        used = dict.fromkeys([*(track.backend for track in tracks), *backends])
+        # All-reduces have streams of their own, which are waited for one by one.
+        own_tracks = [track.backend for track in tracks if track.all_reduce is None]
+        used = dict.fromkeys([*own_tracks, *backends])
         self.backends: list[StreamBackend] = [each for each in used if is_streamed(each)]
         # Others ask for work on the devices' own streams alone.
         own = {self.lead, *backends}
         self._shared = [each for each in self.backends if each in own]
         one = len({each.memory for each in used}) == 1
+        one = one and not any(track.all_reduce for track in tracks)
         self._whole: Unit | None = None
         self._units: dict[BoundTrack, Unit] = {}
         if one and tracks and not any(track.between for track in tracks):
@@ -109,7 +158,7 @@ class Steps:
             self._units = {
                 track: Unit(track.backend, track.run)
                 for track in tracks
-                if is_streamed(track.backend) and not track.between
+                if is_streamed(track.backend) and not track.between and not track.all_reduce
             }
 
     @property
@@ -161,16 +210,74 @@ def _run_stages(
     """
     _fork(backends)
     before: list[StreamBackend] = []
+    sums = _Sums()
     for tracks in stages:
-        for backend in before:
-            others = [track.backend for track in tracks if track.backend is not backend]
-            event = backend.record() if others else None
-            for other in others:
-                _wait(other, backend, event)
+        all_reduce = tracks[0].all_reduce
+        if all_reduce is not None:
+            sums.start(all_reduce, before or backends[:1], tracks[0].waits)
+            continue
+        if tracks[0].meets:
+            for backend in before:
+                others = [track.backend for track in tracks if track.backend is not backend]
+                event = backend.record() if others else None
+                for other in others:
+                    _wait(other, backend, event)
+        sums.join([track.backend for track in tracks], tracks[0].waits)
         for track in tracks:
             run(track)
-        before = [each.backend for each in tracks if is_streamed(each.backend)] or before
+        asked = [each.backend for each in tracks if is_streamed(each.backend)] or before
+        before = asked if tracks[0].meets else list(dict.fromkeys((*before, *asked)))
+    sums.join(backends[:1], sums.count)
     _join(backends)
+
+
+class _Sums:
+    """The all-reduces of one step that were asked for.
+
+    Attributes:
+        count: How many they are.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._ends: list[tuple[Any, list[tuple[StreamBackend, Any]]]] = []
+        self._joined = 0
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self._ends)
+
+    def start(self, all_reduce: AllReduce, before: Sequence[StreamBackend], waits: int) -> None:
+        """Ask for one, after what was asked for before.
+
+        Args:
+            all_reduce: The all-reduce.
+            before: The streams of that.
+            waits: How many of the other all-reduces it waits for.
+        """
+        events = {backend: backend.record() for backend in before}
+        for stream in all_reduce.streams:
+            # Its rank begins when all of them have come here: it waits for its own card alone.
+            own = [each for each in before if each.memory == stream.memory] or before
+            for backend in own:
+                stream.wait(events[backend])
+        self._wait(all_reduce.streams, self._ends[:waits])
+        self._ends.append((all_reduce.collective.connection, all_reduce.start()))
+
+    def join(self, backends: Sequence[Backend], count: int) -> None:
+        """Let streams, and what is asked for after this, wait for the first all-reduces."""
+        self._wait(backends, self._ends[self._joined : count])
+        self._joined = max(self._joined, count)
+
+    def _wait(self, backends: Sequence[Backend], ends: Sequence[Any]) -> None:
+        # Those of one connection come one after the other, on the same streams.
+        for events in dict(ends).values():
+            streams = [stream for stream, _ in events]
+            others = [backend for backend in backends if backend not in streams]
+            for stream, event in events:
+                for backend in others:
+                    _wait(backend, stream, event)
 
 
 def _wait(backend: Backend, other: StreamBackend, event: Any) -> None:

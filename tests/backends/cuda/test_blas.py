@@ -2,10 +2,8 @@
 
 import ctypes
 import itertools
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -15,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirrored.backends import precision
-from mirrored.backends.cuda import blas, toolkit
-from mirrored.errors import DeviceUnavailableError, InvalidArgumentError, ResourceExhaustedError
+from mirrored.backends.cuda import blas
+from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
 
 KINDS = {0: np.dtype("f4"), 1: np.dtype("f8"), 14: np.dtype(ml_dtypes.bfloat16)}
 SCALARS = {68: ctypes.c_float, 77: ctypes.c_float, 70: ctypes.c_double}
@@ -270,110 +268,3 @@ def test_a_side_that_is_too_long() -> None:
 
 def test_version() -> None:
     assert blas.version(FakeCublas()) == "12.9.1"
-
-
-# Where the library is.
-
-
-class Libraries:
-    """Files of libraries below a folder, and what is opened of them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-        self.root = root
-        self.opened: list[str] = []
-        self.of_the_system: set[str] = set()
-        monkeypatch.setattr(ctypes, "CDLL", self._open)
-
-    def add(self, *parts: str) -> Path:
-        path = self.root.joinpath(*parts)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        return path
-
-    def _open(self, name: str) -> str:
-        there = Path(name).is_file() if "/" in name else name in self.of_the_system
-        if not there:
-            raise OSError(f"{name}: cannot open shared object file")
-        self.opened.append(name)
-        return name
-
-
-@pytest.fixture
-def libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Libraries:
-    """A machine with CuPy for CUDA 12, and no cuBLAS."""
-    runtime = SimpleNamespace(runtimeGetVersion=lambda: 12090)
-    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
-    monkeypatch.setattr(toolkit, "toolkit", lambda: cupy)
-    nvidia = SimpleNamespace(submodule_search_locations=[str(tmp_path / "nvidia")])
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: nvidia)
-    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
-    for name in ("CUDA_PATH", "CUDA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    return Libraries(monkeypatch, tmp_path)
-
-
-def test_no_library(libraries: Libraries) -> None:
-    libraries.add("nvidia/cublas/lib/libcublas.so.13")
-    with pytest.raises(
-        DeviceUnavailableError, match=r"cuBLAS for CUDA 12, libcublas\.so\.12, was"
-    ) as e:
-        blas.load()
-    assert str(e.value).endswith("Install it: pip install 'mirrored[cuda12]'")
-
-
-@pytest.mark.parametrize("variable", [None, "CUDA_PATH", "CUDA_HOME"])
-@pytest.mark.parametrize("part", ["nvidia/cublas/lib", "nvidia/cu12/lib"])
-def test_a_package_s_library_comes_first(
-    monkeypatch: pytest.MonkeyPatch, libraries: Libraries, part: str, variable: str | None
-) -> None:
-    expected = libraries.add(part, "libcublas.so.12")
-    beside = libraries.add(part, "libcublasLt.so.12")
-    libraries.add("cuda/lib64/libcublas.so.12")
-    if variable is not None:
-        monkeypatch.setenv(variable, str(libraries.root / "cuda"))
-    libraries.of_the_system.add("libcublas.so.12")
-    assert blas.load() == str(expected)
-    assert libraries.opened == [str(beside), str(expected)]
-
-
-@pytest.mark.parametrize("folder", ["lib", "lib64"])
-@pytest.mark.parametrize("variable", ["CUDA_PATH", "CUDA_HOME"])
-def test_a_toolkit_s_library(
-    monkeypatch: pytest.MonkeyPatch, libraries: Libraries, variable: str, folder: str
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setenv(variable, str(libraries.root))
-    expected = libraries.add(folder, "libcublas.so.12")
-    libraries.of_the_system.add("libcublas.so.12")
-    assert blas.load() == str(expected)
-
-
-def test_the_system_s_library(libraries: Libraries) -> None:
-    libraries.of_the_system.add("libcublas.so.12")
-    assert blas.load() == "libcublas.so.12"
-
-
-@pytest.mark.parametrize(
-    ("found", "used"),
-    [("libcublas.so.12", True), ("libcublas.so.12.9.1.4", True), ("libcublas.so.13", False)],
-)
-def test_what_pathfinder_finds_is_for_this_cupy(
-    monkeypatch: pytest.MonkeyPatch, libraries: Libraries, found: str, used: bool
-) -> None:
-    path = libraries.add("elsewhere", found)
-    libraries.of_the_system.add("libcublas.so.12")
-    pathfinder = ModuleType("cuda.pathfinder")
-    pathfinder.load_nvidia_dynamic_lib = (  # type: ignore[attr-defined]
-        lambda name: SimpleNamespace(abs_path=str(path) if name == "cublas" else None)
-    )
-    monkeypatch.setitem(sys.modules, "cuda.pathfinder", pathfinder)
-    assert blas.load() == (str(path) if used else "libcublas.so.12")
-
-
-def test_the_real_pathfinder_knows_cublas(monkeypatch: pytest.MonkeyPatch) -> None:
-    pathfinder = pytest.importorskip("cuda.pathfinder")
-    assert "cublas" in pathfinder.SUPPORTED_NVIDIA_LIBNAMES
-    assert issubclass(pathfinder.DynamicLibNotFoundError, RuntimeError)
-    for name in ("CUDA_PATH", "CUDA_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    assert blas._by_pathfinder() is None or "cublas" in str(blas._by_pathfinder())

@@ -61,7 +61,7 @@ def test_a_text_is_compiled_once(card: Any, counted: list[str]) -> None:
 
 def test_what_a_call_will_need_is_made_before(card: Any, counted: list[str]) -> None:
     xp = card.backend.xp
-    with card.backend._device, card.backend.stream:
+    with card.backend.device, card.backend.stream:
         xp.prepare("launch", (TEXT, "scale", ONE, ONE, ()))
         assert counted == [TEXT.code]
         xp.prepare("copy", ())

@@ -231,19 +231,24 @@ def test_no_nvrtc(machine: Callable[..., None], runtime: int, command: str) -> N
     assert text.endswith(f"Install it: {command}")
 
 
-@pytest.mark.parametrize(("available", "expected"), [(True, "2.27.3"), (False, None)])
-def test_nccl_version(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("packages", "cuda", "expected"),
+    [
+        (("cupy-cuda12x",), (13, 0), 12),
+        (("CuPy-CUDA13x",), (12, 8), 13),
+        (("cupy",), (12, 8), 12),
+        ((), (13, 0), 13),
+        ((), None, None),
+    ],
+)
+def test_the_version_of_cuda_that_libraries_are_for(
     machine: Callable[..., None],
-    available: bool,
-    expected: str | None,
+    packages: tuple[str, ...],
+    cuda: tuple[int, int] | None,
+    expected: int | None,
 ) -> None:
-    machine(fake_cupy())
-    nccl = ModuleType("cupy.cuda.nccl")
-    nccl.available = available  # type: ignore[attr-defined]
-    nccl.get_version = lambda: 22703  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "cupy.cuda.nccl", nccl)
-    assert toolkit.nccl_version() == expected
+    machine(None, packages=packages, cuda=cuda)
+    assert toolkit.wanted_major() == expected
 
 
 def test_the_real_cupy_on_a_machine_without_a_driver() -> None:

@@ -31,7 +31,7 @@ def test_the_order_of_the_sum(simulate: Simulate, spread: Spread, replicas: int)
     values = spread(arrays)
     for number in range(replicas):  # Whichever devices add, as they do in turn.
         for part in HierarchicalCopyAllReduce().all_reduce_implementation(
-            ReduceOp.SUM, values, number
+            ReduceOp.SUM, values, CommunicationOptions(), number, "a bucket"
         ):
             assert part.numpy().tobytes() == expected.tobytes()
 
@@ -60,7 +60,7 @@ def test_one_sum_crosses_between_the_groups_each_way(
         return copy_to(tensor, device)
 
     monkeypatch.setattr(ops.Tensor, "copy_to", noting)
-    HierarchicalCopyAllReduce().all_reduce_implementation(ReduceOp.SUM, values, 0)
+    HierarchicalCopyAllReduce().batch_all_reduce("sum", [values])
     assert copies == [(1, 0), (2, 0), (4, 3), (3, 0), (0, 3), (0, 1), (0, 2), (3, 4)]
 
 
@@ -83,22 +83,26 @@ def test_the_line_in_the_log(simulate: Simulate, spread: Spread, lines: Lines) -
     [
         (0, 0, [2, 3, 1, 4]),
         (1, 0, [6, 4]),
-        (2, 0, [3, 3, 2, 2]),
-        (9, 0, [6, 4]),
-        (1, 8, [2] * 5),
-        (0, 16, [4, 2, 4]),
+        (2, 0, [5, 1, 4]),
+        (9, 0, [2, 3, 1, 4]),
+        (1, 8, [2, 3, 1, 4]),
+        (0, 16, [5, 1, 4]),
+        (5, 24, [6, 4]),
     ],
 )
 def test_how_many_all_reduces(
     simulate: Simulate, spread: Spread, num_packs: int, nbytes: int, packs: list[int]
 ) -> None:
-    """Packs are of one dtype, and cut through tensors."""
+    """Packs are of one dtype, and cut between tensors."""
     sizes: list[int] = []
 
     class Counting(HierarchicalCopyAllReduce):
-        def all_reduce_implementation(self, reduce_op: Any, values: Any, number: int) -> Any:
+        def all_reduce_implementation(
+            self, reduce_op: Any, values: Any, options: Any, number: int, what: str
+        ) -> Any:
+            assert what.startswith(f"bucket {number + 1} of {len(packs)} (")
             sizes.append(values[0].size)
-            return super().all_reduce_implementation(reduce_op, values, number)
+            return super().all_reduce_implementation(reduce_op, values, options, number, what)
 
     simulate(2)
     batch = [
@@ -140,3 +144,30 @@ def test_a_function_is_recorded_with_the_bits_of_the_eager_one(
         local = [strategy.experimental_local_results(each) for each in values]
         results.append(bits([part.numpy() for parts in local for part in parts]))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("split", [[1, 1], [2, 1], [2, 2], [1, 2, 1]])
+@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
+def test_between_cards(cards: Callable[..., Any], split: list[int], recorded: bool) -> None:
+    """Virtual GPUs of several cards sum to what the reference makes of them, in any buckets."""
+    cards(*split, seed=len(split))
+    rng = np.random.default_rng(3)
+    arrays = [rng.normal(size=(sum(split), *shape)) for shape in ((5,), (2, 3), (), (0,))]
+    results = []
+    for collective in (HierarchicalCopyAllReduce(2), mr.distribute.ReductionToOneDevice()):
+        strategy = mr.MirroredStrategy(cross_device_ops=collective)
+
+        def replica() -> Any:
+            context = mr.distribute.get_replica_context()
+            assert context is not None
+            number = context.replica_id_in_sync_group
+            return context.all_reduce("mean", [mr.constant(array[number]) for array in arrays])
+
+        run = mr.function(lambda: strategy.run(replica)) if recorded else strategy.run  # noqa: B023
+        reduced = run() if recorded else run(replica)
+        results.append([strategy.experimental_local_results(each) for each in reduced])
+    for array, parts, references in zip(arrays, *results, strict=True):
+        allowed = sum(split) * np.finfo(np.float64).eps * np.abs(array).sum(axis=0)
+        for part, reference in zip(parts, references, strict=True):
+            assert part.device == reference.device
+            assert (np.abs(part.numpy() - reference.numpy()) <= allowed).all()

@@ -1,5 +1,6 @@
 """Hints for collectives: their defaults, their checks, and that they change no result."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,13 @@ def test_implementations() -> None:
             assert CommunicationOptions(implementation=given).implementation is each
 
 
-@pytest.mark.parametrize("seconds", [None, 0, 0.5, 120])
-def test_timeouts(seconds: Any) -> None:
-    assert CommunicationOptions(timeout_seconds=seconds).timeout_seconds == seconds
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(None, 600.0), (0, math.inf), (0.0, math.inf), (math.inf, math.inf), (0.5, 0.5), (120, 120)],
+)
+def test_timeouts(seconds: Any, expected: float) -> None:
+    options = CommunicationOptions(timeout_seconds=seconds)
+    assert (options.timeout_seconds, options.timeout) == (seconds, expected)
 
 
 @pytest.mark.parametrize(

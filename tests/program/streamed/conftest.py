@@ -1,5 +1,6 @@
 """What the tests of streamed programs share: recordings on emulated cards, without running them."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,10 +10,23 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
+from mirrored.backends.connection import Connection
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.program import GraphRecorder
 from mirrored.program.graph import JOINT, Graph
+
+
+class Unconnected:
+    """Stands for what connects devices: it has their streams, and sums nothing.
+
+    Args:
+        names: A device a rank.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.streams = [devices.get_device(name).backend.another() for name in names]
 
 
 class Cards:
@@ -25,11 +39,13 @@ class Cards:
     def __init__(self, emulate: Callable[..., Any]) -> None:
         self._emulate = emulate
         self._run = object()
+        self._parts: tuple[int, ...] = ()
         self.names: list[str] = []
         self.emulator: Any = None
 
     def make(self, *parts: int, seed: int = 0) -> list[str]:
         """Make so many logical devices of each card, and return all their names."""
+        self._parts = parts
         self.emulator = self._emulate(cards=len(parts), seed=seed)
         cards = mr.config.list_physical_devices("GPU")
         for card, count in zip(cards, parts, strict=True):
@@ -37,6 +53,20 @@ class Cards:
             mr.config.set_logical_device_configuration(card, [each] * count)
         self.names = [each.name for each in mr.config.list_logical_devices("GPU")]
         return self.names
+
+    def leaders(self) -> list[str]:
+        """Return the name of the first logical device of each card."""
+        firsts = itertools.accumulate(self._parts[:-1], initial=0)
+        return [self.names[first] for first in firsts]
+
+    def unconnected(self) -> Unconnected:
+        """Return what stands for a connection of the cards."""
+        return Unconnected(self.leaders())
+
+    def connected(self) -> Connection:
+        """Return a connection of the cards."""
+        names = self.leaders()
+        return Connection([devices.get_device(name).backend for name in names], names)
 
     @contextmanager
     def replica(self, number: int) -> Iterator[None]:
@@ -66,7 +96,9 @@ class Cards:
             outputs = function(*inputs)
         return recorder.finish(outputs)
 
-    def random(self, seed: int, replicas: int, *, guarded: bool = False) -> Graph:
+    def random(
+        self, seed: int, replicas: int, *, guarded: bool = False, connection: Any = None
+    ) -> Graph:
         """Return the graph of a random function with so many replicas.
 
         They read variables of their own, meet in sums and copies, and write what comes of it.
@@ -76,6 +108,7 @@ class Cards:
             replicas: How many there are, each with an argument, on a device each by turns; 0 for
                 a function of one argument without any.
             guarded: Whether writes are behind a guard.
+            connection: What sums over the cards now and then; None: nothing does.
         """
         rng = np.random.default_rng(seed)
         variables = []
@@ -93,6 +126,8 @@ class Cards:
                     if rng.random() < 0.2:
                         second = variables[j % len(variables)].read_value()
                     values.append(_CHOICES[which % len(_CHOICES)](first, second))
+                if connection is not None and i % 4 == 0:
+                    values += self.sums(connection, values[-1 - j % 5 :], number=len(values))
             recorder: Any = active_recorder()
             if guarded:
                 recorder.require_finite((ops.reduce_sum(values[-2]), ops.reduce_sum(values[-1])))
@@ -102,6 +137,57 @@ class Cards:
 
         matrix = np.zeros((4, 3), np.float32)
         return self.record(function, *[matrix] * max(replicas, 1), replicas=replicas)
+
+    def sums(self, connection: Any, values: Sequence[Any], number: int) -> Sequence[Any]:
+        """Return the sum of values over the cards, on the first device of each.
+
+        Where each card has one of its own they are those, as gradients are; else copies.
+        """
+        recorder: Any = active_recorder()
+        parts = []
+        for name in connection.names:
+            own = [each for each in values if each.device.endswith(name)]
+            with mr.device(name):
+                part = own[0] if own else ops.identity(values[0])
+                if number % 2:
+                    part = ops.concat([part[:1] * 2.0, part[1:]], axis=0)
+                parts.append(part)
+        return recorder.all_reduce(parts, connection, what=f"sum {number}", timeout=60.0)
+
+    def gradients(self, connection: Any, layers: int, *inputs: Any) -> list[Any]:
+        """Go through layers and back in each replica, and sum over the cards what each leaves.
+
+        Args:
+            connection: What sums; None: the first device does.
+            layers: How many layers there are.
+            *inputs: One a replica, each on a card of its own.
+        """
+        found = []
+        for number, x in enumerate(inputs):
+            with self.replica(number):
+                found.append(_gradients_of(x, layers))
+        recorder: Any = active_recorder()
+        sums: list[Any] = []
+        for layer in range(layers):
+            parts = [parts[layer] for parts in found]
+            if connection is None:
+                sums += [ops.add_n([ops.identity(part) for part in parts])] * len(parts)
+            else:
+                what = f"layer {layer}"
+                sums += recorder.all_reduce(parts, connection, what=what, timeout=60.0)
+        return sums
+
+
+def _gradients_of(x: Any, layers: int) -> list[Any]:
+    """Return something for each layer, that of the last one first, as gradients come."""
+    values = [x]
+    for _ in range(layers):
+        values.append(ops.softmax(values[-1] @ ops.transpose(values[-1]) @ values[-1]))
+    gradients, upstream = [], values[-1]
+    for value in reversed(values[:-1]):
+        upstream = ops.softmax(upstream @ ops.transpose(value) @ value)
+        gradients.append(ops.concat([upstream[1:], upstream[:1] * 2.0], axis=0))
+    return gradients
 
 
 # From two matrices to one of the same shape.

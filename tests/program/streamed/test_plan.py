@@ -46,6 +46,9 @@ class Checker:
         self.owners: dict[Any, np.ndarray] = {}
         self.ids: dict[Any, int] = {}
         self.parts: dict[Any, set[int]] = {}  # As parts of which joined values a value is kept.
+        # What each stream touched since all of them met, and what is being summed beside them.
+        self.touched: dict[Any, tuple[list[Place], list[Place]]] = {}
+        self.running: list[tuple[list[Place], list[Place]]] = []
 
     def check(self) -> None:
         for value in self.plan.blocks:
@@ -55,8 +58,17 @@ class Checker:
             for value in (*self.graph.inputs, *self.schedule.counters.values()):
                 self.write(value)
             self.fill_homes()
+            asked = joined = 0
             for tracks in self.schedule.stages:
+                if tracks[0].collective is not None:
+                    self.sum(tracks[0].collective)
+                    asked += 1
+                    continue
+                self.running = self.running[max(tracks[0].waits - joined, 0) :]
+                joined = max(joined, tracks[0].waits)
+                assert len(self.running) == asked - joined
                 self.stage(tracks)
+            self.running = []
             for value in self.graph.outputs:
                 self.read(value)
             for variable, value in self.plan.commits:
@@ -78,7 +90,9 @@ class Checker:
 
     def stage(self, tracks: Any) -> None:
         """Play what runs side by side, and see that nothing that one writes is another's."""
-        touched = []
+        if tracks[0].meets:
+            self.touched = {}
+        assert len({track.meets for track in tracks}) == 1
         for track in tracks:
             reads: list[Place] = []
             writes: list[Place] = []
@@ -91,11 +105,33 @@ class Checker:
                     self.chain(phase.nodes, reads, writes)
                 else:
                     self.kernel(phase.nodes, reads, writes)
-            touched.append((reads, writes))
-        for i, (_, writes) in enumerate(touched):
-            for j, (reads, more) in enumerate(touched):
+            for sends, sums in self.running:
+                assert not any(a.overlaps(b) for a in writes for b in (*sends, *sums))
+                assert not any(a.overlaps(b) for a in reads for b in sums)
+            for all_of, new in zip(
+                self.touched.setdefault(track.backend, ([], [])), (reads, writes), strict=True
+            ):
+                all_of += new
+        for i, (_, writes) in self.touched.items():
+            for j, (reads, more) in self.touched.items():
                 if i != j:
                     assert not any(a.overlaps(b) for a in writes for b in (*reads, *more))
+
+    def sum(self, collective: Any) -> None:
+        """Begin an all-reduce, which runs until something waits for it."""
+        sends, sums = [], []
+        for rank, node in enumerate(collective.nodes):
+            for value in node.inputs:
+                self.read(value)
+            send, total = self.place_of(node.inputs[rank]), self.place_of(node.output)
+            assert total is not None
+            assert send == total or not total.overlaps(send)
+            sends += [send] if send is not None else []
+            sums.append(total)
+        # Those before it end before it begins: they are on the same streams.
+        for place, node in zip(sums, collective.nodes, strict=True):
+            self.own(place, node.output)
+        self.running.append((sends, sums))
 
     def chain(self, nodes: list[Node], reads: list[Place], writes: list[Place]) -> None:
         """Play a chain: every thread reads its elements and then writes them, in any order."""
@@ -214,6 +250,19 @@ def test_random_graphs(parts: tuple[int, ...], guarded: bool, cards: Any) -> Non
 
 
 @pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 2, 1)], ids=str)
+def test_random_graphs_with_sums_over_cards(
+    parts: tuple[int, ...], guarded: bool, cards: Any
+) -> None:
+    names = cards.make(*parts)
+    connection = cards.unconnected()
+    for seed in range(16):
+        graph = cards.random(seed, len(names), guarded=guarded, connection=connection)
+        assert graph.collectives
+        Checker(graph).check()
+
+
+@pytest.mark.parametrize("guarded", [False, True])
 def test_random_graphs_without_replicas(guarded: bool, cards: Any) -> None:
     cards.make(1)
     for seed in range(40):
@@ -297,3 +346,25 @@ def test_who_writes_where_variables_live(guarded: bool, cards: Any) -> None:
     assert (id(computed) in left) == guarded
     assert id(chained) not in left
     Checker(graph).check()
+
+
+def test_variables_that_are_being_summed_are_written_when_that_is_done(cards: Any) -> None:
+    cards.make(1, 1)
+    connection = cards.unconnected()
+    variables = []
+    for name in connection.names:
+        with mr.device(name):
+            variables.append(mr.Variable(X))
+
+    def function(x: Any) -> list[Any]:
+        recorder: Any = active_recorder()
+        values = [variable.read_value() for variable in variables]
+        total = recorder.all_reduce(values, connection, what="values", timeout=1.0)[0]
+        recorder.require_finite((ops.reduce_sum(x),))
+        variables[0].assign_sub(x * 2.0)
+        return [total]
+
+    graph = cards.record(function, X)
+    checker = Checker(graph)
+    checker.check()
+    assert [variable for variable, _ in checker.plan.commits] == [variables[0]]

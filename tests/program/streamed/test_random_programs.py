@@ -4,6 +4,7 @@ They go from device to device, share subexpressions, join and cut values, draw n
 write and exchange variables; some steps have a guard that fails. The emulator's seed is drawn too.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from random_ops import BINARY, UNARY
 
 import mirrored as mr
 from mirrored import devices, ops
+from mirrored.backends.connection import Connection
+from mirrored.backends.streams import is_streamed
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.program import GraphRecorder
@@ -39,6 +42,8 @@ KINDS = (
     "unary",
     "binary",
     "sum",
+    "all-reduce",
+    "all-reduce",
     "draw",
     "read",
     "write",
@@ -57,6 +62,7 @@ class Function:
         names: The devices.
         lanes: How many replicas run, each on a device of its own.
         variables: What it reads and writes.
+        connection: What sums over the cards, where there are several.
         draws: A stream of its own.
         gradients: Whether it differentiates itself.
         guarded: The guards' values of the last call.
@@ -67,6 +73,7 @@ class Function:
     lanes: int
     variables: Sequence[mr.Variable]
     gradients: bool
+    connection: Connection | None = None
     draws: ops.SeedGenerator = field(default_factory=lambda: ops.SeedGenerator(5))
     guarded: Values = field(default_factory=list)
 
@@ -110,6 +117,8 @@ class Function:
             values.append(BINARY[which % len(BINARY)](x, alike[j % len(alike)]))
         elif what == "sum":
             values.append(self._sum(alike[-3:]))
+        elif what == "all-reduce":
+            values += self._all_reduce(x, alike[j % len(alike)], which)
         elif what == "draw":
             draw = self.draws.normal if which % 2 else self.draws.uniform
             values.append(draw(SHAPES[j % len(SHAPES)]))
@@ -141,6 +150,22 @@ class Function:
                 return ops.add_n(tensors)
             return recorder.sum_over_devices(tensors, devices.get_device(tensors[0].device))
 
+    def _all_reduce(self, x: ops.Tensor, y: ops.Tensor, which: int) -> Values:
+        """Sum something over the cards, in the order of the ranks, and leave the sum on each."""
+        if self.connection is None or self.gradients:
+            return []
+        parts = []
+        for rank, name in enumerate(self.connection.names):
+            with mr.device(name):
+                part = x if which % 5 == rank else (y if which % 3 else x) * float(rank + 1)
+                parts.append(ops.identity(part))
+        recorder = active_recorder()
+        if recorder is not None:
+            return recorder.all_reduce(parts, self.connection, what="parts", timeout=100.0)
+        with mr.device(self.connection.names[0]):
+            total = ops.add_n(parts)
+        return [total.copy_to(each._device) for each in parts]
+
     def _guard(self, value: ops.Tensor) -> None:
         recorder = active_recorder()
         if recorder is not None:
@@ -164,6 +189,14 @@ def make_names(layout: Sequence[int]) -> list[str]:
         parts = [mr.config.LogicalDeviceConfiguration(memory_limit=16)] * count
         mr.config.set_logical_device_configuration(card, parts)
     return [device.name for device in mr.config.list_logical_devices("GPU")]
+
+
+def connect(layout: Sequence[int], names: Sequence[str]) -> Connection:
+    """Return a connection of the first logical device of each card."""
+    firsts = [names[first] for first in itertools.accumulate(layout[:-1], initial=0)]
+    ranks = [devices.get_device(name).backend for name in firsts]
+    assert all(is_streamed(rank) for rank in ranks)
+    return Connection(ranks, firsts)
 
 
 def make_runs(spoilt: int | None) -> list[list[np.ndarray]]:
@@ -276,13 +309,16 @@ INSTRUCTIONS = st.lists(
 )
 
 
-@settings(
+EXAMPLES = settings(
     max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+
+
+@EXAMPLES
 @given(
     instructions=INSTRUCTIONS,
     layout=st.sampled_from(LAYOUTS),
@@ -314,4 +350,41 @@ def test_random_programs(
         Function(instructions, names, lanes, make_variables(names), gradients) for _ in range(2)
     )
     check(eager, recorded, make_runs(spoilt), in_turn, bits)
+    emulator.finish()
+
+
+@EXAMPLES
+@given(
+    instructions=INSTRUCTIONS,
+    place=st.integers(0, 29),
+    layout=st.sampled_from(((1, 1), (2, 1), (1, 1, 1))),
+    lanes=st.integers(1, 4),
+    spoilt=st.none() | st.integers(0, 29),
+    in_turn=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_random_programs_with_sums_over_cards(
+    instructions: list[Instruction],
+    place: int,
+    layout: tuple[int, ...],
+    lanes: int,
+    spoilt: int | None,
+    in_turn: bool,
+    seed: int,
+    emulated_cuda: Callable[..., Any],
+    bits: Any,
+) -> None:
+    """There is at least one, on streams of its own, beside what the replicas compute."""
+    emulator = emulated_cuda(cards=len(layout), seed=seed)
+    names = make_names(layout)
+    mr.config.experimental.enable_tensor_float_32_execution(False)
+    instructions = list(instructions)
+    instructions.insert(place, ("all-reduce", seed, place, lanes))
+    connection = connect(layout, names)
+    eager, recorded = (
+        Function(instructions, names, lanes, make_variables(names), False, connection)
+        for _ in range(2)
+    )
+    check(eager, recorded, make_runs(spoilt), in_turn, bits)
+    connection.close()
     emulator.finish()

@@ -1,5 +1,6 @@
 """In which order a step's kernels run, and that replicas run side by side."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,53 @@ def test_order(parts: tuple[int, ...], guarded: bool, cards: Any) -> None:
         random = {node for node in graph.nodes if node.op.random}
         assert set(schedule.counters) == random <= seen
         assert all(value.spec == ((3,), np.uint64) for value in schedule.counters.values())
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards: Any) -> None:
+    """The rest of the way back comes behind them, and nothing waits for them before the end."""
+    cards.make(1, 1)
+    connection = cards.unconnected()
+    graph = cards.record(functools.partial(cards.gradients, connection, layers), X, X, replicas=2)
+    stages = make_stages(graph).stages
+    asked = [tracks[0].collective for tracks in stages]
+    assert [each.what for each in asked if each] == [f"layer {i}" for i in range(layers)]
+    done: set[Any] = set()
+    for number, tracks in enumerate(stages):
+        collective = tracks[0].collective
+        if collective is None:
+            # Work goes on beside what is being summed, without a wait for the other card.
+            assert sorted({n.lane for track in tracks for n in nodes_in(track)}) == [0, 1]
+            assert all(track.meets == (number == 0) and not track.waits for track in tracks)
+            done |= {node for track in tracks for node in nodes_in(track)}
+            continue
+        assert {value.node for value in collective.sends()} <= done
+        # What it sums ends the stage before it: nothing later had to be computed first.
+        last = [nodes_in(track)[-1] for track in stages[number - 1]]
+        assert {value.node for value in collective.sends()} == set(last)
+
+
+def test_all_ranks_take_part_whoever_reads_the_sums(cards: Any) -> None:
+    cards.make(1, 1)
+    connection = cards.unconnected()
+
+    def function(*inputs: Any) -> list[Any]:
+        recorder: Any = active_recorder()
+        parts = []
+        for number, x in enumerate(inputs):
+            with cards.replica(number):
+                parts.append(ops.softmax(x))
+        unread = recorder.all_reduce(parts, connection, what="unread", timeout=1.0)
+        assert len(unread) == 2
+        return [recorder.all_reduce(parts, connection, what="read", timeout=1.0)[1] * 2.0]
+
+    graph = cards.record(function, X, X, replicas=2)
+    stages = make_stages(graph).stages
+    asked = [tracks[0].collective for tracks in stages if tracks[0].collective]
+    assert [each.what for each in asked] == ["read"]
+    assert len(asked[0].nodes) == 2
+    # The copy of the one that is read waits for it, and what comes behind that need not again.
+    assert [tracks[0].waits for tracks in stages] == [0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1)], ids=str)

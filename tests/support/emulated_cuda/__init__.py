@@ -1,4 +1,4 @@
-"""CUDA, CuPy, cuBLAS and NVML in host memory, so that the CUDA backend runs without a GPU.
+"""CUDA, CuPy, cuBLAS, NCCL and NVML in host memory, so that the CUDA backend runs without a GPU.
 
 It is stricter than a GPU: work runs late and in any allowed order, fresh memory is NaN, arguments
 are held to their types, and memory beside arrays is watched.
@@ -15,6 +15,7 @@ from emulated_cuda.cublas import emulated_cublas
 from emulated_cuda.cupy_module import module
 from emulated_cuda.faults import EmulatorError as EmulatorError
 from emulated_cuda.machine import Machine
+from emulated_cuda.nccl import EmulatedNccl
 from emulated_cuda.nvml import emulated_nvml as emulated_nvml
 
 
@@ -35,6 +36,11 @@ class Emulator(Machine):
     def cublas(self) -> Any:
         """What stands in for the library of cuBLAS, as ctypes gives it."""
         return emulated_cublas(self)
+
+    @cached_property
+    def nccl(self) -> EmulatedNccl:
+        """What stands in for the library of NCCL, as ctypes gives it."""
+        return EmulatedNccl(self)
 
     @cached_property
     def nvml(self) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from emulated_cuda import faults
+from emulated_cuda import bfloat16, faults
 from emulated_cuda.addresses import Block, Region
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.foreign import Library, write
@@ -85,18 +85,11 @@ class _Matrix(NamedTuple):
     def read(self) -> NDArray[Any]:
         """Return its numbers."""
         array = self.view()
-        if self.kind != _R_16BF:
-            return array
-        return (array.astype(np.uint32) << 16).view(np.float32)
+        return bfloat16.widened(array) if self.kind == _R_16BF else array
 
     def write(self, numbers: NDArray[Any]) -> None:
         """Write numbers, rounded to the nearest."""
-        if self.kind != _R_16BF:
-            self.view()[...] = numbers
-            return
-        bits = np.ascontiguousarray(numbers, np.float32).view(np.uint32)
-        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-        self.view()[...] = np.where(np.isnan(numbers), 0x7FC0, rounded)
+        self.view()[...] = bfloat16.rounded(numbers) if self.kind == _R_16BF else numbers
 
 
 def _to_tf32(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -15,8 +15,8 @@ import cupy
 from emulated_cuda import faults, memory
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.kernels import RawModule
-from emulated_cuda.machine import Event, Machine
-from emulated_cuda.queues import Node, Queue, Run
+from emulated_cuda.machine import Machine
+from emulated_cuda.queues import Event, Node, Queue, Run
 from emulated_cuda.runtime import Runtime
 
 

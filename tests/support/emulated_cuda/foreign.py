@@ -6,7 +6,7 @@ Calls go through C, so that an argument of the wrong width is as wrong as with t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 Function = Callable[..., int]
@@ -18,12 +18,19 @@ class Library:
     Args:
         functions: For each name the types of the parameters, and what is called with them; it
             returns a status.
+        texts: The names of those that return the address of text instead. Who calls them has to
+            set their `restype`, as with the real library.
     """
 
-    def __init__(self, functions: dict[str, tuple[list[Any], Function]]) -> None:
+    def __init__(
+        self,
+        functions: dict[str, tuple[list[Any], Function]],
+        texts: Collection[str] = (),
+    ) -> None:
         plain = ctypes.CDLL(None)
         for name, (types, function) in functions.items():
-            callback = ctypes.CFUNCTYPE(ctypes.c_int, *types)(function)
+            returned = ctypes.c_void_p if name in texts else ctypes.c_int
+            callback = ctypes.CFUNCTYPE(returned, *types)(function)
             address = ctypes.cast(callback, ctypes.c_void_p).value or 0
             made: Any = plain._FuncPtr(address)
             made.called = callback  # Whoever keeps the one keeps the other.

@@ -15,29 +15,20 @@ from emulated_cuda import faults
 from emulated_cuda.addresses import Addresses, Block, Region, poison
 from emulated_cuda.cards import Card
 from emulated_cuda.faults import EmulatorError, Injected
-from emulated_cuda.queues import Capture, Mark, Node, Queue, Run, Scheduler, Wait, Work
+from emulated_cuda.queues import (
+    Capture,
+    Event,
+    Mark,
+    Node,
+    Queue,
+    Run,
+    Scheduler,
+    Wait,
+    Work,
+)
 
 # cudaStreamCaptureMode: whether other threads may disturb a capture, and whether they may end it.
 _GLOBAL, _RELAXED = 0, 2
-
-
-class Event:
-    """What a handle of an event stands for.
-
-    Args:
-        card: The card that it was made on.
-        timed: Whether it may be asked for its time.
-
-    Attributes:
-        mark: Where it was recorded last.
-        captured: The capture that it was recorded in last, and after which nodes.
-    """
-
-    def __init__(self, card: int, timed: bool) -> None:
-        self.card = card
-        self.mark: Mark | None = None
-        self.captured: tuple[Capture, frozenset[int]] | None = None
-        self.timed = timed
 
 
 class _Current(threading.local):
@@ -56,6 +47,7 @@ class Machine:
         counts: How many kernels and graphs were launched, how often memory was taken of a card
             ('malloc'), and how many cards have a context.
         failures: What was found wrong while work ran.
+        last_looks: What libraries look at in the end; each raises where it finds something.
     """
 
     def __init__(self, cards: Sequence[Card], seed: int = 0) -> None:
@@ -64,6 +56,7 @@ class Machine:
         self.rng = random.Random(seed)
         self.counts: Counter[str] = Counter(kernels=0, graphs=0, malloc=0, contexts=0)
         self.failures: list[EmulatorError] = []
+        self.last_looks: list[Callable[[], None]] = []
         self.addresses = Addresses()
         self.scheduler = Scheduler(self.rng)
         self.events: dict[int, Event] = {}
@@ -89,7 +82,8 @@ class Machine:
         Args:
             function: The name of the function, as in 'memcpyAsync'; 'launchKernel' for kernels,
                 'malloc' for memory that a pool takes of the card.
-            status: The cudaError_t that it gives. With a sticky one the card is lost.
+            status: The cudaError_t that it gives, or the status of a library's function, as in
+                'ncclAllReduce'. With a sticky one of CUDA's the card is lost.
             after: Which of the calls to come it is, counted from 1.
         """
         self._injected.append(Injected(function, status, after))
@@ -112,9 +106,14 @@ class Machine:
         """
         with self.lock:
             self.settle()
-            self.run_until(lambda: not any(queue.actions for queue in self.scheduler.queues))
+            self._note(
+                self.run_until,
+                lambda: not any(queue.actions for queue in self.scheduler.queues),
+            )
             for block in self.addresses.blocks():
                 self._note(block.check, "Somebody")
+            for look in self.last_looks:
+                self._note(look)
             if self.failures:
                 raise self.failures[0]
 
@@ -131,7 +130,7 @@ class Machine:
         with self.lock:
             self.settle()
             card = self.current.device if card is None else card
-            status = self._lost.get(card, 0) or self._next_injected(function)
+            status = self._lost.get(card, 0) or self.next_injected(function)
             if status:
                 if status in faults.STICKY:
                     self._lose(card, status)
@@ -145,7 +144,8 @@ class Machine:
             self.counts["contexts"] += 1
         return card
 
-    def _next_injected(self, function: str) -> int:
+    def next_injected(self, function: str) -> int:
+        """Return the status that this call of a function is to give, 0 for none of its own."""
         for injected in self._injected:
             if injected.function == function:
                 injected.after -= 1
@@ -252,9 +252,9 @@ class Machine:
 
         return run
 
-    def _note(self, check: Callable[[str], None], who: str) -> None:
+    def _note(self, check: Callable[..., None], *args: object) -> None:
         try:
-            check(who)
+            check(*args)
         except EmulatorError as error:
             self.failures.append(error)
 

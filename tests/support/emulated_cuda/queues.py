@@ -25,7 +25,10 @@ _CHANGE = 0.1
 class Action(Protocol):
     """Something that a queue does."""
 
-    label: str
+    @property
+    def label(self) -> str:
+        """What to call it in messages."""
+        ...
 
     def ready(self) -> bool:
         """Whether it can go on."""
@@ -70,6 +73,25 @@ class Mark:
         """Note that the queue has come to it, and when."""
         self.done, self.time = True, time.perf_counter()
         return True
+
+
+class Event:
+    """What a handle of an event stands for.
+
+    Args:
+        card: The card that it was made on.
+        timed: Whether it may be asked for its time.
+
+    Attributes:
+        mark: Where it was recorded last.
+        captured: The capture that it was recorded in last, and after which nodes.
+    """
+
+    def __init__(self, card: int, timed: bool) -> None:
+        self.card = card
+        self.mark: Mark | None = None
+        self.captured: tuple[Capture, frozenset[int]] | None = None
+        self.timed = timed
 
 
 @dataclass(eq=False)

@@ -15,8 +15,8 @@ from cupy.cuda import runtime as real
 from emulated_cuda import faults
 from emulated_cuda.addresses import Block, Region
 from emulated_cuda.faults import EmulatorError
-from emulated_cuda.machine import Event, Machine
-from emulated_cuda.queues import Queue
+from emulated_cuda.machine import Machine
+from emulated_cuda.queues import Event, Queue
 
 _DRIVER, _RUNTIME = 13000, 12090  # The versions that it says it has.
 # Constants that are what they are in CuPy.

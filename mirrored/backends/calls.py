@@ -1,0 +1,113 @@
+"""Calls that may never return, each in a thread of its own, and how the host polls.
+
+Connecting devices, and letting go of them, can hang where the hardware does; a caller goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+# Seconds for which a wait polls without sleeping, then sleeps, at first and at most. Most waits are
+# for work that is nearly done, and a sleep of the host takes some 50 microseconds at the least.
+_EAGER = 200e-6
+_FIRST_PAUSE, _LONGEST_PAUSE = 20e-6, 1e-3
+
+
+def pauses(clock: Callable[[], float]) -> Iterator[float]:
+    """Yield how long to sleep between one look and the next, in seconds, without end.
+
+    Args:
+        clock: What time it is, in seconds.
+
+    Example:
+        >>> from itertools import count, islice
+        >>> [round(1e6 * pause) for pause in islice(pauses(count(0, 1e-4).__next__), 9)]
+        [0, 20, 40, 80, 160, 320, 640, 1000, 1000]
+    """
+    eager_until = clock() + _EAGER
+    while clock() < eager_until:
+        yield 0.0
+    pause = _FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+class Call(Generic[T]):
+    """A function's call in a daemon thread, which begins now.
+
+    Args:
+        name: The thread's name, for those who look where a process hangs.
+        function: What is called.
+
+    Attributes:
+        name: The thread's name.
+        error: What the function raised, or why there could be no thread; None: nothing so far.
+        begun: Whether there is a thread. An interpreter that ends may refuse to start one.
+
+    Example:
+        >>> call = Call("adds", lambda: 1 + 1)
+        >>> while not call.is_over:
+        ...     pass
+        >>> call.result()
+        2
+    """
+
+    def __init__(self, name: str, function: Callable[[], T]) -> None:
+        self.name = name
+        self.error: BaseException | None = None
+        self.begun = True
+        self._function = function
+        self._values: list[T] = []
+        self._unwanted: Callable[[T], object] | None = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self.error, self.begun = error, False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the function has returned, or raised."""
+        return not self._thread.is_alive()
+
+    def result(self) -> T:
+        """Return what the function returned, once it is over.
+
+        Raises:
+            RuntimeError: It has not returned yet.
+            BaseException: What the function raised.
+        """
+        if self.error is not None:
+            raise self.error
+        if not self._values:
+            raise RuntimeError(f"A call has a result once it is over. Received: {self.name!r}.")
+        return self._values[0]
+
+    def abandon(self, unwanted: Callable[[T], object]) -> None:
+        """Let the thread give what the function may still return to somebody who disposes of it.
+
+        Args:
+            unwanted: Called with what is returned, in the thread.
+        """
+        with self._lock:
+            self._unwanted = unwanted
+            returned = bool(self._values)
+        if returned:  # Just now: in a thread, since it may never return either.
+            Call(self.name, lambda: unwanted(self._values[0]))
+
+    def _run(self) -> None:
+        try:
+            value = self._function()
+            with self._lock:
+                self._values.append(value)
+                unwanted = self._unwanted
+            if unwanted is not None:
+                unwanted(value)
+        except BaseException as error:
+            self.error = error

@@ -1,0 +1,317 @@
+"""Sums over several cards by NCCL, through ctypes.
+
+ctypes lets other threads run during each call, so that they can keep deadlines and abort; CuPy's
+own NCCL does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from mirrored.backends.cuda import libraries, nccl_settings, toolkit
+from mirrored.backends.cuda.context import Entered, lock_of
+from mirrored.backends.cuda.nccl_settings import set_deterministic as set_deterministic
+from mirrored.errors import CollectiveError, DeviceUnavailableError
+
+_MAJOR = 2  # Of the library's file.
+# Versions, as ncclGetVersion writes them: the first with aborts in a group, and with several ranks
+# on one card.
+_GROUPED_ABORTS, _SEVERAL_ON_A_CARD = 2_22_00, 2_30_00
+
+_SUCCESS, _IN_PROGRESS = 0, 7
+_STATUS = {
+    1: "ncclUnhandledCudaError",
+    2: "ncclSystemError",
+    3: "ncclInternalError",
+    4: "ncclInvalidArgument",
+    5: "ncclInvalidUsage",
+    6: "ncclRemoteError",
+    7: "ncclInProgress",
+    8: "ncclTimeout",
+}
+_SUM = 0  # ncclRedOp_t
+_DATATYPES = {
+    "int8": 0,
+    "uint8": 1,
+    "int32": 2,
+    "uint32": 3,
+    "int64": 4,
+    "uint64": 5,
+    "float16": 6,
+    "float32": 7,
+    "float64": 8,
+    "bfloat16": 9,
+}
+
+
+class Rank(Protocol):
+    """What NCCL asks of a device: a logical device of a card, with a stream."""
+
+    where: str
+    memory: str
+
+    @property
+    def device(self) -> Any:
+        """CuPy's object for the card."""
+        ...
+
+    @property
+    def stream(self) -> Any:
+        """The stream that work is put on."""
+        ...
+
+    def entered(self) -> Entered:
+        """Enter the card."""
+        ...
+
+
+def load() -> Any:
+    """Return the library. It starts nothing on a card, and CUDA neither.
+
+    Raises:
+        DeviceUnavailableError: There is none.
+    """
+    library = libraries.find("nccl", _MAJOR, ("nccl",))
+    if library is None:
+        raise DeviceUnavailableError(
+            f"NCCL cannot be used: libnccl.so.{_MAJOR} was not found among Python's packages, "
+            "below CUDA_PATH or where the system keeps libraries. Install it: "
+            f"{toolkit.install_command(toolkit.wanted_major())}"
+        )
+    return library
+
+
+def version(library: Any) -> str:
+    """Return the version of a loaded NCCL, as in '2.27.3'. It starts nothing on a card."""
+    number = _number(library)
+    return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
+
+
+def why_not(ranks: Sequence[Rank]) -> str | None:
+    """Return why NCCL cannot connect ranks, in a sentence; None: it can. It starts nothing."""
+    try:
+        library = load()
+    except DeviceUnavailableError as error:
+        return str(error)
+    cards = [rank.memory for rank in ranks]
+    shared = next((rank.where for rank in ranks if cards.count(rank.memory) > 1), None)
+    if shared is None:
+        return None
+    why = nccl_settings.why_not_several()
+    if why is None and _number(library) < _SEVERAL_ON_A_CARD:
+        why = f"Several need version 2.30 or later, and {version(library)} is installed: upgrade it"
+    if why is None:
+        return None
+    return (
+        f"NCCL cannot be used: it takes one device of each card. Received: several of {shared}. "
+        f"{why}."
+    )
+
+
+class NcclCommunicator:
+    """Connected cards, or several devices of one; see `mirrored.backends.communicator`.
+
+    Args:
+        library: What `load` returned.
+        ranks: A device for each rank, in order.
+
+    Raises:
+        CollectiveError: NCCL could not connect them.
+    """
+
+    def __init__(self, library: Any, ranks: Sequence[Rank]) -> None:
+        self._library = library
+        self._ranks = tuple(ranks)
+        self._cards = ", ".join(rank.where for rank in ranks)
+        # In one order, so that two threads never wait for each other.
+        self._locks = [lock_of(card) for card in sorted({rank.memory for rank in ranks})]
+        self._grouped_aborts = _number(library) >= _GROUPED_ABORTS
+        # Held while NCCL is asked something that it answers at once, and never while it works.
+        self._handing_over = threading.Lock()
+        self._handles: tuple[ctypes.c_void_p, ...] = ()
+        self._connect()
+
+    def _connect(self) -> None:
+        if len(self._locks) < len(self._ranks):
+            nccl_settings.allow_several()
+        nccl_settings.note_that_they_are_read()
+        size, first = len(self._ranks), self._ranks[0]
+        made = (ctypes.c_void_p * size)()
+        numbers = (ctypes.c_int * size)(*(rank.device.id for rank in self._ranks))
+        # With a lock of its own: it may take for ever, and others are to go on with the card.
+        with Entered(first.where, first.device, threading.RLock()):
+            self._ask("ncclCommInitAll", ctypes.byref(made), ctypes.c_int(size), numbers)
+        self._handles = tuple(ctypes.c_void_p(handle) for handle in made)
+
+    def all_reduce(
+        self, sends: Sequence[Any], receives: Sequence[Any], streams: Sequence[Any]
+    ) -> None:
+        """Ask all ranks for a sum; see `Communicator`."""
+        datatype = self._check(sends, receives, streams)
+        self._open_handles()
+        if not sends[0].size:
+            return
+        with contextlib.ExitStack() as held:
+            for lock in self._locks:
+                held.enter_context(lock)
+            held.enter_context(self._ranks[0].entered())
+            calls = [
+                (
+                    ctypes.c_void_p(send.data.ptr),
+                    ctypes.c_void_p(receive.data.ptr),
+                    ctypes.c_size_t(send.size),
+                    ctypes.c_int(datatype),
+                    ctypes.c_int(_SUM),
+                    stream.stream.ptr,
+                )
+                for send, receive, stream in zip(sends, receives, streams, strict=True)
+            ]
+            with self._group():
+                for number, (*arguments, stream) in enumerate(calls):
+                    # An abort may come between the calls, and frees what they would be about.
+                    handle = self._open_handles()[number]
+                    self._ask("ncclAllReduce", *arguments, handle, ctypes.c_void_p(stream))
+
+    def failure(self) -> str | None:
+        """Return what has gone wrong since; see `Communicator`."""
+        found = []
+        with self._handing_over:
+            for rank, handle in zip(self._ranks, self._handles, strict=False):
+                status = ctypes.c_int()
+                function = self._library.ncclCommGetAsyncError
+                answer = function(handle, ctypes.byref(status)) or status.value
+                if answer not in (_SUCCESS, _IN_PROGRESS):
+                    found.append(f"{rank.where}: {self._said('ncclCommGetAsyncError', answer)}")
+        return "; ".join(found) or None
+
+    def abort(self) -> None:
+        """End what was asked for, from any thread; see `Communicator`."""
+        handles = self._take()
+        if not handles:
+            return
+        # A rank that is aborted alone may wait for the others for ever:
+        # https://github.com/NVIDIA/nccl/issues/1013.
+        with self._group() if self._grouped_aborts else contextlib.nullcontext():
+            self._ask_each("ncclCommAbort", handles)
+
+    def close(self) -> None:
+        """Disconnect the cards; see `Communicator`."""
+        if not self._handles:
+            return
+        try:
+            self._ask_each("ncclCommFinalize", self._handles)
+        except CollectiveError:
+            self.abort()  # What failed cannot be destroyed.
+            raise
+        self._ask_each("ncclCommDestroy", self._take())
+
+    # ------------------------------------------------------------------ the parts of these
+
+    def _check(self, sends: Sequence[Any], receives: Sequence[Any], streams: Sequence[Any]) -> int:
+        """Return NCCL's number of the arrays' dtype, once all is found to go together."""
+        counts = len(sends), len(receives), len(streams)
+        if counts != (len(self._ranks),) * 3:
+            raise ValueError(
+                "An all-reduce takes an array to add, one for the sum, and a stream for each of "
+                f"{len(self._ranks)} ranks. Received: {counts}."
+            )
+        for rank, stream in zip(self._ranks, streams, strict=True):
+            if stream.memory != rank.memory:
+                raise ValueError(
+                    f"A rank's stream has to be on its card, {rank.where}. Received: one on "
+                    f"{stream.where}."
+                )
+        kinds = {(array.dtype, array.size) for array in (*sends, *receives)}
+        if len(kinds) > 1:
+            listed = ", ".join(sorted(f"{size} of {dtype.name}" for dtype, size in kinds))
+            raise ValueError(
+                f"The arrays of an all-reduce have one dtype and size. Received: {listed} elements."
+            )
+        for send, receive in zip(sends, receives, strict=True):
+            _check_memory(send, receive)
+        name = sends[0].dtype.name
+        if name not in _DATATYPES:
+            raise ValueError(
+                f"NCCL sums {', '.join(_DATATYPES)}. Received: {name}. Cast the arrays."
+            )
+        return _DATATYPES[name]
+
+    @contextlib.contextmanager
+    def _group(self) -> Iterator[None]:
+        """Let calls take effect together; a group that stayed open would keep back later ones."""
+        self._ask("ncclGroupStart")
+        try:
+            yield
+        except BaseException:
+            self._library.ncclGroupEnd()  # What it answers follows from the first error.
+            raise
+        self._ask("ncclGroupEnd")
+
+    def _take(self) -> tuple[ctypes.c_void_p, ...]:
+        """Return the handles, for the one who ends them; nothing the next time."""
+        with self._handing_over:
+            handles, self._handles = self._handles, ()
+        return handles
+
+    def _open_handles(self) -> tuple[ctypes.c_void_p, ...]:
+        handles = self._handles
+        if not handles:
+            raise CollectiveError(f"{self._cards} are not connected any more. Connect them again.")
+        return handles
+
+    def _ask_each(self, function: str, handles: Sequence[ctypes.c_void_p]) -> None:
+        """Call a function for every rank, and raise what the first of them answered."""
+        call: Callable[[ctypes.c_void_p], int] = getattr(self._library, function)
+        failed = [status for status in [call(handle) for handle in handles] if status]
+        if failed:
+            raise self._error(function, failed[0])
+
+    def _ask(self, function: str, *args: Any) -> None:
+        status = getattr(self._library, function)(*args)
+        if status:
+            raise self._error(function, status)
+
+    def _error(self, function: str, status: int) -> CollectiveError:
+        return CollectiveError(
+            f"NCCL failed over {self._cards}. Received: {self._said(function, status)}. Set "
+            "NCCL_DEBUG=WARN to see what it says of it; `python -m mirrored devices` shows the "
+            "versions that are used."
+        )
+
+    def _said(self, function: str, status: int) -> str:
+        said = f"{function} answered {_STATUS.get(status, 'an unknown status')} ({status})"
+        text = _last_error(self._library)
+        return f"{said}, {text!r}" if text else said
+
+
+def _check_memory(send: Any, receive: Any) -> None:
+    for array in (send, receive):
+        if not array.flags.c_contiguous:
+            raise ValueError(
+                f"The arrays of an all-reduce are contiguous. Received: one of shape {array.shape} "
+                "that is not. Copy it first."
+            )
+    first, second = send.data.ptr, receive.data.ptr
+    if first != second and max(first, second) < min(first, second) + send.nbytes:
+        raise ValueError(
+            "A sum is written over what is added, or apart from it. Received: arrays of "
+            f"{send.nbytes} bytes that begin {abs(first - second)} bytes apart."
+        )
+
+
+def _number(library: Any) -> int:
+    value = ctypes.c_int()
+    library.ncclGetVersion(ctypes.byref(value))  # It fails for no pointer alone.
+    return value.value
+
+
+def _last_error(library: Any) -> str:
+    """Return NCCL's own words of what went wrong last, an empty string where it has none."""
+    function = library.ncclGetLastError
+    function.restype = ctypes.c_char_p  # Else a pointer would be cut to an int.
+    text = function(ctypes.c_void_p())
+    return text.decode(errors="replace").strip() if text else ""

@@ -1,0 +1,103 @@
+"""What the environment tells NCCL, which reads it once, with the process's first communicator.
+
+Variables that users have set stay as they are; what comes too late is told, not lost.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+
+from mirrored.backends.communicator import MULTI_RANK
+
+# The variables are those of https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html.
+_FEWEST_CHANNELS, _MOST_CHANNELS = "NCCL_MIN_CTAS", "NCCL_MAX_CTAS"
+# The channels that a sum is cut over where their number has to be fixed. It is our choice, and was
+# never measured: few enough for the cards to compute meanwhile, enough for several NVLinks.
+_CHANNELS = "16"
+_CHANNELS_OF_SEVERAL = "2"  # NCCL's advice where several ranks share a card.
+
+_FOR_SEVERAL = {
+    "NCCL_MULTI_RANK_GPU_ENABLE": "1",
+    _MOST_CHANNELS: _CHANNELS_OF_SEVERAL,
+    "NCCL_NVLS_ENABLE": "0",
+}
+# "Ring" is for all functions, and all versions know it; "allreduce:ring" is for those from 2.24 on.
+_FOR_SAME_BITS = {"NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple", "NCCL_NVLS_ENABLE": "0"}
+
+# All that is ever set here.
+SETTINGS = tuple(sorted({*_FOR_SEVERAL, *_FOR_SAME_BITS, _FEWEST_CHANNELS, _MOST_CHANNELS}))
+
+_lock = threading.Lock()
+# Those of SETTINGS that were set when NCCL read them; None: it has not read them yet.
+_read: frozenset[str] | None = None
+
+
+def set_deterministic() -> None:
+    """Let NCCL add in an order that depends on the cards and on the arrays' sizes alone.
+
+    Sums then have the same bits in every run on one machine. They may take longer: by rings alone,
+    in one protocol, on a fixed number of channels, without the adders of NVLink switches. Variables
+    of the environment that are set already stay as they are.
+
+    Raises:
+        RuntimeError: NCCL is in use with other settings, and does not read them again.
+    """
+    wanted = {**_FOR_SAME_BITS, **_fixed_channels()}
+    late = _put(wanted)
+    if late:
+        raise RuntimeError(
+            "Deterministic sums have to be asked for before GPUs are connected for the first "
+            f"time, since NCCL reads its settings once. Received: {late} after that. Ask for them "
+            "at the start of the program, or set these variables before it."
+        )
+
+
+def why_not_several() -> str | None:
+    """Return why NCCL would not take several ranks on a card, in a sentence; None: it would."""
+    if os.environ.get(MULTI_RANK) != "1":
+        return f"Sum what is on one card by itself first; for tests, {MULTI_RANK}=1 allows it"
+    with _lock:
+        late = _late(_FOR_SEVERAL)
+    if late:
+        return (
+            f"It was in use before, and did not read {late}. Connect these devices first, or set "
+            "these variables before the program"
+        )
+    return None
+
+
+def allow_several() -> None:
+    """Let NCCL take several ranks on a card, where `why_not_several` says nothing."""
+    _put(_FOR_SEVERAL)
+
+
+def note_that_they_are_read() -> None:
+    """Note that NCCL reads the environment now, if it has not before."""
+    global _read
+    with _lock:
+        if _read is None:
+            _read = frozenset(name for name in SETTINGS if name in os.environ)
+
+
+def _fixed_channels() -> Mapping[str, str]:
+    """Return settings that fix the number of channels: at the one that is asked for, if any."""
+    otherwise = _CHANNELS_OF_SEVERAL if os.environ.get(MULTI_RANK) == "1" else _CHANNELS
+    asked = os.environ.get(_MOST_CHANNELS) or os.environ.get(_FEWEST_CHANNELS)
+    return dict.fromkeys((_FEWEST_CHANNELS, _MOST_CHANNELS), asked or otherwise)
+
+
+def _put(settings: Mapping[str, str]) -> str:
+    """Put settings into the environment, where users have not; return those that are too late."""
+    with _lock:
+        if _read is None:
+            for name, value in settings.items():
+                os.environ.setdefault(name, value)
+        return _late(settings)
+
+
+def _late(settings: Mapping[str, str]) -> str:
+    if _read is None:
+        return ""
+    return ", ".join(f"{name}={value}" for name, value in settings.items() if name not in _read)

@@ -1,0 +1,178 @@
+"""What is known of a collective that failed, and the error that tells it.
+
+Users see it hours into a run on many devices, so it has all that helps to find the cause.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mirrored.errors import CollectiveError, CollectiveTimeoutError
+
+_LONGER = "a larger `timeout_seconds` in `CommunicationOptions`, if a step may take that long"
+_ADVICE = (
+    "`python -m mirrored selftest`, which tries all-reduces of known sums",
+    "NCCL_DEBUG=WARN in the environment, for what NCCL says",
+    "NCCL_P2P_DISABLE=1, where PCI access control services (ACS) or an IOMMU may be in the way",
+    "NCCL_NVLS_ENABLE=0, which does without NVLink SHARP",
+)
+
+_DISCONNECTED = "The devices were disconnected from each other."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """One collective that was not done, as it was before anything was aborted.
+
+    Attributes:
+        names: What errors call the devices, by rank.
+        what: What was to be summed, or what else was done with the devices.
+        step: The number of the step.
+        elapsed: The seconds that it had.
+        timeout: The seconds that it was given.
+        late: Whether its deadline is what was missed.
+        done: Whether each rank had done its part; None: nobody knows.
+        completed: The last collectives of these devices that were done, oldest first.
+        cause: The error that was raised; None: nothing was.
+        failure: What the communicator says of itself, if it says that something is wrong.
+    """
+
+    names: Sequence[str]
+    what: str
+    step: int | None = None
+    elapsed: float | None = None
+    timeout: float = math.inf
+    late: bool = False
+    done: Sequence[bool | None] = ()
+    completed: Sequence[str] = ()
+    cause: BaseException | None = None
+    failure: str | None = None
+
+    def error(self, not_stopped: Sequence[str], not_aborted: Sequence[str]) -> BaseException:
+        """Return what to raise, once everything was aborted.
+
+        Args:
+            not_stopped: What went wrong with what stops writes to weights, in sentences.
+            not_aborted: What went wrong with aborts, in sentences.
+        """
+        known = f"{self._ranks()}{self._completed()}"
+        if self.cause is not None and not isinstance(self.cause, CollectiveError):
+            disconnected = " ".join((_DISCONNECTED, *not_stopped, *not_aborted))
+            self.cause.add_note(f"This ended {self._named()}.{known}\n{disconnected}")
+            return self.cause
+        kind = CollectiveTimeoutError if self.late else CollectiveError
+        advice = "; ".join((_LONGER, *_ADVICE) if self.late else _ADVICE)
+        error = kind(
+            f"{self._summary()}{known}\n{_state(not_stopped, not_aborted)}\nWhat to try: {advice}.",
+            devices=self.names,
+            what=self.what,
+            step=self.step,
+            elapsed=self.elapsed,
+            timeout=self.timeout if self.late else None,
+            completed=self.completed,
+            aborted=not not_aborted,
+        )
+        error.__cause__ = self.cause
+        return error
+
+    def _named(self) -> str:
+        return f"the collective of {', '.join(self.names)}: {named(self.what, self.step)}"
+
+    def _summary(self) -> str:
+        if self.late:
+            problem = "was not done by its deadline"
+            received = f"{self.elapsed:.4g} seconds, of at most {self.timeout:.4g}"
+        else:
+            problem = "failed"
+            received = self.failure or str(self.cause)
+        return f"A collective {problem}. Received: {self._named()}; {received.rstrip('.')}."
+
+    def _ranks(self) -> str:
+        parts = (("Done", True), ("Not done", False), ("Unknown whether done", None))
+        told = [
+            f"{word} on {', '.join(names)}."
+            for word, answer in parts
+            if (names := [n for n, d in zip(self.names, self.done, strict=False) if d is answer])
+        ]
+        return "\n" + " ".join(told) if told else ""
+
+    def _completed(self) -> str:
+        if not self.completed:
+            return "\nNone of these devices' collectives was seen done before it."
+        return f"\nDone before it, oldest first: {'; '.join(self.completed)}."
+
+
+def named(what: str, step: int | None) -> str:
+    """Return what to call a collective.
+
+    Example:
+        >>> named("bucket 2 of 5", 12), named("eager", None)
+        ('bucket 2 of 5 in step 12', 'eager')
+    """
+    return what if step is None else f"{what} in step {step}"
+
+
+def timed_out(names: Sequence[str], what: str, seconds: float, thread: str) -> Exception:
+    """Return the error of devices that were not connected, or disconnected, by a deadline.
+
+    Args:
+        names: What errors call the devices, by rank.
+        what: "connecting" or "closing".
+        seconds: The deadline.
+        thread: The name of the thread that still tries.
+    """
+    return CollectiveTimeoutError(
+        f"{what.capitalize()} devices was not done by its deadline. Received: {', '.join(names)}; "
+        f"{seconds:.4g} seconds. The thread {thread!r} is left behind, and ends with the process."
+        f"\nWhat to try: {'; '.join(_ADVICE)}.",
+        devices=names,
+        what=what,
+        elapsed=seconds,
+        timeout=seconds,
+    )
+
+
+def elsewhere(first: BaseException) -> CollectiveError:
+    """Return the error of a thread whose collectives ended because of another one's.
+
+    Args:
+        first: The error of that one.
+    """
+    known = first if isinstance(first, CollectiveError) else CollectiveError()
+    summary = str(first).partition("\n")[0]
+    error = CollectiveError(
+        "The devices were disconnected from each other while this thread waited or had asked for a "
+        f"collective, and its results are lost. Received, elsewhere: {summary} "
+        "The error that this one was raised from tells all, and what to try.",
+        devices=known.devices,
+        what=known.what,
+        step=known.step,
+        elapsed=known.elapsed,
+        timeout=known.timeout,
+        completed=known.completed,
+        aborted=known.aborted,
+    )
+    error.__cause__ = first
+    return error
+
+
+def _state(not_stopped: Sequence[str], not_aborted: Sequence[str]) -> str:
+    """Return in sentences what has become of the devices."""
+    if not_aborted:
+        after = (
+            "The devices may be of no use to this process any more: end it, and go on from the "
+            "last checkpoint."
+        )
+    elif not_stopped:
+        after = (
+            "The weights on the devices may be wrong: go on from the last checkpoint. The next use "
+            "connects the devices anew."
+        )
+    else:
+        after = (
+            "The weights on the devices are those of the last whole step, and can be saved. The "
+            "next use connects the devices anew."
+        )
+    return " ".join((_DISCONNECTED, *not_stopped, *not_aborted, after))

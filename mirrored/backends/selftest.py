@@ -1,0 +1,236 @@
+"""Tests NCCL between cards before it is relied on, in a process of its own with a deadline.
+
+On a machine that is set up wrong NCCL hangs, crashes or adds wrong; here that becomes one error.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored._logging import logger
+from mirrored.backends import probe
+from mirrored.backends.child import Outcome as Outcome
+from mirrored.backends.child import run_child as run_child
+from mirrored.backends.cuda.nccl_causes import likely_causes, settings_in_force
+from mirrored.backends.known_sums import Finding, Symptom, examine
+from mirrored.backends.streams import StreamBackend
+from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
+
+_PROGRAM = "from mirrored.backends import selftest; selftest.main()"
+
+# How much longer than it may take a test goes on whose parent is gone, in seconds.
+_ORPHANED = 30.0
+# How many sentences and lines an error shows.
+_MOST_FINDINGS, _MOST_LINES = 6, 12
+
+# What is in lines that say what went wrong, of NCCL and of Python's own handler of crashes.
+_TELLING = ("NCCL WARN", "Fatal Python error")
+
+_lock = threading.Lock()
+_passed: set[Any] = set()
+
+
+def check(
+    ranks: Sequence[StreamBackend],
+    names: Sequence[str] | None = None,
+    *,
+    timeout: float = 30.0,
+) -> list[str]:
+    """Return what is wrong with sums between devices, in sentences; an empty list: nothing.
+
+    It runs in this process, which it may crash, or stop for ever where connecting hangs: `require`
+    has a process for it.
+
+    Args:
+        ranks: A device a rank.
+        names: What each is called; None: by its number.
+        timeout: The seconds that one all-reduce may take.
+    """
+    called = names or [f"rank {number}" for number in range(len(ranks))]
+    return [each.sentence for each in examine(ranks, called, timeout, lambda _: None)]
+
+
+def require(ranks: Sequence[StreamBackend], names: Sequence[str], timeout: float = 60.0) -> None:
+    """Return once NCCL was found to sum right between cards.
+
+    A pass is remembered by this process, for these cards and NCCL's settings in the environment.
+    This process's own devices are not touched.
+
+    Args:
+        ranks: A device a rank.
+        names: What errors call each.
+        timeout: The seconds that all of it may take.
+
+    Raises:
+        CollectiveTimeoutError: It was not done in time.
+        CollectiveError: Something else is wrong. Both say what, and what to try.
+    """
+    cards = [str(rank.memory) for rank in ranks]
+    key = (tuple(cards), tuple(settings_in_force()))
+    with _lock:  # One at a time: two tests on one card would make each other late.
+        if key in _passed:
+            return
+        logger.info(
+            "Testing NCCL between %s, in a process of its own: this may take up to %g s.",
+            ", ".join(names),
+            timeout,
+        )
+        asked = json.dumps({"cards": cards, "names": list(names), "timeout": timeout})
+        command = [sys.executable, "-c", _PROGRAM]
+        try:
+            outcome = run_child(command, asked, timeout)
+        except OSError as error:
+            outcome = Outcome(None, "", "", 0.0)
+            found = [Finding(Symptom.ERROR, f"Its process could not be started: {error}.")]
+        else:
+            found = _findings(outcome, timeout)
+        if found:
+            raise _failure(names, found, outcome)
+        _passed.add(key)
+    logger.info("NCCL sums right between %s (%.1f s).", ", ".join(names), outcome.seconds)
+
+
+def forget() -> None:
+    """Let `require` test again what has passed, as after sums that went wrong since."""
+    with _lock:
+        _passed.clear()
+
+
+# ---------------------------------------------------------------------- what came of it
+
+
+def _findings(outcome: Outcome, timeout: float) -> list[Finding]:
+    """Return what is wrong, by the answers of the process and the way it ended."""
+    stage, found = _answers(outcome.output)
+    if found:
+        return found
+    if outcome.status is None:
+        sentence = f"It was not done within {timeout:g} s. Its last step was {stage}."
+        return [Finding(Symptom.TIMEOUT, sentence)]
+    if outcome.status < 0:
+        by = _signal_name(-outcome.status)
+        return [Finding(Symptom.CRASH, f"It was ended by {by}. Its last step was {stage}.")]
+    if outcome.status > 0 or found is None:
+        sentence = (
+            f"It ended with status {outcome.status} and no answer. Its last step was {stage}."
+        )
+        return [Finding(Symptom.ERROR, sentence)]
+    return []
+
+
+def _answers(output: str) -> tuple[str, list[Finding] | None]:
+    """Return what the process did last, and what it found; None: it never said.
+
+    Lines that are no answers are libraries' own.
+    """
+    stage, found = "starting", None
+    for line in output.splitlines():
+        try:
+            answer = json.loads(line)
+            if "step" in answer:
+                stage = str(answer["step"])
+            if "found" in answer:
+                found = [Finding(Symptom(kind), str(text)) for kind, text in answer["found"]]
+        except (ValueError, TypeError):
+            continue
+    return stage, found
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # The system has it, and Python no name for it.
+        return f"signal {number}"
+
+
+def _failure(names: Sequence[str], found: list[Finding], outcome: Outcome) -> CollectiveError:
+    """Return the error that says what is wrong, what NCCL said, and what to try."""
+    symptoms = {each.symptom for each in found}
+    late = Symptom.TIMEOUT in symptoms
+    symptom = Symptom.TIMEOUT if late else found[-1].symptom
+    sentences = [each.sentence for each in found[:_MOST_FINDINGS]]
+    if len(found) > _MOST_FINDINGS:
+        sentences.append(f"There are {len(found) - _MOST_FINDINGS} more findings like these.")
+    causes = likely_causes(symptom, " ".join([*sentences, outcome.errors]))
+    parts = [
+        f"The self-test of NCCL between {', '.join(names)} found {symptom.value}.",
+        *_listed("Received:", sentences),
+        *_listed("The last that its process wrote:", _last_lines(outcome.errors)),
+        *_listed("Likely causes, and what to try, the likeliest first:", causes, numbered=True),
+        "`python -m mirrored selftest` tests again. "
+        'MirroredStrategy(on_nccl_failure="fallback") sums without NCCL where it fails. '
+        "NCCL_DEBUG=INFO makes NCCL say more; with NCCL_RUN_DIAGNOSTICS=1, from NCCL 2.31 on, it "
+        "tests its own links first.",
+    ]
+    kind = CollectiveTimeoutError if late else CollectiveError
+    return kind("\n".join(parts), devices=names, what="self-test", elapsed=outcome.seconds)
+
+
+def _listed(title: str, lines: Sequence[str], *, numbered: bool = False) -> list[str]:
+    marks = (f"{number}." for number in range(1, len(lines) + 1)) if numbered else None
+    shown = [f"  {next(marks)} {line}" if marks else f"  {line}" for line in lines]
+    return [title, *shown] if shown else []
+
+
+def _last_lines(text: str) -> list[str]:
+    """Return the last lines of a text, and those before them that matter most."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    earlier = lines[:-_MOST_LINES]
+    telling = [line for line in earlier if any(mark in line for mark in _TELLING)]
+    return telling[-_MOST_LINES:] + lines[-_MOST_LINES:]
+
+
+# ---------------------------------------------------------------------- the process of its own
+
+
+def main() -> None:
+    """Test the cards that standard input names, and end the process.
+
+    It answers on standard output, in lines of JSON. What libraries write there, as NCCL does, goes
+    to standard error.
+    """
+    asked = json.load(sys.stdin)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    faulthandler.enable()  # A crash leaves the place where it was.
+    # Where the process that would end this one is gone, this one ends by itself.
+    faulthandler.dump_traceback_later(asked["timeout"] + _ORPHANED, exit=True)
+    os.environ.setdefault("NCCL_DEBUG", "WARN")
+
+    def say(**answer: object) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    try:
+        found = _examine_cards(asked, lambda step: say(step=step))
+    except Exception as error:
+        found = [Finding(Symptom.ERROR, f"{type(error).__name__}: {error}")]
+    say(found=[(symptom.value, sentence) for symptom, sentence in found])
+    sys.stderr.flush()
+    os._exit(0)  # What hangs in a driver would keep an ordinary end waiting.
+
+
+def _examine_cards(asked: dict[str, Any], progress: Callable[[str], None]) -> list[Finding]:
+    progress("looking for the cards")
+    there = {each.details.get("pci_bus_id"): each for each in probe()}
+    missing = [card for card in asked["cards"] if card not in there]
+    if missing:
+        raise DeviceUnavailableError(
+            f"There is no card at {', '.join(missing)} in a new process. Leave "
+            "CUDA_VISIBLE_DEVICES as it was when the devices were listed."
+        )
+    hardware = [there[card] for card in asked["cards"]]
+    ranks: list[Any] = [each.open_backend(None) for each in hardware]
+    names = [
+        f"{name} ({each.name} at {card})"
+        for name, each, card in zip(asked["names"], hardware, asked["cards"], strict=True)
+    ]
+    # Half the time: which device is late is better known than that something is.
+    return examine(ranks, names, asked["timeout"] / 2, progress)

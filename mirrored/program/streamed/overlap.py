@@ -1,0 +1,125 @@
+"""When each all-reduce of a step may start: as soon as what it sums is there, beside the rest.
+
+What replicas compute is cut where an all-reduce can begin, so that nothing else stands before it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from mirrored.program.graph import Collective, Node, joins_rows
+
+
+class Start(NamedTuple):
+    """What is done before an all-reduce, and not before another one that starts earlier.
+
+    Attributes:
+        collective: The all-reduce.
+        lanes: What replicas compute, by lane.
+        joint: What is computed where they then meet, such as sums of replicas of one card.
+    """
+
+    collective: Collective
+    lanes: dict[int, list[Node]]
+    joint: list[Node]
+
+
+def find_starts(
+    lanes: Mapping[int, Sequence[Node]],
+    joint: Sequence[Node],
+    collectives: Iterable[Collective],
+) -> list[Start]:
+    """Return the all-reduces that can start while replicas compute, in the order of doing so.
+
+    Args:
+        lanes: What replicas compute side by side, by lane; it depends on nothing of the below.
+        joint: What is computed where they then meet, the all-reduces among it.
+        collectives: All all-reduces.
+    """
+    members = set(joint)
+    sums = {node for each in collectives for node in each.nodes}
+    known = _Known(lanes)
+    found: list[tuple[int, Collective, set[Node]]] = []
+    for each in collectives:
+        if not members.issuperset(each.nodes):
+            continue
+        wanted = _ancestors(each, members | known.nodes)
+        if not wanted & sums and not known.nodes.isdisjoint(wanted):
+            found.append((known.ready(wanted), each, wanted))
+    found.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
+    starts, done = [], set[Node]()
+    for _, collective, wanted in found:
+        new = wanted - done
+        done |= new
+        starts.append(
+            Start(
+                collective,
+                {lane: [node for node in nodes if node in new] for lane, nodes in lanes.items()},
+                [node for node in joint if node in new],
+            )
+        )
+    return starts
+
+
+class _Known:
+    """The nodes of lanes, with how much of its lane comes before each is ready.
+
+    Args:
+        lanes: The nodes by lane, in the order in which they were recorded.
+    """
+
+    def __init__(self, lanes: Mapping[int, Sequence[Node]]) -> None:
+        self._place = {node: i for nodes in lanes.values() for i, node in enumerate(nodes)}
+        self.nodes = set(self._place)
+
+    def ready(self, wanted: Iterable[Node]) -> int:
+        """Return how much of any lane comes before all of some nodes are ready.
+
+        What only joins others was recorded late, and can be done when the last of those is.
+        """
+        return max(
+            (
+                self._place[node]
+                for node in wanted
+                if node in self._place and not joins_rows(node.op, node.attrs)
+            ),
+            default=0,
+        )
+
+
+def _ancestors(collective: Collective, within: set[Node]) -> set[Node]:
+    """Return the nodes, of some, that what a collective sums depends on."""
+    found: set[Node] = set()
+    stack = [value.node for value in collective.sends()]
+    while stack:
+        node = stack.pop()
+        if node is not None and node in within and node not in found:
+            found.add(node)
+            stack += [value.node for value in node.inputs]
+    return found
+
+
+def in_order(
+    joint: Sequence[Node], collectives: Iterable[Collective]
+) -> list[Collective | list[Node]]:
+    """Return nodes of no replica, and the all-reduces among them, in an order that they can have.
+
+    Args:
+        joint: The nodes, in the order in which they were recorded.
+        collectives: All all-reduces.
+    """
+    group = {node: each for each in collectives for node in each.nodes}
+    left, parts = list(joint), list[Collective | list[Node]]()
+    while left:
+        behind = {node for node in left if node in group}
+        for node in left:
+            if any(value.node in behind for value in node.inputs):
+                behind.add(node)
+        plain = [node for node in left if node not in behind]
+        if plain:
+            parts.append(plain)
+        found = dict.fromkeys(group[node] for node in left if node in group)
+        ready = [each for each in found if all(v.node not in behind for v in each.sends())]
+        parts += ready
+        done = {node for each in ready for node in each.nodes}
+        left = [node for node in left if node in behind - done]
+    return parts

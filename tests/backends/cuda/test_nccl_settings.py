@@ -1,0 +1,96 @@
+"""What is put into the environment for NCCL, which reads it once."""
+
+import os
+from collections.abc import Mapping
+
+import pytest
+
+from mirrored.backends.communicator import MULTI_RANK
+from mirrored.backends.cuda import nccl, nccl_settings
+
+SAME_BITS = {
+    "NCCL_ALGO": "Ring",
+    "NCCL_PROTO": "Simple",
+    "NCCL_NVLS_ENABLE": "0",
+    "NCCL_MIN_CTAS": "16",
+    "NCCL_MAX_CTAS": "16",
+}
+SEVERAL = {"NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_MAX_CTAS": "2", "NCCL_NVLS_ENABLE": "0"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NCCL has read no settings, and what is set here does not stay."""
+    monkeypatch.setattr(nccl_settings, "_read", None)
+    for name in (*nccl_settings.SETTINGS, MULTI_RANK):
+        monkeypatch.setenv(name, "")  # So that it is put back as it was.
+        monkeypatch.delenv(name)
+
+
+def found() -> Mapping[str, str]:
+    return {name: os.environ[name] for name in nccl_settings.SETTINGS if name in os.environ}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"NCCL_ALGO": "Tree"}, {}),
+        ({"NCCL_NVLS_ENABLE": "1", "NCCL_PROTO": "LL"}, {}),
+        ({"NCCL_MAX_CTAS": "4"}, {"NCCL_MIN_CTAS": "4"}),
+        ({"NCCL_MIN_CTAS": "24"}, {"NCCL_MAX_CTAS": "24"}),
+        ({"NCCL_MIN_CTAS": "2", "NCCL_MAX_CTAS": "8"}, {}),
+        ({MULTI_RANK: "1"}, {"NCCL_MIN_CTAS": "2", "NCCL_MAX_CTAS": "2"}),
+        ({MULTI_RANK: "0"}, {}),
+    ],
+)
+def test_same_bits(
+    given: Mapping[str, str], expected: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What users have set stays, and what goes with it follows."""
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    nccl.set_deterministic()
+    kept = {name: value for name, value in given.items() if name != MULTI_RANK}
+    assert found() == {**SAME_BITS, **expected, **kept}
+    nccl_settings.note_that_they_are_read()
+    nccl.set_deterministic()  # They are in force.
+
+
+def test_same_bits_with_several_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MULTI_RANK, "1")
+    nccl_settings.allow_several()
+    assert found() == SEVERAL
+    nccl.set_deterministic()
+    assert found() == {**SAME_BITS, **SEVERAL, "NCCL_MIN_CTAS": "2"}
+
+
+def test_same_bits_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set between the reading and the question was not read either."""
+    monkeypatch.setenv("NCCL_PROTO", "Simple")
+    nccl_settings.note_that_they_are_read()
+    before = found()
+    monkeypatch.setenv("NCCL_ALGO", "Ring")
+    nccl_settings.note_that_they_are_read()
+    with pytest.raises(
+        RuntimeError,
+        match="Received: NCCL_ALGO=Ring, NCCL_NVLS_ENABLE=0, NCCL_MIN_CTAS=16, NCCL_MAX_CTAS=16 ",
+    ):
+        nccl.set_deterministic()
+    assert found() == {**before, "NCCL_ALGO": "Ring"}
+
+
+def test_several_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"{MULTI_RANK}=1 allows it" in str(nccl_settings.why_not_several())
+    monkeypatch.setenv(MULTI_RANK, "1")
+    assert nccl_settings.why_not_several() is None
+    nccl_settings.note_that_they_are_read()
+    assert "did not read NCCL_MULTI_RANK_GPU_ENABLE=1, " in str(nccl_settings.why_not_several())
+
+
+def test_several_on_a_card_by_the_user_s_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**SEVERAL, "NCCL_MAX_CTAS": "1", MULTI_RANK: "1"}.items():
+        monkeypatch.setenv(name, value)
+    nccl_settings.note_that_they_are_read()
+    assert nccl_settings.why_not_several() is None
+    assert found() == {**SEVERAL, "NCCL_MAX_CTAS": "1"}

@@ -1,0 +1,84 @@
+"""A call in a thread: what it returned, raised, or returns to nobody any more."""
+
+import threading
+
+import pytest
+from fake_time import FakeTime
+
+from mirrored.backends.calls import Call, pauses
+
+
+def over(call: Call[int]) -> Call[int]:
+    call._thread.join(10)
+    assert call.is_over
+    return call
+
+
+def test_result() -> None:
+    call = over(Call("mirrored-call-test", lambda: 3))
+    assert (call.result(), call.error, call.begun) == (3, None, True)
+
+
+def test_error() -> None:
+    def fail() -> int:
+        raise KeyError("what went wrong")
+
+    call = over(Call("mirrored-call-test", fail))
+    assert isinstance(call.error, KeyError)
+    with pytest.raises(KeyError, match="what went wrong"):
+        call.result()
+
+
+def test_too_early() -> None:
+    go_on = threading.Event()
+    call = Call("mirrored-call-test", lambda: int(go_on.wait(10)))
+    try:
+        assert not call.is_over
+        assert call._thread.daemon
+        with pytest.raises(RuntimeError, match="Received: 'mirrored-call-test'"):
+            call.result()
+    finally:
+        go_on.set()
+    assert over(call).result() == 1
+
+
+def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    call = Call("mirrored-call-test", lambda: 3)
+    assert (call.begun, call.is_over) == (False, True)
+    with pytest.raises(RuntimeError, match="can't create new thread"):
+        call.result()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_abandoned_value_goes_to_who_disposes_of_it(late: bool) -> None:
+    go_on, disposed, done = threading.Event(), [], threading.Event()
+
+    def dispose(value: int) -> None:
+        disposed.append(value)
+        done.set()
+
+    call = Call("mirrored-call-test", lambda: int(go_on.wait(10)))
+    if late:
+        call.abandon(dispose)
+    go_on.set()
+    over(call)
+    if not late:
+        call.abandon(dispose)
+    assert done.wait(10)
+    assert disposed == [1]
+
+
+def test_pauses_grow_to_a_millisecond() -> None:
+    found = []
+    for pause in pauses(FakeTime().clock):
+        found.append(pause)
+        if len(found) == 60:
+            break
+    assert found == sorted(found)
+    assert found[0] == 0.0
+    assert found[-1] == 1e-3
+    assert 0 < min(pause for pause in found if pause) < 1e-4

@@ -1,0 +1,612 @@
+"""Devices are connected, sum in order, and are connected anew after whatever went wrong."""
+
+import logging
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_time import FakeTime, stuck, threads_of_calls
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted_communicator import Script, ScriptedCommunicator
+
+from mirrored.backends import connection as module
+from mirrored.backends.connection import Connection
+from mirrored.backends.watch import WATCH, Watch
+from mirrored.errors import (
+    CollectiveError,
+    CollectiveTimeoutError,
+    DeviceLostError,
+    DeviceUnavailableError,
+)
+
+pytestmark = pytest.mark.usefixtures("no_deadlock")
+
+
+class Bench:
+    """Connected devices that follow a script, by a clock of their own."""
+
+    def __init__(self, *, ranks: int = 2, prepare: Any = None, **script: Any) -> None:
+        self.script = Script(**script)
+        self.time = FakeTime()
+        self.watch = self.time.watch(stop_seconds=0.1, abort_seconds=0.1)
+        self.devices = self.script.backends(ranks, self.watch)
+        self.connection = self.connect(prepare=prepare)
+
+    def connect(self, **options: Any) -> Connection:
+        names = [f"GPU:{number}" for number in range(len(self.devices))]
+        options = {"connect_timeout": 0.5, "watch": self.watch, **options}
+        return Connection(self.devices, names, **options)
+
+    def ask(self, *, size: int = 3, what: str = "a", **options: Any) -> list[np.ndarray]:
+        """Ask for a sum of 1, 2, 3... and return the arrays that it is written to."""
+        sends = [np.full(size, rank + 1.0) for rank in range(len(self.devices))]
+        receives = [np.zeros(size) for _ in self.devices]
+        events = self.connection.all_reduce(
+            sends, receives, what=what, **{"timeout": 0.5, **options}
+        )
+        assert len(events) == len(self.devices)
+        return receives
+
+    def sum(self, **options: Any) -> list[np.ndarray]:
+        receives = self.ask(**options)
+        self.connection.finish()
+        return receives
+
+    def is_right(self, receives: list[np.ndarray]) -> bool:
+        total = len(receives) * (len(receives) + 1) / 2
+        return all((each == total).all() for each in receives)
+
+    @property
+    def called(self) -> list[str]:
+        """The calls of communicators so far."""
+        return [call for call, _ in self.script.calls]
+
+    def finish(self) -> None:
+        """Look whether all went by the rules, and nothing is left."""
+        self.script.release()
+        assert threads_of_calls() == []
+        self.connection.close()
+        assert threads_of_calls() == []
+        assert self.script.misuses == []
+        assert self.watch.idle
+        assert not any(each.is_usable for each in self.script.communicators)
+
+
+@pytest.fixture
+def bench() -> Iterator[Callable[..., Bench]]:
+    made: list[Bench] = []
+
+    def make(**options: Any) -> Bench:
+        made.append(Bench(**options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.finish()
+    assert module._open == {}
+
+
+Benches = Callable[..., Bench]
+
+
+# ---------------------------------------------------------------------- what works
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("outcome", ["ok", "slow"])
+def test_sums(bench: Benches, ranks: int, outcome: str) -> None:
+    b = bench(ranks=ranks, collectives=[outcome] * 3, polls=50)
+    assert not b.connection.is_open
+    for size in (3, 3, 5):
+        assert b.is_right(b.sum(size=size))
+        assert b.connection.is_open
+    assert b.called == ["connect", *["all_reduce"] * 3]
+
+
+def test_events_are_behind_the_sum(bench: Benches) -> None:
+    b = bench()
+    sends, receives = [np.ones(2), np.zeros(2)], [np.zeros(2), np.zeros(2)]
+    streams = b.connection.streams
+    for stream, device, send in zip(streams, b.devices, sends, strict=True):
+        device.hold()
+        device.run(np.add, send, 2, out=send)  # What computes `sends`.
+        stream.wait(device.record())
+    events = b.connection.all_reduce(sends, receives, what="a")
+    assert not any(s.is_done(e) for s, e in zip(streams, events, strict=True))
+    assert not b.watch.idle
+    read = []
+    for device, event, receive in zip(b.devices, events, receives, strict=True):
+        device.wait(event)
+        device.run(lambda receive=receive: read.append(receive.tolist()))  # type: ignore[misc]
+        device.go_on()
+    for device in b.devices:
+        device.synchronize()
+    assert read == [[5, 5], [5, 5]]
+
+
+def test_streams_are_the_collectives_own(bench: Benches) -> None:
+    b = bench()
+    streams = b.connection.streams
+    assert [stream.memory for stream in streams] == ["card 0", "card 1"]
+    assert not set(streams) & set(b.devices)
+    assert b.connection.streams is streams
+
+
+def test_opened_once(bench: Benches, caplog: pytest.LogCaptureFixture) -> None:
+    prepared: list[int] = []
+    b = bench(prepare=lambda: prepared.append(1))
+    with caplog.at_level(logging.INFO, "mirrored"):
+        for _ in range(2):
+            b.connection.open()
+            b.sum()
+    assert b.called == ["connect", "all_reduce", "all_reduce"]
+    assert prepared == [1]
+    assert caplog.messages == ["Connecting devices: GPU:0, GPU:1."]
+
+
+def test_closed_and_opened_again(bench: Benches) -> None:
+    prepared: list[int] = []
+    b = bench(prepare=lambda: prepared.append(1))
+    b.connection.close()
+    receives = b.ask()
+    b.connection.close()  # It waits for what is in flight.
+    assert b.is_right(receives)
+    assert not b.connection.is_open
+    b.connection.close()
+    assert b.is_right(b.sum())
+    assert b.called == ["connect", "all_reduce", "close", "connect", "all_reduce"]
+    assert prepared == [1]
+
+
+@pytest.mark.parametrize(
+    ("sends", "receives", "match"),
+    [
+        ([np.ones(2)], [np.ones(2)], "2 ranks has .* Received: 1 and 1"),
+        ([np.ones(2), np.ones(2)], [np.ones(2)], "Received: 2 and 1"),
+        ([np.ones(2), np.ones(3)], [np.ones(2), np.ones(3)], "one size and dtype"),
+    ],
+)
+@pytest.mark.parametrize("used", [False, True])
+def test_arrays_that_do_not_go_together(
+    bench: Benches, sends: Any, receives: Any, match: str, used: bool
+) -> None:
+    b = bench()
+    b.connection.open()
+    if used:
+        b.sum(size=2)
+    with pytest.raises(ValueError, match=match):
+        b.connection.all_reduce(sends, receives, what="a")
+    assert b.watch.idle
+    assert b.connection.is_open
+    assert b.is_right(b.sum())
+    assert "abort" not in b.called
+
+
+@pytest.mark.parametrize(("ranks", "names"), [(0, []), (2, ["GPU:0"])])
+def test_each_rank_has_a_name(ranks: int, names: list[str]) -> None:
+    with pytest.raises(ValueError, match=f"Received: {ranks} devices and {len(names)} names"):
+        Connection(Script().backends(ranks), names)
+
+
+def test_threads_take_turns(bench: Benches) -> None:
+    b = bench(collectives=["slow"] * 40)
+    results: list[list[np.ndarray]] = []
+
+    def work() -> None:
+        for size in range(1, 6):
+            results.append(b.ask(size=size, timeout=math.inf))
+
+    threads = [threading.Thread(target=work, name=f"mirrored-test-{n}") for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    b.connection.finish()
+    assert len(results) == 20
+    assert all(map(b.is_right, results))
+
+
+# ---------------------------------------------------------------------- what fails
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("size", [3, 7])
+@pytest.mark.parametrize(
+    ("outcome", "kind", "match"),
+    [
+        ("hang", CollectiveTimeoutError, "bad in step 9; 0.5"),
+        ("async", CollectiveError, "bad in step 9; The script lets the link"),
+        ("fail", CollectiveError, "bad in step 9; The script lets all-reduce . fail"),
+        ("lost", DeviceLostError, "The script lets the device fail"),
+    ],
+)
+def test_a_collective_fails(
+    bench: Benches, outcome: str, kind: type[Exception], match: str, before: int, size: int
+) -> None:
+    prepared: list[int] = []
+    b = bench(collectives={before: outcome}, prepare=lambda: prepared.append(1))
+    for number in range(before):
+        b.ask(what=f"good {number}")
+    with pytest.raises(kind, match=match) as caught:
+        b.sum(what="bad", step=9, size=size)
+    if isinstance(caught.value, CollectiveError):
+        assert caught.value.devices == ("GPU:0", "GPU:1")
+        assert (caught.value.what, caught.value.step) == ("bad", 9)
+        assert caught.value.aborted
+        if outcome != "fail":  # Which is noticed before those before it are looked at.
+            assert caught.value.completed == tuple(f"good {n}" for n in range(before))
+    assert not b.connection.is_open
+    assert b.watch.idle
+    assert b.called == ["connect", *["all_reduce"] * (before + 1), "abort"]
+    assert b.is_right(b.sum())
+    assert b.called[-2:] == ["connect", "all_reduce"]
+    assert prepared == [1, 1]
+
+
+@pytest.mark.parametrize("outcome", ["blocks", "never returns"])
+def test_asking_does_not_return(bench: Benches, outcome: str) -> None:
+    """The first of a size: libraries set up more then."""
+    b = bench(collectives={1: outcome})
+    b.sum()
+    returns = outcome == "blocks"
+    with pytest.raises(CollectiveTimeoutError, match="Not done on GPU:0, GPU:1") as caught:
+        b.ask(size=4)
+    assert caught.value.aborted is returns
+    assert ("'mirrored-call-GPU:0+GPU:1' did not come back" in str(caught.value)) is not returns
+    assert threads_of_calls() == ([] if returns else ["mirrored-call-GPU:0+GPU:1"])
+    assert b.is_right(b.sum(size=4))
+
+
+def test_another_thread_sees_where_asking_does_not_return(bench: Benches) -> None:
+    b = bench(collectives={1: "blocks"})
+    b.sum()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            b.ask()  # Not the first of its size: in this thread.
+        except CollectiveError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="mirrored-test-asks")
+    thread.start()
+    while "all_reduce" not in b.called[2:]:
+        pass
+    with pytest.raises(CollectiveTimeoutError) as caught:
+        b.ask()  # It is not its turn.
+    thread.join(60)
+    (error,) = errors
+    assert type(error) is CollectiveError
+    assert error.__cause__ is caught.value
+    assert b.is_right(b.sum())
+
+
+def test_all_connections_end(bench: Benches) -> None:
+    """Streams of one may wait for those of another."""
+    b = bench(collectives={1: "hang"})
+    other = b.connect()
+    other.streams[0].hold()
+    other.all_reduce([np.ones(2)] * 2, [np.ones(2) for _ in "ab"], what="b", timeout=math.inf)
+    with pytest.raises(CollectiveTimeoutError):
+        b.sum()
+    assert not b.connection.is_open
+    assert not other.is_open
+    assert b.called.count("abort") == 2
+    other.close()
+
+
+def test_an_abort_that_never_returns(bench: Benches) -> None:
+    b = bench(collectives=["hang"], aborts=["never returns"])
+    match = "'mirrored-abort-GPU:0[+]GPU:1' did not come back within 0.1 seconds. The devices may"
+    with pytest.raises(CollectiveTimeoutError, match=match) as caught:
+        b.sum()
+    assert caught.value.aborted is False
+    assert threads_of_calls() == ["mirrored-abort-GPU:0+GPU:1"]
+    b.script.release()
+    assert threads_of_calls() == []
+    assert b.is_right(b.sum())
+
+
+def test_closing_waits_for_deadlines(bench: Benches) -> None:
+    b = bench(collectives=["hang"])
+    b.ask()
+    with pytest.raises(CollectiveTimeoutError):
+        b.connection.close()
+    assert not b.connection.is_open
+    assert b.called == ["connect", "all_reduce", "abort"]
+    b.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "match"),
+    [
+        ("fail", CollectiveError, "closing 0 fail"),
+        ("never returns", CollectiveTimeoutError, "Closing devices was not done"),
+    ],
+)
+def test_closing_fails(bench: Benches, outcome: str, kind: type[Exception], match: str) -> None:
+    b = bench(closes=[outcome])
+    b.sum()
+    with pytest.raises(kind, match=match):
+        b.connection.close()
+    assert not b.connection.is_open
+    assert b.is_right(b.sum())
+
+
+# ---------------------------------------------------------------------- connecting
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "match"),
+    [
+        ("fail", CollectiveError, "lets connecting fail"),
+        ("unavailable", DeviceUnavailableError, "Install it"),
+        ("never returns", CollectiveTimeoutError, "Connecting devices .* GPU:0, GPU:1; 0.5 sec"),
+    ],
+)
+def test_connecting_fails(bench: Benches, outcome: str, kind: type[Exception], match: str) -> None:
+    b = bench(connects=[outcome])
+    with pytest.raises(kind, match=match) as caught:
+        b.sum()
+    if isinstance(caught.value, CollectiveTimeoutError):
+        assert caught.value.devices == ("GPU:0", "GPU:1")
+        assert caught.value.what == "connecting"
+        assert threads_of_calls() == ["mirrored-connect-GPU:0+GPU:1"]
+    assert not b.connection.is_open
+    assert b.is_right(b.sum())
+    b.script.release()  # A communicator that comes too late is aborted.
+    assert threads_of_calls() == []
+    assert ("abort" in b.called) == (outcome == "never returns")
+
+
+def test_preparing_fails(bench: Benches) -> None:
+    outcomes = iter([CollectiveError("wrong sums"), None])
+
+    def prepare() -> None:
+        error = next(outcomes)
+        if error is not None:
+            raise error
+
+    b = bench(prepare=prepare)
+    with pytest.raises(CollectiveError, match="wrong sums"):
+        b.connection.open()
+    assert b.called == []
+    b.connection.open()
+    assert b.connection.is_open
+
+
+# ---------------------------------------------------------------------- interrupts
+
+
+class Interrupting:
+    """A clock by which the first sleep after `arm` is interrupted."""
+
+    def __init__(self, time: FakeTime) -> None:
+        self.armed = False
+        self._time = time
+        self._main = threading.current_thread()
+
+    def arm(self) -> None:
+        self.armed = True
+
+    def sleep(self, seconds: float) -> None:
+        if self.armed and threading.current_thread() is self._main:
+            self.armed = False
+            raise KeyboardInterrupt
+        self._time.sleep(seconds)
+
+
+@pytest.fixture
+def interrupting(bench: Benches) -> Callable[..., tuple[Bench, Interrupting]]:
+    def make(**options: Any) -> tuple[Bench, Interrupting]:
+        b = bench(**options)
+        sleeps = Interrupting(b.time)
+        b.watch = Watch(b.time.clock, sleeps.sleep, abort_seconds=0.1)
+        b.connection = b.connect()
+        return b, sleeps
+
+    return make
+
+
+def test_interrupted_while_waiting(interrupting: Any) -> None:
+    b, interrupt = interrupting(collectives=["slow"], polls=100)
+    receives = b.ask()
+    interrupt.arm()
+    with pytest.raises(KeyboardInterrupt):
+        b.connection.finish()
+    assert not b.watch.idle
+    b.connection.finish()
+    assert b.is_right(receives)
+    assert b.called == ["connect", "all_reduce"]
+
+
+def test_interrupted_while_connecting(interrupting: Any) -> None:
+    b, interrupt = interrupting(connects=["never returns"])
+    interrupt.arm()
+    with pytest.raises(KeyboardInterrupt):
+        b.connection.open()
+    b.script.release()
+    assert threads_of_calls() == []
+    assert b.called == ["connect", "abort"]
+    assert b.is_right(b.sum())
+
+
+@pytest.mark.parametrize("outcome", ["ok", "fail", "blocks"])
+def test_interrupted_while_asking(
+    interrupting: Any, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    """The thread that asks goes on; who asks next waits for it first."""
+    b, interrupt = interrupting(collectives=[outcome])
+    b.connection.open()
+    go_on = threading.Event()
+    ask = ScriptedCommunicator.all_reduce
+
+    def slowly(*args: Any) -> None:
+        with stuck(lambda: not go_on.is_set()):
+            go_on.wait(30)
+        ask(*args)
+
+    monkeypatch.setattr(ScriptedCommunicator, "all_reduce", slowly)
+    interrupt.arm()
+    with pytest.raises(KeyboardInterrupt):
+        b.ask()
+    go_on.set()
+    if outcome == "ok":
+        assert b.is_right(b.sum())
+        assert b.called == ["connect", "all_reduce", "all_reduce"]
+    else:
+        with pytest.raises(CollectiveError, match="GPU:1: a; "):
+            b.sum()
+        assert b.is_right(b.sum())
+        assert b.called == ["connect", "all_reduce", "abort", "connect", "all_reduce"]
+
+
+def test_interrupted_in_the_call_itself(bench: Benches, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bench()
+    b.sum()
+    (communicator,) = b.script.communicators
+    ask = communicator.all_reduce
+
+    def interrupted(*args: Any) -> None:
+        ask(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(communicator, "all_reduce", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        b.ask()
+    assert not b.watch.idle  # It was asked for: its end is seen.
+    b.connection.finish()
+    assert b.called == ["connect", "all_reduce", "all_reduce"]
+
+
+# ---------------------------------------------------------------------- the end of the process
+
+
+def test_closed_at_exit_in_reverse_order(caplog: pytest.LogCaptureFixture) -> None:
+    scripts = [Script(), Script(closes=["fail"]), Script()]
+    closed: list[int] = []
+    for number, script in enumerate(scripts):
+        time = FakeTime()
+        watch = time.watch()
+        connection = Connection(script.backends(1, watch), [f"GPU:{number}"], watch=watch)
+        connection.open()
+        close = script.communicators[0].close
+        script.communicators[0].close = (  # type: ignore[method-assign]
+            lambda number=number, close=close: (closed.append(number), close())[1]
+        )
+        del connection  # Those that are open are kept.
+    module.close_all()
+    assert closed == [2, 1, 0]
+    assert [each.levelname for each in caplog.records if "at exit" in each.message] == ["WARNING"]
+    assert "Received: The script lets closing 0 fail" in caplog.text
+    assert module._open == {}
+
+
+def test_exit_closes() -> None:
+    code = """
+from mirrored.backends.connection import Connection
+from scripted_communicator import Script
+script = Script()
+Connection(script.backends(1), ["GPU:0"]).open()
+script.communicators[0].close = lambda: print("closed")
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.returncode) == ("closed\n", 0)
+    assert done.stderr == "Connecting devices: GPU:0.\n"
+
+
+def test_a_forked_process_closes_nothing(bench: Benches, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = bench()
+    b.sum()
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "getpid", lambda: -1)
+        module.close_all()
+    assert b.connection.is_open
+
+
+def test_closed_where_no_thread_can_be_started(
+    bench: Benches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = bench()
+    b.sum()
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        assert b.is_right(b.sum(size=9))
+        b.connection.close()
+    assert b.called == ["connect", "all_reduce", "all_reduce", "close"]
+
+
+def test_the_watch_of_the_process_is_the_default() -> None:
+    script = Script()
+    connection = Connection(script.backends(2), ["GPU:0", "GPU:1"])
+    receives = [np.zeros(1), np.zeros(1)]
+    connection.streams[0].hold()
+    connection.all_reduce([np.ones(1), np.ones(1)], receives, what="a")
+    assert not WATCH.idle
+    connection.streams[0].go_on()
+    connection.close()
+    assert WATCH.idle
+    assert [each.tolist() for each in receives] == [[2], [2]]
+
+
+# ---------------------------------------------------------------------- whatever happens
+
+OUTCOMES = st.sampled_from(
+    ["ok", "slow", "fail", "async", "hang", "lost", "blocks", "never returns"]
+)
+CALLS = st.lists(st.sampled_from(["ok", "fail", "never returns"]), max_size=2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    collectives=st.lists(OUTCOMES, max_size=6),
+    connects=CALLS,
+    aborts=CALLS,
+    closes=CALLS,
+    ranks=st.integers(1, 3),
+    actions=st.lists(st.sampled_from(["ask", "ask", "finish", "close", "check"]), max_size=8),
+)
+def test_whatever_happens_the_next_collective_works(
+    collectives: list[str],
+    connects: list[str],
+    aborts: list[str],
+    closes: list[str],
+    ranks: int,
+    actions: list[str],
+) -> None:
+    """Every wait ends, with the sum or with an error; then nothing is in flight."""
+    b = Bench(ranks=ranks, collectives=collectives, connects=connects, aborts=aborts, closes=closes)
+    asked: list[list[np.ndarray]] = []
+    for size, action in enumerate([*actions, "finish"], 1):
+        try:
+            if action == "ask":  # Of another size each time: one that may hang is in a thread.
+                asked.append(b.ask(size=size, timeout=0.02))
+            elif action == "check":
+                b.watch.check()
+            else:
+                getattr(b.connection, action)()
+        except (CollectiveError, DeviceLostError):
+            asked.clear()
+        if action in ("finish", "close") and b.watch.idle:
+            assert all(map(b.is_right, asked))
+    assert b.watch.idle
+    b.script.release()
+    assert threads_of_calls() == []
+    for outcomes in b.script._outcomes.values():
+        outcomes.clear()
+    assert b.is_right(b.sum())
+    b.finish()

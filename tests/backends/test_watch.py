@@ -1,0 +1,467 @@
+"""Waits look after collectives: what fails ends everything once, and every thread is told."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fake_time import FakeTime, stuck, threads_of_calls
+
+from mirrored.backends import watch as module
+from mirrored.backends.watch import Flight, Watch
+from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
+
+pytestmark = pytest.mark.usefixtures("no_deadlock")
+
+
+class Devices:
+    """A connection whose collectives are done once a test says so, and whose abort is noted."""
+
+    def __init__(self, log: list[str], *names: str) -> None:
+        self.names = names or ("GPU:0", "GPU:1")
+        self.wrong: str | None = None
+        self.done: set[str] = set()
+        self.abort: Callable[[], object] = lambda: log.append(f"abort {self.names[0]}")
+
+    def failure(self) -> str | None:
+        return self.wrong
+
+    def disconnect(self) -> Callable[[], object]:
+        return self.abort
+
+    def flight(self, what: str, timeout: float = 1.0, **options: Any) -> Flight:
+        done = options.pop("done", lambda: what in self.done)
+        return Flight(self, what, 7, timeout, done, **options)
+
+
+class Stops:
+    """What stops writes to weights."""
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self._stop = stop
+
+    def stop(self) -> None:
+        self._stop()
+
+
+@pytest.fixture
+def fake() -> FakeTime:
+    return FakeTime()
+
+
+@pytest.fixture
+def watch(fake: FakeTime) -> Iterator[Watch]:
+    yield fake.watch(stop_seconds=0.2, abort_seconds=0.1)
+    assert threads_of_calls() == []
+
+
+@pytest.fixture
+def log() -> list[str]:
+    return []
+
+
+def never() -> bool:
+    return False
+
+
+def after(looks: int) -> Callable[[], bool]:
+    """Return a function that is True from a look on."""
+    left = [looks]
+
+    def done() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    return done
+
+
+# ---------------------------------------------------------------------- waiting
+
+
+@pytest.mark.parametrize("looks", [0, 1, 5, 100])
+def test_a_wait_ends_when_it_is_done(watch: Watch, looks: int) -> None:
+    watch.wait(after(looks))
+    assert watch.idle
+
+
+def test_what_is_done_is_retired(watch: Watch, log: list[str]) -> None:
+    devices = Devices(log)
+    for what in "abc":
+        watch.add(devices.flight(what))
+    assert not watch.idle
+    devices.done = {"a", "b", "c"}
+    watch.wait(after(1))
+    assert watch.idle
+
+
+def test_a_wait_does_not_ask_for_flights_at_each_look(watch: Watch, log: list[str]) -> None:
+    devices, asked, looked = Devices(log), [], []
+    watch.add(devices.flight("a", math.inf, done=lambda: bool(asked.append(1))))
+    watch.wait(lambda: looked.append(1) or len(looked) > 300)  # type: ignore[func-returns-value]
+    assert 2 <= len(asked) < 60
+
+
+def test_finish_waits_for_one_connection(watch: Watch, log: list[str]) -> None:
+    one, other = Devices(log), Devices(log, "GPU:2")
+    watch.add(other.flight("x", math.inf))
+    watch.add(one.flight("a", done=after(20)))
+    watch.add(one.flight("b", done=after(20)))
+    watch.finish(one)
+    assert not watch.idle
+    other.done = {"x"}
+    watch.check()
+    assert watch.idle
+    watch.finish(one)  # With nothing in flight.
+
+
+def test_many_in_flight_are_looked_at(watch: Watch, log: list[str]) -> None:
+    devices = Devices(log)
+    devices.done = {"a"}
+    flights = [devices.flight("a") for _ in range(module._MANY + 1)]
+    for flight in flights:
+        watch.add(flight)
+    assert [each in watch._flights for each in flights] == [False] * module._MANY + [True]
+
+
+def test_withdrawn(watch: Watch, log: list[str]) -> None:
+    flight = Devices(log).flight("a", timeout=0)
+    watch.add(flight)
+    watch.withdraw(flight)
+    assert watch.idle
+    watch.check()
+
+
+def test_an_interrupt_leaves_all_as_it_was(watch: Watch, log: list[str]) -> None:
+    devices = Devices(log)
+    watch.add(devices.flight("a"))
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watch.wait(interrupted)
+    assert not watch.idle
+    assert log == []
+    devices.done = {"a"}
+    watch.finish(devices)
+    assert watch.idle
+
+
+# ---------------------------------------------------------------------- what goes wrong
+
+
+def late(devices: Devices, flight: Flight) -> None:
+    pass
+
+
+def broken(devices: Devices, flight: Flight) -> None:
+    devices.wrong = "the link is down"
+
+
+def lost(devices: Devices, flight: Flight) -> None:
+    def raises() -> bool:
+        raise DeviceLostError("GPU:1 failed.")
+
+    flight.done = raises
+
+
+WRONG = [
+    (late, CollectiveTimeoutError, "bucket 1 in step 7; 1"),
+    (broken, CollectiveError, "the link is down"),
+    (lost, DeviceLostError, "GPU:1 failed"),
+]
+
+
+@pytest.mark.parametrize(("act", "kind", "match"), WRONG)
+def test_everything_ends(
+    watch: Watch,
+    log: list[str],
+    act: Callable[[Devices, Flight], None],
+    kind: type[Exception],
+    match: str,
+) -> None:
+    one, other, quiet = Devices(log), Devices(log, "GPU:2"), Devices(log, "GPU:3")
+    quiet.done = {"quiet"}
+    writes = Stops(lambda: log.append("stop"))
+    watch.before_abort(writes.stop)
+    watch.add(quiet.flight("quiet"))
+    watch.check()
+    watch.add(one.flight("bucket 0", done=after(0)))
+    flight = one.flight("bucket 1", ranks=lambda: (True, False))
+    watch.add(flight)
+    watch.add(other.flight("x", math.inf))
+    act(one, flight)
+    with pytest.raises(kind, match=match) as caught:
+        watch.wait(never)
+    assert log[0] == "stop"
+    assert sorted(log[1:]) == ["abort GPU:0", "abort GPU:2"]
+    assert watch.idle
+    told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    for part in ("bucket 1 in step 7", "Done on GPU:0. Not done on GPU:1", "first: bucket 0 in"):
+        assert part in told
+    watch.wait(after(3))  # It was told, once.
+    watch.check()
+
+
+def test_a_lost_device_ends_collectives_whoever_sees_it_first(watch: Watch, log: list[str]) -> None:
+    watch.add(Devices(log).flight("bucket 0", math.inf))
+
+    def event() -> bool:
+        raise DeviceLostError("GPU:1 failed.")
+
+    with pytest.raises(DeviceLostError) as caught:
+        watch.wait(event)
+    assert "bucket 0 in step 7" in caught.value.__notes__[0]
+    assert log == ["abort GPU:0"]
+    with pytest.raises(DeviceLostError) as caught:
+        watch.wait(event)
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("error", [CollectiveError("refused"), RuntimeError("no memory")])
+def test_asking_failed(watch: Watch, log: list[str], error: Exception) -> None:
+    flight = Devices(log).flight("bucket 0")
+    watch.add(flight)
+    with pytest.raises(type(error), match=str(error)) as caught:
+        watch.fail(flight, error)
+    told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert "bucket 0 in step 7" in told
+    assert log == ["abort GPU:0"]
+    assert watch.idle
+
+
+def test_no_deadline(watch: Watch, fake: FakeTime, log: list[str]) -> None:
+    watch.add(Devices(log).flight("a", math.inf))
+    watch.wait(lambda: fake.clock() > 2.0)
+    assert not watch.idle
+    assert log == []
+
+
+def test_a_deadline_may_be_long(log: list[str]) -> None:
+    clock = iter(range(0, 10**9, 1000))
+    watch = Watch(lambda: next(clock), lambda seconds: None)
+    watch.add(Devices(log).flight("a", timeout=10_000))
+    with pytest.raises(CollectiveTimeoutError):
+        watch.wait(never)
+    assert threads_of_calls() == []
+
+
+# ---------------------------------------------------------------------- several threads
+
+
+class Thread(threading.Thread):
+    """A thread of a user, which keeps what was raised in it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(name="mirrored-test", daemon=True)
+        self.error: BaseException | None = None
+        self._work = work
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self.error = error
+
+
+def test_two_threads_wait(watch: Watch, log: list[str]) -> None:
+    one, other = Devices(log), Devices(log, "GPU:2")
+    watch.add(one.flight("a"))
+
+    def work() -> None:
+        watch.add(other.flight("b"))
+        watch.finish(other)
+
+    thread = Thread(work)
+    with pytest.raises(CollectiveError) as caught:
+        watch.finish(one)
+    thread.join(10)
+    errors: list[Any] = [caught.value, thread.error]
+    first = [each for each in errors if isinstance(each, CollectiveTimeoutError)]
+    assert len(first) == 1
+    (second,) = [each for each in errors if each is not first[0]]
+    assert type(second) is CollectiveError
+    assert second.__cause__ is first[0]
+    assert sorted(log) == ["abort GPU:0", "abort GPU:2"]
+    assert watch.idle
+
+
+def test_a_thread_that_waits_for_something_else_is_told(watch: Watch, log: list[str]) -> None:
+    """What it waits for may be done by the abort."""
+    begun, devices = threading.Event(), Devices(log)
+    thread = Thread(lambda: watch.wait(lambda: bool(begun.set()) or log != []))
+    assert begun.wait(10)
+    watch.add(devices.flight("a"))
+    with pytest.raises(CollectiveError) as caught:
+        watch.finish(devices)
+    thread.join(10)
+    assert {type(caught.value), type(thread.error)} == {CollectiveTimeoutError, CollectiveError}
+
+
+def test_a_thread_that_does_not_wait_is_told_at_its_next_wait(watch: Watch, log: list[str]) -> None:
+    devices = Devices(log)
+    watch.add(devices.flight("a"))
+    thread = Thread(lambda: watch.wait(never))
+    thread.join(10)
+    assert isinstance(thread.error, CollectiveTimeoutError)
+    assert not watch.idle  # This thread has to be told.
+    with pytest.raises(CollectiveError, match=": a in step 7") as caught:
+        watch.wait(lambda: True)
+    assert caught.value.__cause__ is thread.error
+    assert watch.idle
+    watch.wait(lambda: True)
+
+
+def test_failing_because_others_abort(watch: Watch, log: list[str]) -> None:
+    """A call that an abort lets return with an error is not what went wrong."""
+    devices = Devices(log)
+    flight = devices.flight("a")
+    watch.add(flight)
+    thread = Thread(lambda: watch.wait(never))
+    thread.join(10)
+    with pytest.raises(CollectiveError, match="deadline") as caught:
+        watch.fail(flight, CollectiveError("aborted"))
+    assert caught.value.__cause__ is thread.error
+    assert log == ["abort GPU:0"]
+
+
+# ---------------------------------------------------------------------- stopping and aborting
+
+
+def test_stops_are_held_weakly(watch: Watch, log: list[str]) -> None:
+    kept, gone = (Stops(lambda what=what: log.append(what)) for what in ("kept", "gone"))
+    watch.before_abort(kept.stop)
+    watch.before_abort(gone.stop)
+    del gone
+    watch.add(Devices(log).flight("a", 0))
+    with pytest.raises(CollectiveTimeoutError):
+        watch.check()
+    assert log == ["kept", "abort GPU:0"]
+
+
+def test_stops_may_wait_for_devices(watch: Watch, log: list[str]) -> None:
+    """A wait within looks after nothing, and does not wait for the abort."""
+
+    def stop() -> None:
+        watch.wait(after(30))
+        watch.check()
+        watch.settle()
+        log.append("stopped")
+
+    writes = Stops(stop)
+    watch.before_abort(writes.stop)
+    watch.add(Devices(log).flight("a", 0))
+    with pytest.raises(CollectiveTimeoutError, match="can be saved") as caught:
+        watch.check()
+    assert log == ["stopped", "abort GPU:0"]
+    assert caught.value.aborted
+
+
+def hangs() -> None:
+    release = threading.Event()
+    hanging.append(release)
+    with stuck(lambda: not release.is_set()):
+        release.wait(100)
+
+
+hanging: list[threading.Event] = []
+
+
+@pytest.fixture
+def released() -> Iterator[None]:
+    yield
+    while hanging:
+        hanging.pop().set()
+    assert threads_of_calls() == []
+
+
+def fails() -> None:
+    raise RuntimeError("what went wrong")
+
+
+@pytest.mark.parametrize("where", ["stop", "abort"])
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (hangs, "did not come back within 0."),
+        (fails, "failed: what went wrong"),
+        ("waits", "did not come back within|failed: A device was not done by the deadline"),
+    ],
+)
+@pytest.mark.usefixtures("released")
+def test_one_that_does_not_work_keeps_none_from_being_tried(
+    fake: FakeTime, log: list[str], where: str, act: Any, told: str
+) -> None:
+    watch = fake.watch(stop_seconds=0.2, abort_seconds=0.1)
+    if act == "waits":
+        act = lambda: watch.wait(never)  # noqa: E731
+    one, other = Devices(log), Devices(log, "GPU:2")
+    first = Stops(act if where == "stop" else lambda: log.append("stop"))
+    second = Stops(lambda: log.append("stop"))
+    if where == "abort":
+        one.abort = act
+    for writes in (first, second):
+        watch.before_abort(writes.stop)
+    watch.add(one.flight("a", 0))
+    watch.add(other.flight("b"))
+    name = "mirrored-stop-Stops" if where == "stop" else "mirrored-abort-GPU:0[+]GPU:1"
+    with pytest.raises(CollectiveTimeoutError, match=f"The thread '{name}' ({told})") as caught:
+        watch.check()
+    assert caught.value.aborted == (where == "stop")
+    assert "can be saved" not in str(caught.value)
+    both = ["stop", "stop"], ["abort GPU:0", "abort GPU:2"]
+    (both[0] if where == "stop" else both[1]).pop(0)
+    assert sorted(log) == sorted([*both[0], *both[1]])
+    assert watch.idle
+    watch.wait(after(3))
+
+
+def test_an_interrupt_while_aborting_does_not_stop_the_abort(
+    fake: FakeTime, log: list[str]
+) -> None:
+    release = threading.Event()
+
+    def slow() -> None:
+        with stuck(lambda: not release.is_set()):
+            release.wait(100)
+        log.append("aborted")
+
+    main = threading.current_thread()
+
+    def sleep(seconds: float) -> None:
+        if threading.current_thread() is main and watch._ending is not None:
+            raise KeyboardInterrupt
+        fake.sleep(seconds)
+
+    watch = Watch(fake.clock, sleep)
+    devices = Devices(log)
+    devices.abort = slow
+    watch.add(devices.flight("a", 0))
+    with pytest.raises(KeyboardInterrupt):
+        watch.check()
+    release.set()
+    assert threads_of_calls() == []
+    assert log == ["aborted"]
+    with pytest.raises(CollectiveError) as caught:  # It was not told yet.
+        watch.wait(never)
+    assert isinstance(caught.value.__cause__, CollectiveTimeoutError)
+    assert watch.idle
+
+
+def test_no_thread_can_be_started(
+    watch: Watch, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the interpreter ends."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    watch.add(Devices(log).flight("a", 0))
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(CollectiveTimeoutError, match="Nothing was aborted: can't create") as caught:
+        watch.check()
+    assert caught.value.aborted is False
+    assert log == []
+    assert watch.idle
