@@ -18,11 +18,14 @@ import stand_ins
 
 import mirrored as mr
 from mirrored import layers, ops
+from mirrored.backends.communicator import MULTI_RANK
+from mirrored.distribute.cross_device_ops.connections import SELFTEST
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 120.0  # Seconds for a process; the slowest is expected to take a tenth of it.
 LAST_LINES = 25
+EMULATED_CARDS = 4
 
 Results = dict[str, Any]
 Scenario = Callable[..., Results]
@@ -87,24 +90,60 @@ def scenario(tmp_path: Path) -> Scenario:
     def run(name: str, environment: Mapping[str, str] | None = None, **arguments: Any) -> Results:
         nonlocal count
         count += 1
-        module, _, function = name.partition(".")
-        path = tmp_path / f"{count}.npz"
-        ended = run_python(
-            [HERE / "scenarios" / "run.py", module, function, json.dumps(arguments), path],
-            environment,
-        )
-        if ended.returncode:
-            pytest.fail(f"{name} ended with status {ended.returncode}:\n{last_lines(ended)}")
-        with np.load(path) as stored:
-            return {each: value[()] for each, value in stored.items()}
+        return run_scenario(name, arguments, tmp_path / f"{count}.npz", environment)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def cards() -> int:
+    """Return how many cards there are, or may be where they are emulated."""
+    if stand_ins.wanted():
+        return EMULATED_CARDS
+    return len(mr.config.list_physical_devices("GPU"))
+
+
+@pytest.fixture(scope="session")
+def ranks_of_a_card(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Mapping[str, str]]:
+    """Return ``ranks_of_a_card(count)``: the environment in which NCCL has many ranks on one card.
+
+    The self-test has tried that, in a process with a deadline; where it failed the test is skipped.
+    """
+    path = tmp_path_factory.mktemp("ranks") / "tried.npz"
+    environment = {MULTI_RANK: "1", SELFTEST: ""}
+    reasons = run_scenario("collectives.tried", {"counts": [2, 4]}, path, environment)
+
+    def environment_of(count: int) -> Mapping[str, str]:
+        reason = str(reasons["2"] or (reasons["4"] if count > 2 else ""))
+        if reason:
+            pytest.skip(f"{count} ranks on one card: {reason}")
+        return {MULTI_RANK: "1", SELFTEST: "0"}
+
+    return environment_of
 
 
 @pytest.fixture
 def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Return ``python(arguments)``: this Python, run from the root of the checkout."""
     return run_python
+
+
+def run_scenario(
+    name: str,
+    arguments: Mapping[str, Any],
+    path: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Results:
+    """Return what a function of a module of `scenarios/` returns, from a new process."""
+    module, _, function = name.partition(".")
+    ended = run_python(
+        [HERE / "scenarios" / "run.py", module, function, json.dumps(arguments), path],
+        environment,
+    )
+    if ended.returncode:
+        pytest.fail(f"{name} ended with status {ended.returncode}:\n{last_lines(ended)}")
+    with np.load(path) as stored:
+        return {each: value[()] for each, value in stored.items()}
 
 
 def run_python(

@@ -5,12 +5,17 @@ emulated CUDA, which is slow and runs every line of the backend.
 """
 
 import os
+import time
+from typing import Any
 
 import mirrored as mr
 
 VARIABLE = "MIRRORED_GPU_CHECK"
+CARDS = "MIRRORED_GPU_CHECK_CARDS"  # How many there are; one where it is not set.
 KINDS = ("simulated", "emulated")
 MEMORY = 4 << 30  # Bytes of an emulated card.
+
+_installed: Any = None  # The emulated machine.
 
 
 def wanted() -> str:
@@ -26,21 +31,68 @@ def wanted() -> str:
 
 
 def install() -> None:
-    """Put the one that is asked for in the card's place, in this process and for good."""
-    kind = wanted()
+    """Put the one that is asked for in the card's place, in this process and for good.
+
+    The self-test of NCCL, which has a process of its own, gets it as well.
+    """
+    kind, count = wanted(), int(os.environ.get(CARDS) or 1)
     if kind == "simulated":
-        mr.config.experimental.set_simulated_gpus(1)
+        mr.config.experimental.set_simulated_gpus(count)
     if kind == "emulated":
-        import emulated_cuda
+        _install_cuda(count)
 
-        from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 
-        emulator = emulated_cuda.Emulator(emulated_cuda.cards(1, MEMORY), 0)
-        # Each of them is looked up as its module's attribute whenever it is used.
-        for module, name, made in (
-            (toolkit, "toolkit", emulator.cupy),
-            (nvml, "load", emulator.nvml),
-            (blas, "load", emulator.cublas),
-            (nccl, "load", emulator.nccl),
-        ):
-            setattr(module, name, lambda made=made: made)
+def machine() -> Any:
+    """Return the emulated machine, None where something else is there."""
+    return _installed
+
+
+def delay(stream: Any, seconds: float) -> bool:
+    """Let an emulated stream stand still for some seconds before it goes on.
+
+    Args:
+        stream: As CuPy has it.
+        seconds: From now on.
+
+    Returns:
+        Whether it does: a real one has to be kept busy instead.
+    """
+    if _installed is None:
+        return False
+    with _installed.lock:
+        _installed.queue(stream.ptr).actions.append(_Delay(seconds))
+    return True
+
+
+def _install_cuda(count: int) -> None:
+    global _installed
+    import emulated_cuda
+
+    from mirrored.backends import selftest
+    from mirrored.backends.cuda import blas, nccl, nvml, toolkit
+
+    _installed = emulated_cuda.Emulator(emulated_cuda.cards(count, MEMORY), 0)
+    # Each of them is looked up as its module's attribute whenever it is used.
+    for module, name, made in (
+        (toolkit, "toolkit", _installed.cupy),
+        (nvml, "load", _installed.nvml),
+        (blas, "load", _installed.cublas),
+        (nccl, "load", _installed.nccl),
+    ):
+        setattr(module, name, lambda made=made: made)
+    vars(selftest)["_PROGRAM"] = f"import {__name__}; {__name__}.install(); {selftest._PROGRAM}"
+
+
+class _Delay:
+    """An action of an emulated stream that takes its time."""
+
+    label = "delay"
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def ready(self) -> bool:
+        return time.monotonic() >= self._until
+
+    def step(self) -> bool:
+        return True

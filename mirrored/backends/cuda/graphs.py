@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
@@ -30,9 +31,30 @@ class Capturing(Protocol):
         """Enter the card."""
         ...
 
-    def synchronize(self) -> None:
-        """Wait for what was asked for."""
+    def record(self) -> Any:
+        """Return an event at the end of the work so far."""
         ...
+
+    def is_done(self, event: Any) -> bool:
+        """Return whether the device has come to an event."""
+        ...
+
+
+# Graphs that nobody launches any more and that may still run, with the event behind them.
+_leaving: deque[tuple[Capturing, Any, Any]] = deque()
+
+
+def _let_go() -> None:
+    """Let go of graphs that do not run any more."""
+    for _ in range(len(_leaving)):
+        try:
+            leaving = _leaving.popleft()
+        except IndexError:  # Another thread was quicker.
+            return
+        backend, event, _graph = leaving
+        with contextlib.suppress(RuntimeError):
+            if not backend.is_done(event):
+                _leaving.append(leaving)
 
 
 class Graph:
@@ -49,9 +71,11 @@ class Graph:
         self._graph = graph
 
     def __del__(self) -> None:
-        # CUDA does not promise that a graph may go while it runs. On a lost card nothing does.
-        with contextlib.suppress(RuntimeError):
-            self._backend.synchronize()
+        # CUDA does not promise that a graph may go while it runs. It is not waited for here, where
+        # the garbage collector may have come by: it may wait for another card, for ever.
+        with contextlib.suppress(RuntimeError):  # On a lost card nothing runs.
+            _leaving.append((self._backend, self._backend.record(), self._graph))
+        _let_go()
 
     def launch(self) -> None:
         """Let the device do all of it after what it was asked for before."""
@@ -70,6 +94,7 @@ def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Graph 
     if os.environ.get("MIRRORED_CUDA_GRAPHS", "1") == "0":
         _say_that_graphs_are_off()
         return None
+    _let_go()
     collects = gc.isenabled()
     gc.disable()  # What it would destroy meanwhile, such as another graph, may end the capture.
     try:

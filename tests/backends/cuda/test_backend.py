@@ -5,6 +5,7 @@ Each seed of the emulated card is another order in which its streams' work runs.
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -266,6 +267,31 @@ def test_another_device_of_the_card_works_within_a_capture(
         graph.launch()
     # y: 6, 8, 18; x: 2, 10, 28.
     assert (first.read(x)[0], second.read(y)[0]) == (28, 18)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_graph_that_runs_is_kept_until_it_has_ended(seed: int, emulated_cuda: Emulate) -> None:
+    """Nobody waits for it: it is let go of when another one is captured, or goes."""
+    emulated_cuda(seed=seed)
+    device = Device()
+    x = device.array(np.ones(N, np.float32))
+    device.add(x, x, x)
+
+    def capture() -> Any:
+        graph = device.backend.capture(lambda: device.add(x, x, x))
+        assert graph is not None
+        return graph
+
+    first = capture()
+    captured = weakref.ref(first._graph)
+    device.backend.synchronize()
+    for _ in range(200):
+        first.launch()
+    del first
+    assert captured() is not None
+    device.backend.synchronize()
+    capture()
+    assert captured() is None
 
 
 @pytest.mark.parametrize(
