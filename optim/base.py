@@ -4,6 +4,7 @@ An optimizer is an update rule plus its slots. The rule is a pure function; here
 computed for every replica first and written afterwards, so that a step happens wholly or not.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import only
 from mirrored.ops.recording import active_recorder
 from mirrored.optim.checks import check_number, check_variables
-from mirrored.optim.packing import Target, Unit, alike, packed
+from mirrored.optim.packing import Target, Unit, alike, packed, summed
 from mirrored.variables import Variable, VariableAggregation
 
 
@@ -267,7 +268,8 @@ class Optimizer:
     def _sum_and_apply(
         self, strategy: Strategy, variables: list[Variable], gradients: list[Any]
     ) -> None:
-        self.prepare(variables, strategy.batch_all_reduce("sum", gradients)).commit()
+        batch_sum = functools.partial(strategy.batch_all_reduce, "sum")
+        self.prepare(variables, summed(variables, gradients, batch_sum)).commit()
 
     def prepare(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Update:
         """Return one step's new values, on every replica, from gradients that are reduced.

@@ -3,7 +3,7 @@
 Variables of one device and dtype become one vector, and so do their slots and gradients.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mirrored import ops
@@ -40,6 +40,26 @@ def packing_order(variables: Sequence[Variable]) -> list[int]:
     """
     last_first = range(len(variables) - 1, -1, -1)
     return sorted(last_first, key=lambda i: variables[i].size % _LINE != 0)
+
+
+def summed(
+    variables: Sequence[Variable],
+    gradients: Sequence[Any],
+    batch_sum: Callable[[list[Any]], list[Any]],
+) -> list[Any]:
+    """Return the sums of gradients over replicas, one for each variable.
+
+    They are summed in the order in which the variables are packed: so an update finds them joined,
+    and of several buckets that of the last layers, whose gradients are there first, begins first.
+
+    Args:
+        variables: The variables.
+        gradients: For each its gradient.
+        batch_sum: From gradients, in a list, to their sums.
+    """
+    order = packing_order(variables)
+    sums = batch_sum([gradients[i] for i in order])
+    return [each for _, each in sorted(zip(order, sums, strict=True), key=lambda pair: pair[0])]
 
 
 def packed(units: Sequence[Unit]) -> list[Unit]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,9 @@ from mirrored.backends.watch import WATCH, Watch
 from mirrored.errors import CollectiveError
 
 T = TypeVar("T")
+
+# Seconds that what is in flight has when the process ends: nobody will use it any more.
+_AT_EXIT = 5.0
 
 
 class _Progress:
@@ -218,6 +222,16 @@ class Connection:
             if link is not None:
                 self._called("close", "closing", link.close, self._watch.abort_seconds)
 
+    def close_now(self) -> None:
+        """Close, and give what is in flight little time for that; what goes wrong is logged."""
+        self._watch.hurry(_AT_EXIT)
+        try:
+            self.close()
+        except Exception as error:
+            logger.warning("Devices were not disconnected at exit. Received: %s", error)
+        finally:
+            self._watch.hurry(math.inf)
+
     # ------------------------------------------------------------------ for the watch
 
     def failure(self) -> str | None:
@@ -261,7 +275,7 @@ class Connection:
             return ours
 
         try:
-            self._watch.wait(taken)
+            self._watch.wait(taken, may_break=True)
         except BaseException:
             if ours:
                 self._turn.release()
@@ -318,7 +332,8 @@ class Connection:
         if not call.begun:
             return function()
         try:
-            self._watch.wait(lambda: call.is_over or self._watch.clock() >= until)
+            # Nothing is written meanwhile, and it takes long where something is wrong.
+            self._watch.wait(lambda: call.is_over or self._watch.clock() >= until, may_break=True)
             if not call.is_over:
                 raise timed_out(self.names, what, seconds, call.name)
         except BaseException:
@@ -384,7 +399,4 @@ def close_all() -> None:
     for connection, link in reversed(list(_open.items())):
         if link.process != os.getpid():  # A forked process cannot use what it has a copy of.
             continue
-        try:
-            connection.close()
-        except Exception as error:
-            logger.warning("Devices were not disconnected at exit. Received: %s", error)
+        connection.close_now()

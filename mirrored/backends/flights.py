@@ -86,9 +86,13 @@ class Flights:
 
     Args:
         clock: What time it is, in seconds.
+
+    Attributes:
+        until: When all of them have to be done, whatever time each was given.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.until = math.inf
         self._clock = clock
         self._lines: weakref.WeakKeyDictionary[Connected, _Line] = weakref.WeakKeyDictionary()
         self._active: dict[Connected, _Line] = {}  # Those with something in flight.
@@ -108,6 +112,10 @@ class Flights:
     def first(self) -> Flight:
         """Return the one that has been in flight on its connection for longest."""
         return next(iter(self._active.values())).flights[0]
+
+    def has(self, asker: Asker) -> bool:
+        """Return whether a thread has something in flight."""
+        return any(each.asker is asker for line in self._active.values() for each in line.flights)
 
     def add(self, flight: Flight, asker: Asker) -> None:
         """Add one that is asked for now, by a thread."""
@@ -148,7 +156,7 @@ class Flights:
         if not flights:
             return None
         failure = connection.failure()
-        late = self._clock() - self._begun(flights[0]) >= flights[0].timeout
+        late = self._clock() - self._begun(flights[0]) >= self._timeout(flights[0])
         if failure is None and not late:
             return None
         return self.incident(flights[0], failure=failure, late=failure is None)
@@ -167,7 +175,7 @@ class Flights:
             what=flight.what,
             step=flight.step,
             elapsed=self._clock() - self._begun(flight),
-            timeout=flight.timeout,
+            timeout=self._timeout(flight),
             late=late,
             done=_ranks(flight),
             completed=tuple(self._lines[flight.connection].completed),
@@ -197,6 +205,10 @@ class Flights:
     def _begun(self, flight: Flight) -> float:
         """Return since when it counts its seconds."""
         return max(flight.asked, self._lines[flight.connection].seen_done)
+
+    def _timeout(self, flight: Flight) -> float:
+        """Return how many seconds it has."""
+        return min(flight.timeout, max(self.until - self._begun(flight), 0.0))
 
     def _forget_empty(self, connection: Connected) -> None:
         if not self._active[connection].flights:

@@ -141,7 +141,7 @@ def elsewhere(first: BaseException) -> CollectiveError:
         first: The error of that one.
     """
     known = first if isinstance(first, CollectiveError) else CollectiveError()
-    summary = str(first).partition("\n")[0]
+    summary = str(first).partition("\n")[0] or f"{type(first).__name__}."
     error = CollectiveError(
         "The devices were disconnected from each other while this thread waited or had asked for a "
         f"collective, and its results are lost. Received, elsewhere: {summary} "

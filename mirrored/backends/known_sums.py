@@ -25,6 +25,8 @@ _DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "int32"))
 # Elements of an array: NCCL chooses among three protocols, mainly by size, and all are to be seen.
 # None is a multiple of anything, so that no part of a card's work is as large as the next.
 _COUNTS = (129, 40_009, 1_000_003)
+# In the first dtype as many besides as a bucket of gradients has: large sums may go another way.
+_LARGE_COUNTS = (7_000_003,)
 _TIMES = 3
 
 # A prime: no block of a card's work is a whole number of periods, so shifted data is wrong data.
@@ -106,7 +108,8 @@ def examine(
         return [Finding(Symptom.ERROR, f"They could not be connected: {error}")]
     check = _Check(ranks, names, communicator, timeout)
     found: list[Finding] = []
-    for dtype, count in itertools.product(_DTYPES, _COUNTS):
+    large = itertools.product(_DTYPES[:1], _LARGE_COUNTS)
+    for dtype, count in (*itertools.product(_DTYPES, _COUNTS), *large):
         progress(f"summing {count} {dtype.name} numbers of each")
         found += check.sums(dtype, count)
         if any(each.symptom is not Symptom.WRONG for each in found):

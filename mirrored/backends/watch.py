@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
+from mirrored._interrupt import deliver, is_overdue
 from mirrored.backends.calls import Call, pauses
 from mirrored.backends.flights import Asker, Connected, Flight, Flights
 from mirrored.backends.incident import Incident, elsewhere
@@ -67,6 +68,7 @@ class Watch:
     Attributes:
         clock: What time it is, in seconds.
         abort_seconds: The deadline of all aborts together.
+        stuck: Whether the last abort failed: devices may never be done with what they were asked.
 
     Example:
         >>> watch = Watch()
@@ -93,6 +95,7 @@ class Watch:
         self._flights = Flights(clock)
         self._stops: list[weakref.WeakMethod[Callable[[], object]]] = []
         self._looked = -math.inf
+        self.stuck = False
         self._endings = 0  # How often everything ended.
         self._ending: _Ending | None = None  # What is being aborted now.
         self._last_error: BaseException = CollectiveError("Nothing has ended.")
@@ -156,15 +159,18 @@ class Watch:
 
     # ------------------------------------------------------------------ waiting
 
-    def wait(self, done: Callable[[], bool]) -> None:
+    def wait(self, done: Callable[[], bool], *, may_break: bool = False) -> None:
         """Return when a function says so, and look after what is in flight meanwhile.
 
         Args:
             done: Asked again and again; it waits for nothing itself.
+            may_break: Whether an interrupt that is held back until the end of a step may act after
+                a while. Where this thread has something in flight it may: all of that ends then.
 
         Raises:
             CollectiveTimeoutError: A collective missed its deadline.
             CollectiveError: One failed, or ended because of another one.
+            KeyboardInterrupt: There was an interrupt.
         """
         if self._is_helper():
             self._wait_as_helper(done)
@@ -181,8 +187,18 @@ class Watch:
                 break
             if pause:
                 self._look_now_and_then()
+                self._let_break(may_break)
                 self._sleep(pause)
         self._look_now_and_then()
+
+    def hurry(self, seconds: float) -> None:
+        """Let nothing that is in flight have more time than so many seconds from now on.
+
+        Args:
+            seconds: How many; infinite: what it was given.
+        """
+        with self._lock:
+            self._flights.until = self.clock() + seconds
 
     def finish(self, connection: Connected) -> None:
         """Wait until nothing of a connection is in flight.
@@ -222,6 +238,10 @@ class Watch:
         if ending is not None and not self._is_helper():
             self._rest_until(lambda: ending.error is not None)
         self._tell()
+
+    def lost(self) -> CollectiveError:
+        """Return the error of a thread whose work was stopped since a collective failed."""
+        return elsewhere(self._last_error)
 
     def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Call[T]:
         """Call a function in a thread of its own, in which waits look after nothing.
@@ -278,15 +298,36 @@ class Watch:
         try:
             return done()
         except DeviceLostError as error:
-            ending = None
-            with self._lock:
-                known = error is self._last_error  # Raised by a look, within `done`.
-                if self._flights and self._ending is None and not known:
-                    first = self._flights.first()
-                    ending = self._begin_ending(self._flights.incident(first, cause=error))
-            if ending is not None:
-                self._raise(ending)
+            self._end_with(error)
             raise
+
+    def _let_break(self, may_break: bool) -> None:
+        """Act on an interrupt that was held back for too long, where this thread may be stopped.
+
+        Where it raises, what is in flight ends: whoever used the devices next would wait for that.
+        """
+        if not is_overdue():
+            return
+        with self._lock:
+            own = self._flights.has(self._asker())
+        if not (own or may_break):
+            return
+        try:
+            deliver()
+        except BaseException as error:
+            self._end_with(error)
+            raise
+
+    def _end_with(self, error: BaseException) -> None:
+        """End everything in flight, if anything is, with an error that came from elsewhere."""
+        ending = None
+        with self._lock:
+            known = error is self._last_error  # Raised by a look, within `done`.
+            if self._flights and self._ending is None and not known:
+                first = self._flights.first()
+                ending = self._begin_ending(self._flights.incident(first, cause=error))
+        if ending is not None:
+            self._raise(ending)
 
     def _look_now_and_then(self) -> None:
         if self._flights and self.clock() - self._looked >= _LOOK_EVERY:
@@ -316,6 +357,7 @@ class Watch:
         call = self.call("mirrored-ending", lambda: self._end(ending))
         if not call.begun:
             reason = f"Nothing was aborted: {call.error}."
+            self.stuck = True
             self._ended(ending, incident.error([], [reason]))
         return ending
 
@@ -338,6 +380,7 @@ class Watch:
                 [(f"mirrored-abort-{names}", abort) for names, abort in ending.aborts],
                 self.abort_seconds,
             )
+            self.stuck = bool(not_aborted)
             error = ending.incident.error(not_stopped, not_aborted)
         except Exception as unexpected:
             error.__cause__ = unexpected

@@ -4,6 +4,7 @@ The gradient is that of the global batch: each replica divides by the number of 
 one place, and the replicas' gradients are summed. The same code is run eagerly and recorded.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from mirrored.autodiff import GradientTape
 from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
-from mirrored.optim.packing import packing_order
+from mirrored.optim.packing import summed
 from mirrored.training.losses import Reduction
 from mirrored.variables import Variable
 
@@ -217,15 +218,14 @@ class Step:
     ) -> tuple[list[Any], Tensor]:
         """Sum over the replicas; every replica gets the gradients.
 
-        They are joined in the order in which the optimizer updates them, so that it finds them
-        joined. The loss is among the statistics.
+        The loss is among the statistics.
         """
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        order = [used[i] for i in packing_order([self._variables[i] for i in used])]
-        summed = self._strategy.batch_all_reduce("sum", [gradients[i] for i in order])
-        total = self._strategy.batch_all_reduce("sum", [statistics])[0]
+        batch_sum = functools.partial(self._strategy.batch_all_reduce, "sum")
+        sums = summed([self._variables[i] for i in used], [gradients[i] for i in used], batch_sum)
+        total = batch_sum([statistics])[0]
         reduced: list[Any] = [None] * len(gradients)
-        for i, gradient in zip(order, summed, strict=True):
+        for i, gradient in zip(used, sums, strict=True):
             reduced[i] = gradient
         return reduced, _first(total)
 

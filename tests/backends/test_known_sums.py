@@ -16,13 +16,14 @@ DTYPES = [np.dtype(name) for name in ("float32", "float64", "int32")]
 NAMES = ["card A", "card B", "card C"]
 
 
-COUNTS = known_sums._COUNTS
+COUNTS, LARGE_COUNTS = known_sums._COUNTS, known_sums._LARGE_COUNTS
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let most tests sum little."""
     monkeypatch.setattr(known_sums, "_COUNTS", (129, 4009))
+    monkeypatch.setattr(known_sums, "_LARGE_COUNTS", ())
 
 
 def right(number: int, rank: int, total: np.ndarray) -> None:
@@ -75,11 +76,12 @@ def test_long_arrays_go_on_with_the_same_numbers() -> None:
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     monkeypatch.setattr(known_sums, "_COUNTS", COUNTS)
+    monkeypatch.setattr(known_sums, "_LARGE_COUNTS", LARGE_COUNTS)
     script = Script()
     assert found(ranks=ranks, script=script) == []
     calls = [call for call, _ in script.calls]
-    # Dtypes, sizes, times, and out of place and in place.
-    assert calls == ["connect", *["all_reduce"] * (3 * 3 * 3 * 2), "close"]
+    # Dtypes, sizes and one more in the first dtype; times, and out of place and in place.
+    assert calls == ["connect", *["all_reduce"] * ((3 * 3 + 1) * 3 * 2), "close"]
 
 
 def test_slow_sums_are_waited_for() -> None:

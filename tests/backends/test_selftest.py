@@ -38,7 +38,7 @@ def spoil(number, rank, total):
 def card(backend, bus):
     return Hardware("GPU", 0, "A card", lambda _: backend, details=dict(pci_bus_id=bus))
 
-known_sums._COUNTS = (129, 4009)
+known_sums._COUNTS, known_sums._LARGE_COUNTS = (129, 4009), ()
 backends = spoiled_backends(2, spoil, Script({script}))
 selftest.probe = lambda: list(map(card, backends, ["0000:3b:00.0", "0000:af:00.0"]))
 os.write(1, b"A line of a library.\\n")

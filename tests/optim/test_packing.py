@@ -3,7 +3,7 @@
 import numpy as np
 
 import mirrored as mr
-from mirrored.optim.packing import alike, packing_order
+from mirrored.optim.packing import alike, packing_order, summed
 
 
 def variables(*sizes: int) -> list[mr.Variable]:
@@ -22,3 +22,15 @@ def test_each_dtype_is_a_group_of_its_own() -> None:
         [id(single[0]), id(single[1])],
         [id(double[0])],
     ]
+
+
+def test_gradients_are_summed_in_the_order_of_the_update() -> None:
+    seen: list[str] = []
+
+    def batch_sum(gradients: list[str]) -> list[str]:
+        seen.extend(gradients)
+        return [each.upper() for each in gradients]
+
+    assert summed(variables(32, 3, 160, 10), ["a", "b", "c", "d"], batch_sum) == [*"ABCD"]
+    assert seen == [*"cadb"]
+    assert summed([], [], batch_sum) == []

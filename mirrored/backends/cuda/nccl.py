@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -34,6 +35,9 @@ _STATUS = {
     8: "ncclTimeout",
 }
 _SUM = 0  # ncclRedOp_t
+
+# With it NCCL waits for ever where one thread has several cards: https://github.com/NVIDIA/nccl/pull/774.
+_BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _DATATYPES = {
     "int8": 0,
     "uint8": 1,
@@ -98,6 +102,11 @@ def why_not(ranks: Sequence[Rank]) -> str | None:
     except DeviceUnavailableError as error:
         return str(error)
     cards = [rank.memory for rank in ranks]
+    if len(cards) > 1 and os.environ.get(_BLOCKING, "0") not in ("", "0"):
+        return (
+            f"NCCL cannot be used: with {_BLOCKING}={os.environ[_BLOCKING]} each launch waits for "
+            "its kernel, and those of a collective wait for each other. Unset it."
+        )
     shared = next((rank.where for rank in ranks if cards.count(rank.memory) > 1), None)
     if shared is None:
         return None
@@ -170,7 +179,7 @@ class NcclCommunicator:
                 )
                 for send, receive, stream in zip(sends, receives, streams, strict=True)
             ]
-            with self._group():
+            with self._group(spoil=self._spoil):
                 for number, (*arguments, stream) in enumerate(calls):
                     # An abort may come between the calls, and frees what they would be about.
                     handle = self._open_handles()[number]
@@ -202,12 +211,16 @@ class NcclCommunicator:
         """Disconnect the cards; see `Communicator`."""
         if not self._handles:
             return
-        try:
-            self._ask_each("ncclCommFinalize", self._handles)
-        except CollectiveError:
-            self.abort()  # What failed cannot be destroyed.
-            raise
-        self._ask_each("ncclCommDestroy", self._take())
+        # NCCL leaves the thread on the card that was current. In a new thread that is the first one
+        # of all, which it would take memory of.
+        first = self._ranks[0]
+        with Entered(first.where, first.device, threading.RLock()):
+            try:
+                self._ask_each("ncclCommFinalize", self._handles)
+            except CollectiveError:
+                self.abort()  # What failed cannot be destroyed.
+                raise
+            self._ask_each("ncclCommDestroy", self._take())
 
     # ------------------------------------------------------------------ the parts of these
 
@@ -240,13 +253,29 @@ class NcclCommunicator:
             )
         return _DATATYPES[name]
 
+    def _spoil(self) -> None:
+        """Let the group that is open end without effect: NCCL's error in it is one of it all.
+
+        What Python raises, such as at Ctrl-C, NCCL does not know of. It would launch the ranks that
+        were asked by then, and they would wait for the others for ever.
+        """
+        null = ctypes.c_void_p()
+        no = ctypes.c_int(0)
+        self._library.ncclAllReduce(null, null, ctypes.c_size_t(0), no, no, null, null)
+
     @contextlib.contextmanager
-    def _group(self) -> Iterator[None]:
-        """Let calls take effect together; a group that stayed open would keep back later ones."""
+    def _group(self, spoil: Callable[[], object] | None = None) -> Iterator[None]:
+        """Let calls take effect together; a group that stayed open would keep back later ones.
+
+        Args:
+            spoil: Called where something is raised, before the group ends.
+        """
         self._ask("ncclGroupStart")
         try:
             yield
         except BaseException:
+            if spoil is not None:
+                spoil()
             self._library.ncclGroupEnd()  # What it answers follows from the first error.
             raise
         self._ask("ncclGroupEnd")
@@ -285,7 +314,10 @@ class NcclCommunicator:
     def _said(self, function: str, status: int) -> str:
         said = f"{function} answered {_STATUS.get(status, 'an unknown status')} ({status})"
         text = _last_error(self._library)
-        return f"{said}, {text!r}" if text else said
+        # It keeps them until it has others.
+        return (
+            f"{said}; its last message, perhaps of an earlier call, is {text!r}" if text else said
+        )
 
 
 def _check_memory(send: Any, receive: Any) -> None:

@@ -74,6 +74,23 @@ _CAUSES = (
         signs=_signs("driver version", "no kernel image", "undefined symbol"),
         rank={Symptom.WRONG: 2, Symptom.TIMEOUT: 3, Symptom.CRASH: 1, Symptom.ERROR: 0},
     ),
+    _Cause(
+        what="The card has too little memory for a second process, since the first has taken "
+        "nearly all of it.",
+        remedy="Set MIRRORED_FORCE_GPU_ALLOW_GROWTH=true, or memory limits, or leave the test out "
+        "by MIRRORED_NCCL_SELFTEST=0.",
+        setting=None,
+        signs=_signs("out of memory", "OutOfPoolMemory", "too little memory"),
+        rank={Symptom.WRONG: 9, Symptom.TIMEOUT: 9, Symptom.CRASH: 4, Symptom.ERROR: 4},
+    ),
+    _Cause(
+        what="The card is in a mode in which one process has it for itself "
+        "(`nvidia-smi -q -d COMPUTE`), and the test is another one.",
+        remedy="Leave the test out by MIRRORED_NCCL_SELFTEST=0.",
+        setting=None,
+        signs=_signs("all CUDA-capable devices are busy", "DevicesUnavailable", "exclusive"),
+        rank={Symptom.WRONG: 9, Symptom.TIMEOUT: 9, Symptom.CRASH: 5, Symptom.ERROR: 5},
+    ),
 )
 
 

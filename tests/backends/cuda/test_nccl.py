@@ -4,6 +4,7 @@ The emulated library is strict about groups, streams and memory, and hangs or fa
 """
 
 import ctypes
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ SIZES = {
     "float64": 1,
     "bfloat16": 2,
 }
-INVALID_USAGE, INTERNAL_ERROR, REMOTE_ERROR, IN_PROGRESS = 5, 3, 6, 7
+INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_USAGE, REMOTE_ERROR, IN_PROGRESS = 3, 4, 5, 6, 7
 
 Emulate = Callable[..., Any]
 
@@ -226,7 +227,8 @@ def test_no_connection(emulated_cuda: Emulate) -> None:
         Connected((0, 1))
     assert str(error.value) == (
         "NCCL failed over Emulated H200 at 0000:01:00.0, Emulated H200 at 0000:02:00.0. Received: "
-        "ncclCommInitAll answered ncclSystemError (2), 'ncclCommInitAll was told to fail'. Set "
+        "ncclCommInitAll answered ncclSystemError (2); its last message, perhaps of an earlier "
+        "call, is 'ncclCommInitAll was told to fail'. Set "
         "NCCL_DEBUG=WARN to see what it says of it; `python -m mirrored devices` shows the "
         "versions that are used."
     )
@@ -366,7 +368,8 @@ def test_an_abort_while_a_call_does_not_return(function: str, connect: Callable[
     release.set()
     thread.join()
     assert len(errors) == 1
-    assert emulator.nccl.calls["ncclAllReduce"] == (1 if function == "ncclAllReduce" else 2)
+    # Either both ranks were asked, or one was and then what keeps the group from taking effect.
+    assert emulator.nccl.calls["ncclAllReduce"] == 2
     assert not emulator.nccl.log
     emulator.failures.clear()  # It finds that the call which did not return was aborted.
 
@@ -388,7 +391,27 @@ def test_an_abort_between_two_calls(
     monkeypatch.setattr(emulator.nccl, "ncclAllReduce", abort_after_it)
     with pytest.raises(CollectiveError, match="not connected any more"):
         connected.all_reduce(arrays, arrays)
-    assert asked == [0]
+    assert asked == [0, INVALID_ARGUMENT]  # The second call keeps the group from taking effect.
+    assert not emulator.nccl.log
+
+
+def test_an_interrupt_between_two_calls_launches_neither(
+    connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulator, connected = connect()
+    ask, numbers, arrays = emulator.nccl.ncclAllReduce, itertools.count(), connected.ones()
+
+    def interrupted(*args: Any) -> int:
+        if next(numbers) == 1:
+            raise KeyboardInterrupt
+        return int(ask(*args))
+
+    monkeypatch.setattr(emulator.nccl, "ncclAllReduce", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        connected.all_reduce(arrays, arrays)
+    assert not emulator.nccl.log
+    connected.sum_of_ones()
+    assert [each.rank for each in emulator.nccl.log] == [0, 1]
 
 
 def test_closing(connect: Callable[..., Any]) -> None:
@@ -572,3 +595,17 @@ def test_the_version() -> None:
 def test_dtypes_are_those_of_the_header() -> None:
     assert list(nccl._DATATYPES.items()) == [(name, i) for i, name in enumerate(SIZES)]
     assert np.dtype(ml_dtypes.bfloat16).name == "bfloat16"
+
+
+def test_launches_that_wait_for_their_kernels(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulated_cuda(cards=2)
+    ranks = [Device(card).backend for card in (0, 1)]
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "0")
+    assert ranks[0].why_not_connected(ranks) is None
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+    assert ranks[0].why_not_connected(ranks[:1]) is None
+    why = ranks[0].why_not_connected(ranks)
+    assert why is not None
+    assert why.startswith("NCCL cannot be used: with CUDA_LAUNCH_BLOCKING=1 each launch waits")
