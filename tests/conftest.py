@@ -181,7 +181,7 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         pytest.skip("No g++ is here to compile kernels for the emulated cards.")
     import emulated_cuda
 
-    from mirrored.backends.cuda import blas, nccl, toolkit
+    from mirrored.backends.cuda import blas, driver, nccl, toolkit
 
     made = []
 
@@ -197,6 +197,7 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
         monkeypatch.setattr(toolkit, "toolkit", lambda: emulator.cupy)
         monkeypatch.setattr(nvml, "load", lambda: emulator.nvml)
         monkeypatch.setattr(blas, "load", lambda: emulator.cublas)
+        monkeypatch.setattr(driver, "load", lambda: emulator.driver)
         monkeypatch.setattr(nccl, "load", lambda: emulator.nccl)
         monkeypatch.setenv("MIRRORED_NCCL_SELFTEST", "0")  # Its process has no such cards.
         _reset()  # Devices are looked for anew.

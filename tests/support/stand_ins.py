@@ -1,10 +1,12 @@
 """What stands in for a card, so that the tests that need one can be tried without it.
 
 The variable MIRRORED_GPU_CHECK names it: "simulated" for a simulated GPU, "emulated" for the
-emulated CUDA, which is slow and runs every line of the backend.
+emulated CUDA, which is slow and runs every line of the backend. As a program this is
+`python -m mirrored` on it.
 """
 
 import os
+import sys
 import time
 from typing import Any
 
@@ -69,7 +71,7 @@ def _install_cuda(count: int) -> None:
     import emulated_cuda
 
     from mirrored.backends import selftest
-    from mirrored.backends.cuda import blas, nccl, nvml, toolkit
+    from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
 
     _installed = emulated_cuda.Emulator(emulated_cuda.cards(count, MEMORY), 0)
     # Each of them is looked up as its module's attribute whenever it is used.
@@ -77,10 +79,11 @@ def _install_cuda(count: int) -> None:
         (toolkit, "toolkit", _installed.cupy),
         (nvml, "load", _installed.nvml),
         (blas, "load", _installed.cublas),
+        (driver, "load", _installed.driver),
         (nccl, "load", _installed.nccl),
     ):
         setattr(module, name, lambda made=made: made)
-    vars(selftest)["_PROGRAM"] = f"import {__name__}; {__name__}.install(); {selftest._PROGRAM}"
+    vars(selftest)["_PROGRAM"] = f"import stand_ins; stand_ins.install(); {selftest._PROGRAM}"
 
 
 class _Delay:
@@ -96,3 +99,10 @@ class _Delay:
 
     def step(self) -> bool:
         return True
+
+
+if __name__ == "__main__":
+    from mirrored.__main__ import main
+
+    install()
+    sys.exit(main())

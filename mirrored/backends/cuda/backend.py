@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mirrored.backends import precision
 from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communicator import Communicator
-from mirrored.backends.cuda import blas, fusion, graphs, kernels, nccl, peers, toolkit
+from mirrored.backends.cuda import blas, driver, fusion, graphs, kernels, nccl, peers, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
 from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.kernels.checks import ALL_FINITE
@@ -44,8 +44,6 @@ _FUSED: Mapping[tuple[str, str], Callable[..., None]] = MappingProxyType(
 # What cuBLAS may use while it computes, in bytes: its own recommendation for Hopper cards, and for
 # those before (the documentation of cublasSetWorkspace).
 _WORKSPACE, _WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
-
-_DONE, _NOT_READY = 0, 600  # What CUDA says of an event.
 
 # Bytes of copies from the host that may be under way at a time; pinned memory is dear.
 _MOST_STAGED = 64 << 20
@@ -275,12 +273,11 @@ class CudaBackend:
 
     def is_done(self, event: Any) -> bool:
         """Return whether the device has come to an event; see `StreamBackend`."""
-        runtime = self._cupy.cuda.runtime
-        with translated(self.where):  # Without the lock: others may ask for work meanwhile.
-            status = runtime.eventQuery(event.ptr)
-            if status not in (_DONE, _NOT_READY):
-                raise runtime.CUDARuntimeError(status)
-        return bool(status == _DONE)
+        status = driver.query(event.ptr)  # Without a lock: others may ask for work meanwhile.
+        if status not in (driver.DONE, driver.NOT_READY):
+            with translated(self.where):
+                raise self._cupy.cuda.runtime.CUDARuntimeError(status)
+        return status == driver.DONE
 
     def wait_on_host(self, event: Any) -> None:
         """Let the host wait for an event of this device, and look after collectives meanwhile.

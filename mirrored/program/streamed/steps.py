@@ -216,13 +216,10 @@ def _run_stages(
         if all_reduce is not None:
             sums.start(all_reduce, before or backends[:1], tracks[0].waits)
             continue
+        here = [track.backend for track in tracks]
         if tracks[0].meets:
-            for backend in before:
-                others = [track.backend for track in tracks if track.backend is not backend]
-                event = backend.record() if others else None
-                for other in others:
-                    _wait(other, backend, event)
-        sums.join([track.backend for track in tracks], tracks[0].waits)
+            _let_wait(here, [(each, each.record()) for each in before if here != [each]])
+        sums.join(here, tracks[0].waits)
         for track in tracks:
             run(track)
         asked = [each.backend for each in tracks if is_streamed(each.backend)] or before
@@ -274,10 +271,26 @@ class _Sums:
         # Those of one connection come one after the other, on the same streams.
         for events in dict(ends).values():
             streams = [stream for stream, _ in events]
-            others = [backend for backend in backends if backend not in streams]
+            _let_wait([backend for backend in backends if backend not in streams], events)
+
+
+def _let_wait(backends: Sequence[Backend], events: Sequence[tuple[StreamBackend, Any]]) -> None:
+    """Let each of some streams wait for all events, each of another stream.
+
+    Where there are many, the first waits for all and the rest for the first: so calls to the driver
+    are as many as streams and events, and not as their product.
+    """
+    lead = backends[0] if backends else None
+    if lead is None or not is_streamed(lead) or len(backends) < 2 or len(events) < 2:
+        for backend in backends:
             for stream, event in events:
-                for backend in others:
+                if stream is not backend:
                     _wait(backend, stream, event)
+        return
+    _let_wait([lead], events)
+    event = lead.record()
+    for backend in backends[1:]:
+        _wait(backend, lead, event)
 
 
 def _wait(backend: Backend, other: StreamBackend, event: Any) -> None:

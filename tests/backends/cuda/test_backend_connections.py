@@ -61,7 +61,7 @@ def test_what_is_not_done(emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatc
     emulator = emulated_cuda()
     device = Device()
     event = device.backend.record()
-    monkeypatch.setattr(emulator.cupy.cuda.runtime, "eventQuery", lambda event: 600)
+    monkeypatch.setattr(emulator.driver, "cuEventQuery", lambda event: 600)
     assert device.backend.is_done(event) is False
 
 

@@ -13,6 +13,7 @@ from emulated_cuda.cards import Card as Card
 from emulated_cuda.cards import cards as cards
 from emulated_cuda.cublas import emulated_cublas
 from emulated_cuda.cupy_module import module
+from emulated_cuda.driver import emulated_driver
 from emulated_cuda.faults import EmulatorError as EmulatorError
 from emulated_cuda.machine import Machine
 from emulated_cuda.nccl import EmulatedNccl
@@ -36,6 +37,11 @@ class Emulator(Machine):
     def cublas(self) -> Any:
         """What stands in for the library of cuBLAS, as ctypes gives it."""
         return emulated_cublas(self)
+
+    @cached_property
+    def driver(self) -> Any:
+        """What stands in for the driver's library, as ctypes gives it."""
+        return emulated_driver(self)
 
     @cached_property
     def nccl(self) -> EmulatedNccl:
