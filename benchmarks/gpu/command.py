@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.gpu import machine, outcomes, parts, report
+from benchmarks.gpu import all_reduces, machine, outcomes, parts, report
 from benchmarks.gpu.parts import ROOT, Deadline
 from benchmarks.gpu.results import Results, TestFile
 from benchmarks.gpu.speed import Speed, say
@@ -21,7 +21,8 @@ TESTS = ROOT / "tests" / "gpu"
 NAME = "gpu-results"
 FILE_LIMIT = 150.0  # Seconds of a file of tests, of which each is expected to take a fifth.
 ANSWER_LIMIT = 60.0  # Seconds of a contender's answer, compiling included.
-TESTS_SHARE = 0.55  # Of the whole time, where the benchmark comes after them.
+TESTS_SHARE = 0.6  # Of the whole time, where the benchmark comes after them.
+ALL_REDUCES_SHARE = 0.5  # Of what the tests leave, and a minute at most.
 DESCRIBE_LIMIT = 60.0
 STATUS_FAILED, STATUS_NO_GPU = 1, 2
 # pytest's statuses for tests that all passed, for some that failed, and for none.
@@ -153,6 +154,14 @@ def main(command_line: Sequence[str] | None = None) -> int:
         own = Deadline(deadline.left() * share)
         run_tests(results, sorted(TESTS.glob("test_*.py")), own, write)
     if not arguments.tests_only:
+        say("All-reduces")
+        all_reduces.measure(
+            results,
+            all_reduces.kinds(machine.cards(arguments.simulated)),
+            Deadline(min(all_reduces.LIMIT_OF_ALL, deadline.left() * ALL_REDUCES_SHARE)),
+            write,
+            quick=arguments.quick,
+        )
         say("Benchmark")
         card = machine.address(gpu)
         device = "cpu" if arguments.simulated else "cuda"

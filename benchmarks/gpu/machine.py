@@ -17,7 +17,7 @@ _NEEDED = ("numpy", "pytest", "tqdm", "threadpoolctl", "safetensors")
 _OPTIONAL = {
     "hypothesis": (("hypothesis",), "not needed here"),
     "ml_dtypes": (("ml_dtypes", "ml-dtypes"), "no tests of bfloat16"),
-    "NCCL": (("nvidia-nccl-cu12", "nvidia-nccl-cu13"), "sums across cards go through the host"),
+    "NCCL": (("nvidia-nccl-cu12", "nvidia-nccl-cu13"), "no tests and no figures of it"),
     "nvmath": (("nvmath-python",), "not needed here"),
     "PyTorch": (("torch",), "not compared with"),
     "JAX": (("jax",), "not compared with"),
@@ -38,6 +38,15 @@ def gpu(simulated: bool) -> dict[str, object] | None:
     elif not mr.test.is_gpu_available(cuda_only=True):
         return None
     return mr.config.experimental.get_device_details(mr.config.list_physical_devices("GPU")[0])
+
+
+def cards(simulated: bool) -> int:
+    """Return how many cards there are; those that are simulated count as one.
+
+    Args:
+        simulated: Whether a simulated GPU stands in for a card.
+    """
+    return 1 if simulated else len(mr.config.list_physical_devices("GPU"))
 
 
 def describe(details: dict[str, object]) -> dict[str, str]:

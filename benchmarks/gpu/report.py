@@ -21,6 +21,7 @@ from benchmarks.gpu.workloads import LOSS_TOLERANCES, PRECISIONS, WORKLOADS
 from benchmarks.report_text import NOTHING, difference, figure, table
 from benchmarks.results import ratio
 from benchmarks.workloads import matrix_products
+from mirrored.distribute.bandwidth import HEADING, Row
 
 TITLES = {each.name: each.title for each in CONTENDERS}
 
@@ -43,6 +44,13 @@ the middle one of all contenders; one whose losses differ more than \
 {tolerances} takes no part in ratios."""
 
 
+ALL_REDUCES = """\
+What each of some devices adds, the time of one all-reduce, and the bandwidths, as \
+`python -m mirrored selftest` prints them and [collectives.md](collectives.md) explains them. \
+Virtual GPUs and ranks of one card share that card: there is no link between them, and figures say \
+what summing costs there, not how fast cards are connected. *#wrong* is to be 0."""
+
+
 def markdown(results: Results, seconds: float) -> str:
     """Return the whole page.
 
@@ -52,6 +60,8 @@ def markdown(results: Results, seconds: float) -> str:
     """
     parts = ["# GPU results", opening(results)]
     parts += ["## Machine", *machine(results), "## Tests", *tests(results)]
+    if results.all_reduces:
+        parts += ["## All-reduces", ALL_REDUCES, *all_reduces(results)]
     if results.figures:
         how = ", ".join(f"{value:g} ({name})" for name, value in LOSS_TOLERANCES.items())
         parts += ["## Targets", targets(results), "## Step"]
@@ -139,6 +149,32 @@ def troubles(file: TestFile) -> Iterator[str]:
     if file.problem:
         yield f"**{file.name}** {file.problem}:"
         yield fenced(file.last_lines or "it said nothing")
+
+
+# ---------------------------------------------------------------------------- all-reduces
+
+
+def all_reduces(results: Results) -> Iterator[str]:
+    """Yield a table of sums for each set of devices, and one of the steps that wait for them."""
+    for where in dict.fromkeys(each.where for each in results.all_reduces):
+        lines = [HEADING]
+        for each in results.all_reduces:
+            if each.where == where:
+                lines += [str(Row(**row)) for row in each.rows]
+                lines += [f"{each.collective:<25} {each.problem}"] if each.problem else []
+        yield f"{where[0].upper()}{where[1:]}:"
+        yield fenced("\n".join(lines))
+    measured = [each for each in results.all_reduces if each.steps]
+    if measured:
+        names = list(dict.fromkeys(name for each in measured for name in each.steps))
+        yield "Microseconds of a training step whose gradients they sum, float32, on one batch:"
+        yield table(
+            ["collective", "between", *names],
+            [
+                [each.collective, each.where, *(figure(each.steps.get(name)) for name in names)]
+                for each in measured
+            ],
+        )
 
 
 # ---------------------------------------------------------------------------- speed

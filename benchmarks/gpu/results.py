@@ -103,6 +103,25 @@ class Figure:
 
 
 @dataclass
+class AllReduces:
+    """The all-reduces of one kind.
+
+    Attributes:
+        collective: The collectives that sum.
+        where: What they sum between, in words.
+        rows: A size each, as `mirrored.distribute.bandwidth.Row` has it.
+        steps: Microseconds of a training step, by workload.
+        problem: Why there are no rows, or fewer.
+    """
+
+    collective: str
+    where: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    steps: dict[str, float] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass
 class Results:
     """All that a run found.
 
@@ -111,6 +130,7 @@ class Results:
         missing: Optional parts that are not there, and what goes without them.
         devices: What `python -m mirrored devices` printed.
         files: The tests, by file.
+        all_reduces: What sums between devices cost.
         figures: The measurements.
         clocks: The card's state after each workload and precision.
         facts: Versions by program of contenders.
@@ -123,6 +143,7 @@ class Results:
     missing: dict[str, str] = field(default_factory=dict)
     devices: str = ""
     files: list[TestFile] = field(default_factory=list)
+    all_reduces: list[AllReduces] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     clocks: dict[str, str] = field(default_factory=dict)
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -181,7 +181,12 @@ def _listed(title: str, lines: Sequence[str], *, numbered: bool = False) -> list
 
 def _last_lines(text: str) -> list[str]:
     """Return the last lines of a text, and those before them that matter most."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    # After a crash faulthandler lists all extension modules, in one line that buries the others.
+    lines = [
+        line.rstrip()
+        for line in text.splitlines()
+        if line.strip() and not line.startswith("Extension modules:")
+    ]
     earlier = lines[:-_MOST_LINES]
     telling = [line for line in earlier if any(mark in line for mark in _TELLING)]
     return telling[-_MOST_LINES:] + lines[-_MOST_LINES:]

@@ -4,6 +4,7 @@ Devices are frozen once they are used, so most of these run functions of `scenar
 of their own. To try the tests themselves, `stand_ins` can put something in the card's place.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -19,7 +20,9 @@ import stand_ins
 import mirrored as mr
 from mirrored import layers, ops
 from mirrored.backends.communicator import MULTI_RANK
+from mirrored.backends.cuda import nccl as installed
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
+from mirrored.errors import DeviceUnavailableError
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -96,6 +99,16 @@ def scenario(tmp_path: Path) -> Scenario:
 
 
 @pytest.fixture(scope="session")
+def nccl() -> None:
+    """Skip where NCCL is not installed."""
+    if not stand_ins.wanted():
+        try:
+            installed.load()
+        except DeviceUnavailableError as error:
+            pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
 def cards() -> int:
     """Return how many cards there are, or may be where they are emulated."""
     if stand_ins.wanted():
@@ -104,7 +117,9 @@ def cards() -> int:
 
 
 @pytest.fixture(scope="session")
-def ranks_of_a_card(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Mapping[str, str]]:
+def ranks_of_a_card(
+    nccl: None, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int], Mapping[str, str]]:
     """Return ``ranks_of_a_card(count)``: the environment in which NCCL has many ranks on one card.
 
     The self-test has tried that, in a process with a deadline; where it failed the test is skipped.
@@ -120,6 +135,54 @@ def ranks_of_a_card(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int],
         return {MULTI_RANK: "1", SELFTEST: "0"}
 
     return environment_of
+
+
+@pytest.fixture(scope="session")
+def uneven() -> list[dict[str, Any]]:
+    """Return what is trained by several replicas: arguments of `training.train_one`.
+
+    Uneven shards, a batch smaller than the number of replicas, and a last batch of one example.
+    """
+    sizes = ((32, 128, False), (30, 91, False), (3, 10, False), (7, 23, True))
+    common = {"sizes": (7, 16, 16, 5), "epochs": 3, "activation": "tanh", "shuffle": True}
+    return [
+        {
+            **common,
+            **{"batch": batch, "examples": examples, "eagerly": eagerly},
+            **{"floatx": floatx, "optimizer": optimizer},
+        }
+        for batch, examples, eagerly in sizes
+        for floatx, optimizer in (("float32", "sgd"), ("float64", "adam"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def as_one_gpu(
+    uneven: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Results], None]:
+    """Return ``as_one_gpu(results)``: hold what `uneven` left on several to what it leaves on one.
+
+    Tolerances are those of `test_training`, for its reasons.
+    """
+    path = tmp_path_factory.mktemp("one") / "one.npz"
+    arguments = {"parts": [1], "cases": uneven, "kind": "reference"}
+    tolerances = {"float32": 2e-5, "float64": 1e-9}
+
+    @functools.cache  # Only once it is needed: tests may be skipped.
+    def on_one() -> Results:
+        return run_scenario("collectives.train", arguments, path)
+
+    def compare(results: Results) -> None:
+        wanted = on_one()
+        assert results.keys() == wanted.keys()
+        for name in results.keys() - {"connected"}:
+            tolerance = tolerances[uneven[int(name.partition("/")[0])]["floatx"]]
+            scale = max(1.0, float(np.abs(wanted[name]).max()))
+            np.testing.assert_allclose(
+                results[name], wanted[name], 0, tolerance * scale, err_msg=name
+            )
+
+    return compare
 
 
 @pytest.fixture

@@ -4,14 +4,17 @@
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 import mirrored as mr
 from benchmarks.gpu.contenders import protocol
 from benchmarks.gpu.workloads import starting_point
-from benchmarks.workloads import Workload, make_data
+from benchmarks.workloads import Array, Workload, make_data
 
 
 class Resident:
@@ -20,14 +23,21 @@ class Resident:
     Args:
         workload: What is trained.
         precision: "float32", "tf32" or "bfloat16", here the policy mixed_bfloat16.
+        names: The devices, each of which gets an equal part of the batch.
+        collective: What sums between them; None: what fits them.
     """
 
-    def __init__(self, workload: Workload, precision: str) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        precision: str,
+        names: Sequence[str] = ("GPU:0",),
+        collective: mr.distribute.CrossDeviceOps | None = None,
+    ) -> None:
         """Build the model, and bring its batch to the GPU."""
-        self._strategy, self._model = build(workload, precision)
-        _, x, y = starting_point(workload)
-        with mr.device("GPU:0"):
-            self._batch = (mr.identity(mr.constant(x)), mr.identity(mr.constant(y)))
+        self._strategy, self._model = build(workload, precision, names, collective)
+        _, *batch = starting_point(workload)
+        self._batch = tuple(self._distributed(array) for array in batch)
         model, optimizer = self._model, self._model.optimizer
         loss_of = mr.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 
@@ -45,16 +55,31 @@ class Resident:
 
         self._step = recorded
 
+    def _distributed(self, array: Array) -> Any:
+        """Return an array's parts, each on its device."""
+        parts = np.array_split(array, self._strategy.num_replicas_in_sync)
+
+        def part(context: Any) -> Any:
+            replica = context.replica_id_in_sync_group
+            with mr.device(self._strategy.devices[replica]):
+                return mr.identity(mr.constant(parts[replica]))
+
+        return self._strategy.experimental_distribute_values_from_function(part)
+
+    def _loss(self, losses: Any) -> float:
+        """Return a step's loss, once it is there."""
+        return sum(float(part) for part in self._strategy.experimental_local_results(losses))
+
     def losses(self, steps: int) -> list[float]:
         """Return the loss of each step."""
-        return [float(self._step(*self._batch)) for _ in range(steps)]
+        return [self._loss(self._step(*self._batch)) for _ in range(steps)]
 
     def run(self, steps: int) -> int:
         """Take steps; the last loss is there when all of them are done."""
         loss: Any = None
         for _ in range(steps):
             loss = self._step(*self._batch)
-        float(loss)
+        self._loss(loss)
         return steps
 
 
@@ -85,12 +110,17 @@ class Fit:
         return epochs * self._workload.steps
 
 
-def build(workload: Workload, precision: str) -> tuple[mr.MirroredStrategy, mr.Model]:
+def build(
+    workload: Workload,
+    precision: str,
+    names: Sequence[str] = ("GPU:0",),
+    collective: mr.distribute.CrossDeviceOps | None = None,
+) -> tuple[mr.MirroredStrategy, mr.Model]:
     """Return a strategy on the GPU and a compiled model in its scope, with the initial weights."""
     mr.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
     policy = "mixed_bfloat16" if precision == "bfloat16" else "float32"
     mr.keras.mixed_precision.set_global_policy(policy)
-    strategy = mr.MirroredStrategy(["GPU:0"])
+    strategy = mr.MirroredStrategy(list(names), collective)
     with strategy.scope():
         inputs = outputs = mr.layers.Input(shape=(workload.sizes[0],))
         for size in workload.sizes[1:-1]:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+import mirrored as mr
 from benchmarks.gpu import speed
+from benchmarks.gpu.contenders import mirrored_
 from benchmarks.gpu.workloads import CHECK_STEPS, WORKLOADS, one_batch
 from benchmarks.processes import ContenderError
 from benchmarks.workloads import Reference, make_data
@@ -47,3 +49,13 @@ def test_turns(ask: Ask, mode: str) -> None:
 
 def test_facts(ask: Ask) -> None:
     assert ask("facts")["facts"]["version"]
+
+
+def test_a_batch_that_is_split_has_the_same_losses() -> None:
+    workload = WORKLOADS["digits"]
+    mr.config.experimental.set_simulated_gpus(3)
+    one = mirrored_.Resident(workload, "float32").losses(CHECK_STEPS)
+    names = [f"GPU:{number}" for number in range(3)]
+    collective = mr.distribute.HierarchicalCopyAllReduce()
+    several = mirrored_.Resident(workload, "float32", names, collective).losses(CHECK_STEPS)
+    assert several == pytest.approx(one, rel=1e-5)

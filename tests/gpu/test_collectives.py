@@ -1,0 +1,72 @@
+"""NCCL with a single rank, which every card has: connections, deadlines, and the self-test.
+
+One rank has nobody to wait for, and all else is as between cards: what is asked for is late where
+the card is busy, and what goes wrong is seen by the same code.
+"""
+
+from typing import Any
+
+import pytest
+
+from mirrored.distribute.cross_device_ops.connections import SELFTEST
+
+GPU = "device:GPU:0"
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("nccl")
+def test_sums(scenario: Any) -> None:
+    """Every dtype, odd sizes and places, many in a row and at a time, closed and used again."""
+    found = scenario("collectives.sums", parts=[1])
+    assert len(found) > 100
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("nccl")
+def test_a_sum_that_is_late(scenario: Any) -> None:
+    found = scenario("faults.late", parts=[1])
+    assert str(found["error"]) == "CollectiveTimeoutError"
+    for part in (GPU, "bucket 2 of 5 in step 7", "of at most 3"):
+        assert part in str(found["text"])
+    assert [GPU in each for each in found["devices"]] == [True]
+    assert found["aborted"]
+    assert not found["open"]
+    assert (found["before"], found["after"], found["total"]) == (0, 0, 1000.0)
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("nccl")
+def test_the_self_test_finds_what_is_wrong(scenario: Any) -> None:
+    """A hang ends with its deadline, a crash with its signal; afterwards the card sums right."""
+    found = scenario("faults.selftests", {SELFTEST: ""}, parts=[1])
+    errors = {name: str(found[f"{name}, error"]) for name in ("first", "hang", "crash", "wrong")}
+    assert errors == {
+        "first": "none",
+        "hang": "CollectiveTimeoutError",
+        "crash": "CollectiveError",
+        "wrong": "CollectiveError",
+    }, found["first"]
+    assert "It was not done within 8 s." in str(found["hang"])
+    assert "It was ended by SIGABRT." in str(found["crash"])
+    assert "expected -510.0, received -509.0" in str(found["wrong"])
+    assert (str(found["last"]), found["after"]) == ("", 0)
+    assert found["check, good"].tolist() == []
+    told = found["check, wrong"].tolist()
+    assert len(set(told)) == len(told)  # Once for each dtype and size.
+    for dtype in ("float32", "float64", "int32"):
+        lines = [line for line in told if f" {dtype} numbers" in line]
+        assert len(lines) >= 3
+        assert all("received -509" in line for line in lines)
+
+
+def test_the_command(python: Any, stand_in: str) -> None:
+    command = ["tests/support/stand_ins.py"] if stand_in else ["-m", "mirrored"]
+    ended = python([*command, "selftest", "--quick"])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = ended.stdout.splitlines()
+    heading = next(number for number, line in enumerate(lines) if "busbw" in line)
+    rows = [line.split() for line in lines[heading + 1 :]]
+    for name in ("ReductionToOneDevice", "HierarchicalCopyAllReduce"):
+        assert [row[1] for row in rows if row[0] == name] == ["1024", "65536", "4194304"]
+    assert {row[-1] for row in rows} == {"0"}, ended.stdout
