@@ -5,7 +5,7 @@ Kernels run on the emulated card; what they would launch can be noted without on
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
@@ -194,3 +194,17 @@ def _of_nvcc(folder: Path) -> Compile:
         return done.stdout + done.stderr
 
     return of_nvcc
+
+
+@pytest.fixture
+def connect(emulated_cuda: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Return ``connect(count)``: so many emulated cards as ranks of a communicator."""
+    from emulated_cuda.ranks import connecting  # It needs CuPy.
+
+    yield from connecting(emulated_cuda)
+
+
+@pytest.fixture
+def pair(connect: Callable[..., Any]) -> Any:
+    """Return two ranks on a card each."""
+    return connect(2)

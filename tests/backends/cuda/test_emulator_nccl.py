@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import c_void_p
 from typing import Any
 
@@ -21,23 +21,9 @@ from emulated_cuda.ranks import (
     PROD,
     SUM,
     Ranks,
-    connecting,
     last_error,
     numbers,
 )
-
-Install = Callable[..., Emulator]
-
-
-@pytest.fixture
-def connect(emulated_cuda: Install) -> Iterator[Callable[..., Ranks]]:
-    yield from connecting(emulated_cuda)
-
-
-@pytest.fixture
-def pair(connect: Callable[..., Ranks]) -> Ranks:
-    return connect(2)
-
 
 # ---------------------------------------------------------------------- sums
 

@@ -1,7 +1,7 @@
 """The emulated NCCL fails as it is told to, and takes calls from several threads."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import byref, c_int, c_void_p
 
 import numpy as np
@@ -16,24 +16,10 @@ from emulated_cuda.ranks import (
     INVALID_USAGE,
     REMOTE_ERROR,
     Ranks,
-    connecting,
     init,
     last_error,
     numbers,
 )
-
-Install = Callable[..., Emulator]
-
-
-@pytest.fixture
-def connect(emulated_cuda: Install) -> Iterator[Callable[..., Ranks]]:
-    yield from connecting(emulated_cuda)
-
-
-@pytest.fixture
-def pair(connect: Callable[..., Ranks]) -> Ranks:
-    return connect(2)
-
 
 # ---------------------------------------------------------------------- faults that tests ask for
 

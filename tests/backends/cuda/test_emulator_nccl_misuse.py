@@ -1,7 +1,7 @@
 """The emulated NCCL refuses what the real one refuses, and what that would crash or hang with."""
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_void_p
 from typing import Any
 
@@ -19,7 +19,6 @@ from emulated_cuda.ranks import (
     INVALID_ARGUMENT,
     INVALID_USAGE,
     Ranks,
-    connecting,
     init,
     last_error,
     numbers,
@@ -30,16 +29,6 @@ from mirrored.backends.cuda import nccl
 from mirrored.errors import DeviceUnavailableError
 
 Install = Callable[..., Emulator]
-
-
-@pytest.fixture
-def connect(emulated_cuda: Install) -> Iterator[Callable[..., Ranks]]:
-    yield from connecting(emulated_cuda)
-
-
-@pytest.fixture
-def pair(connect: Callable[..., Ranks]) -> Ranks:
-    return connect(2)
 
 
 # ---------------------------------------------------------------------- what is refused
