@@ -1,10 +1,13 @@
 """Ctrl-C while variables are written: it waits for the end of the step that is running.
 
-A step changes all weights on all replicas, so it must happen wholly or not at all.
+A step changes all weights on all replicas, so it must happen wholly or not at all. Where devices
+wait for each other it may never end: who waits for them asks here whether to go on.
 """
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -17,6 +20,27 @@ _handler_of, _set_handler = _plain.getsignal, _plain.signal
 _SIGINT = int(signal.SIGINT)
 
 
+# Seconds that a step has to end after an interrupt; after another one it has none.
+PATIENCE = 5.0
+
+# The guards that hold an interrupt back, in the order in which it came to them.
+_holding: "list[InterruptGuard]" = []
+
+
+def is_overdue() -> bool:
+    """Return whether this thread's step holds an interrupt back for too long, and can be undone."""
+    if not _holding or threading.current_thread() is not threading.main_thread():
+        return False
+    first = _holding[0]
+    return all(guard.may_break for guard in _holding) and time.monotonic() >= first.act_from
+
+
+def deliver() -> None:
+    """Act on the interrupt that is held back; what the handler raises leaves this function."""
+    while _holding:  # A guard hands it on to the one around it.
+        _holding[-1].deliver()
+
+
 class InterruptGuard:
     """Holds interrupts back while a step runs; between steps they act at once.
 
@@ -25,11 +49,18 @@ class InterruptGuard:
 
     Args:
         whole: Whether all that runs within the guard is one step.
+        may_break: Whether a step can be undone while devices sum up what it is to write.
+
+    Attributes:
+        may_break: Whether it can.
+        act_from: Since when an interrupt that is held back has waited for too long.
     """
 
-    __slots__ = ("_in_step", "_installed", "_pending", "_previous")
+    __slots__ = ("_in_step", "_installed", "_pending", "_previous", "act_from", "may_break")
 
-    def __init__(self, *, whole: bool = False) -> None:
+    def __init__(self, *, whole: bool = False, may_break: bool = False) -> None:
+        self.may_break = may_break
+        self.act_from = math.inf
         self._in_step = whole
         self._pending: tuple[int, FrameType | None] | None = None
         self._previous: Any = None
@@ -55,7 +86,7 @@ class InterruptGuard:
         if self._installed:
             _set_handler(_SIGINT, self._previous)
             self._installed = False
-            self._deliver()
+            self.deliver()
 
     @property
     def pending(self) -> bool:
@@ -70,16 +101,22 @@ class InterruptGuard:
             yield
         finally:
             self._in_step = False
-            self._deliver()
+            self.deliver()
 
-    def _deliver(self) -> None:
-        """Act on an interrupt that was held back."""
+    def deliver(self) -> None:
+        """Act on an interrupt that is held back, if one is."""
         pending, self._pending = self._pending, None
         if pending is not None:
+            _holding.remove(self)
             self._previous(*pending)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self._in_step:
-            self._pending = (number, frame)
-        else:
+        if not self._in_step:
             self._previous(number, frame)
+            return
+        if self._pending is None:
+            _holding.append(self)
+            self.act_from = time.monotonic() + PATIENCE
+        else:
+            self.act_from = -math.inf
+        self._pending = (number, frame)

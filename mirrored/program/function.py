@@ -200,7 +200,7 @@ def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
     storages = [value.device.allocate(*value.spec) for value in graph.outputs]
     program.take(arrays)
     team = None if graph.strategy is None else graph.strategy.team(program.threads)
-    with InterruptGuard(whole=True) if graph.writes else _NOTHING_TO_SPOIL:
+    with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
         program.run(1, {}, _go_on, team)
     tensors = []
     for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):

@@ -184,9 +184,10 @@ class Graph:
         return True
 
     @property
-    def may_stop(self) -> bool:
-        """Whether a run may have to leave variables as they are when it has begun."""
-        return bool(self.guards or self.collectives)
+    def gate(self) -> Device | None:
+        """The device that decides for all whether a step writes variables; None: it does."""
+        asked = [*self.guards, *(each.nodes[0].output for each in self.collectives)]
+        return asked[0].device if asked else None
 
     @property
     def device(self) -> Device:

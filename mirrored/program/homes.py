@@ -28,7 +28,7 @@ def find_homes(
     homed: dict[Value, Place] = {}
     left: list[tuple[Any, Value]] = []
     for base, writes in by_base.items():
-        guarded = chains and usage.graph.may_stop and base.node not in usage.region
+        guarded = chains and usage.graph.gate is not None and base.node not in usage.region
         place = None if guarded else _home_of(usage, base, writes)
         if place is None:
             left += writes

@@ -34,7 +34,7 @@ def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
     with contextlib.ExitStack() as stack:
         plan = FitPlan(model, x, y, options, stack)
         stack.enter_context(model.distribute_strategy.scope())
-        guard = stack.enter_context(InterruptGuard())
+        guard = stack.enter_context(InterruptGuard(may_break=True))
         stack.enter_context(contextlib.closing(progress))
         _introduce(callbacks, model, options.verbose, options.epochs, plan.training.steps)
         # From the start, so that an interrupt leaves the epochs of this call there.

@@ -4,7 +4,8 @@ This is the eager runner, which calls every op of every step; the recorded one r
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +15,10 @@ from mirrored import ops
 from mirrored.data.adapters import Arrays
 from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica, shard_bounds
+from mirrored.errors import CollectiveError
+from mirrored.layers.tracking import find
+from mirrored.ops import SeedGenerator
+from mirrored.ops.streams import current_stream
 from mirrored.training.loss_functions import loss_dtype
 from mirrored.training.step import (
     Shards,
@@ -77,6 +82,9 @@ class EagerRunner:
         self._model = model
         self._strategy = model.distribute_strategy
         self._step = Step(model)
+        self._generators = find(
+            (each for layer in model._walk() for each in vars(layer).values()), SeedGenerator
+        )
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
@@ -84,10 +92,22 @@ class EagerRunner:
         """Take a step of training for each batch; see `Runner`."""
         for i, batch in enumerate(span):
             check = partial(self._check_finite, where=where(i))
-            totals = self._step.train(self._distribute(batch), batch.size, check)
+            with self._drawn_again():
+                totals = self._step.train(self._distribute(batch), batch.size, check)
             take([_row(totals)], batch.size)
             if not going_on():
                 return
+
+    @contextmanager
+    def _drawn_again(self) -> Iterator[None]:
+        """Take back a step's draws where its sums failed: it wrote nothing, and can be repeated."""
+        marks = [current_stream().mark(), *(each.mark() for each in self._generators)]
+        try:
+            yield
+        except (CollectiveError, KeyboardInterrupt):
+            for back in marks:
+                back()
+            raise
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""

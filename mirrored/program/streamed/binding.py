@@ -56,11 +56,13 @@ class StreamedBinder:
         flags: For each memory the flag that says whether variables may be written, where there is
             a guard.
         counters: For each random node where it reads key and number of its draw from.
+        stop: A number that has to be finite where variables are to be written; None: there is none.
     """
 
     arrays: Arrays
     flags: dict[Any, Any]
     counters: dict[Node, Value]
+    stop: Any = None
     _homed: set[Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -116,6 +118,8 @@ class StreamedBinder:
 
     def _guard(self, values: Sequence[Value], backend: Backend) -> list[Call]:
         arrays = [self.arrays.of(value).reshape(-1)[:1] for value in values]
+        if self.stop is not None:
+            arrays.append(self.stop)
         if not is_streamed(backend):
             return [Call(_guard_on_host, (self._flag(backend), arrays))]
         return self._noted(backend, backend.finite_kernel(), self._flag(backend), *arrays)

@@ -42,8 +42,8 @@ class StreamedPlan(NamedTuple):
     Attributes:
         plan: Where each value is.
         feeds: What is fed.
-        reports: For each device the memory where small results lie together. On the device of the
-            guard it begins with the guard's flag.
+        reports: For each device the memory where small results lie together. On the gate's device
+            it begins with the flag that says whether the step writes.
     """
 
     plan: Plan
@@ -90,8 +90,8 @@ class _StreamedPlanner(Planner):
 
     def place_outputs(self) -> None:
         blocks, fed = self.plan.blocks, [feed.block for feed in self.feeds]
-        if self._graph.guards:
-            device = self._graph.guards[0].device
+        device = self._graph.gate
+        if device is not None:
             self.reports[device] = Block(device, JOINT, self.alignment, -1, FOREVER)
         for value in self._graph.outputs:
             root = blocks[value.base].root if value.base in blocks else None

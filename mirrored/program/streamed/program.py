@@ -5,7 +5,8 @@ It is used as the program of host memory is; results come a few steps later, nev
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,6 @@ from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.errors import CollectiveError
 from mirrored.ops.observing import observers
 from mirrored.program.arrays import Arrays, Memory
-from mirrored.program.binding import Call
 from mirrored.program.bound import Draws
 from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
@@ -25,6 +25,7 @@ from mirrored.program.replay import Feed, GuardFailed
 from mirrored.program.schedule import Guard
 from mirrored.program.streamed.binding import StreamedBinder
 from mirrored.program.streamed.feeding import Feeding, Report, counter_of
+from mirrored.program.streamed.gate import Gate, spread_flag
 from mirrored.program.streamed.observed import run_observed
 from mirrored.program.streamed.plan import make_streamed_plan
 from mirrored.program.streamed.stages import Track, make_stages
@@ -73,9 +74,17 @@ class StreamedProgram:
         self._storages: list[Storage] = []
         self._told = {device: self._arrays.bytes_of(block) for device, block in reports.items()}
         self._flags = self._make_flags(schedule.stages)
+        gate = graph.gate if graph.collectives else None
+        self._gate = None if gate is None else Gate(gate)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [home.device for _, home, _ in graph.reads]
+        # Updates that are summed themselves are past the gate when their sums may fail.
+        self._sums_late = any(
+            track.collective is not None and track.late
+            for tracks in schedule.stages
+            for track in tracks
+        )
         self._steps = Steps(self._bound(schedule.stages), [each.backend for each in devices])
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
@@ -83,6 +92,7 @@ class StreamedProgram:
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
         self._may_write = False
+        self._lost = False  # Whether steps of the last replay were stopped.
         if graph.collectives:
             WATCH.before_abort(self._stop_writes)
 
@@ -92,11 +102,10 @@ class StreamedProgram:
         """Return a flag for each memory, where a step may have to leave variables as they are."""
         flags: dict[Any, Any] = {}
         one = np.dtype(np.int32)
-        if self.graph.guards:
-            guard = self.graph.guards[0].device
-            flags[guard.backend.memory] = self._told[guard][: one.itemsize].view(one)
-        if self.graph.may_stop:
-            devices = [node.device for node in self.graph.nodes]
+        gate = self.graph.gate
+        if gate is not None:
+            flags[gate.backend.memory] = self._told[gate][: one.itemsize].view(one)
+            devices = [node.device for node in self.graph.nodes if self.graph.writes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
             used = {track.backend.memory for tracks in stages for track in tracks}
             used |= {backend.memory for backend in self._writers()}
@@ -115,36 +124,18 @@ class StreamedProgram:
 
     def _bound(self, stages: Sequence[Sequence[Track]]) -> list[list[BoundTrack]]:
         flags = self._flags
-        binder = StreamedBinder(self._arrays, flags, self._counters)
+        stop = None if self._gate is None else self._gate.array
+        binder = StreamedBinder(self._arrays, flags, self._counters, stop)
         bound: list[list[BoundTrack]] = []
         for tracks in stages:
             bound.append([binder.track(track) for track in tracks])
             if isinstance(tracks[0].phases[0], Guard):
-                bound += self._spread(tracks[0].backend, stages, flags)
+                others = [track.backend for tracks in stages for track in tracks]
+                bound += spread_flag(tracks[0].backend, [*others, *self._writers()], flags)
         for backend in self._writers():
             last = Track(backend, [], True, False, waits=len(self.graph.collectives))
             bound.append([BoundTrack(last, binder.commits(backend))])
         return bound
-
-    def _spread(
-        self, origin: Any, stages: Sequence[Sequence[Track]], flags: Mapping[Any, Any]
-    ) -> list[list[BoundTrack]]:
-        """Return what brings the guard's flag to the other memories."""
-        backends = [track.backend for tracks in stages for track in tracks] + self._writers()
-        others = {
-            each.memory: each
-            for each in reversed(backends)
-            if each.memory in flags and each.memory != origin.memory
-        }
-        return [
-            [
-                BoundTrack(
-                    Track(backend, [], True, True),
-                    [Call(backend.copy_across, (origin, flags[origin.memory], flags[memory]))],
-                )
-            ]
-            for memory, backend in others.items()
-        ]
 
     # ------------------------------------------------------------------ running
 
@@ -158,8 +149,8 @@ class StreamedProgram:
         values = list(zip(self.graph.outputs, self.outputs, strict=True))
         nbytes = sum(value.nbytes for value, _ in values)
         count = max(1, min(_MOST_REPORTS, _REPORTED_BYTES // max(nbytes, 1)))
-        guard = self.graph.guards[0].device.backend if self.graph.guards else None
-        flag = None if guard is None else (self._flags[guard.memory], guard)
+        gate = None if self.graph.gate is None else self.graph.gate.backend
+        flag = None if gate is None else (self._flags[gate.memory], gate)
         streams = self._streams
         blocks = [
             (block, streams[device.backend.memory])
@@ -205,8 +196,9 @@ class StreamedProgram:
             self._let_write()
         try:
             for step in range(steps):
-                self._draw_in_place()
-                self._step()
+                with self._undone_where_stopped(self._mark()):
+                    self._draw_in_place()
+                    self._step()
                 if not after(step):
                     return False
             return True
@@ -223,26 +215,22 @@ class StreamedProgram:
         """Run a number of steps, each fed and told of; see `Program.replay`.
 
         Some are on their way before the first is told of; where `after` says to stop, those are
-        done and told of too.
+        done and told of too. Where a collective fails, those that wrote before it are told of.
         """
         del team
         self._taken = [None] * len(self.inputs)
         sides = [feeds(inputs) for inputs in self._feeding.inputs]
         reports = self._reports  # Made now: where there is no room for them nothing has changed.
         waiting: deque[Report] = deque()
-        going_on = True
+        going_on, self._lost = True, False
         self._steps.begin()
         self._let_write()
         try:
             for step in range(steps):
-                undo = self._draws.mark() if self._draws else None
-                try:
+                undo = self._mark()
+                with self._undone_where_stopped(undo):
                     self._feed(sides, step)
                     self._step()
-                except CollectiveError:
-                    _take_back([*(each.undo for each in waiting), undo])
-                    waiting.clear()
-                    raise
                 waiting.append(reports[step % len(reports)])
                 waiting[-1].undo = undo
                 waiting[-1].fetch(step)
@@ -255,44 +243,87 @@ class StreamedProgram:
             try:
                 going_on = self._settle_all(waiting, after) and going_on
             finally:
-                self._feeding.wait()
+                if not self._is_stuck:
+                    self._feeding.wait()
                 self._steps.end()
+        if self._lost:
+            raise WATCH.lost()
         return going_on
+
+    def _mark(self) -> Callable[[], None] | None:
+        return self._draws.mark() if self._draws else None
+
+    @contextmanager
+    def _undone_where_stopped(self, undo: Callable[[], None] | None) -> Iterator[None]:
+        """Take back the draws of a step that was not asked for as a whole: it writes nothing."""
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, CollectiveError) or self._is_stopped:
+                _take_back([undo])
+            raise
+
+    @property
+    def _is_stopped(self) -> bool:
+        """Whether a collective has failed since steps were allowed to write."""
+        return self._gate is not None and not self._may_write
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether a collective has failed, and devices may never be done."""
+        return self._is_stopped and WATCH.stuck
 
     def _settle_all(self, waiting: deque[Report], after: After) -> bool:
         going_on, raised = True, None
         while waiting:
+            if self._is_stuck:
+                _take_back([each.undo for each in waiting])
+                break
             try:
                 going_on = self._settle(waiting, after) and going_on
             except GuardFailed:
                 raise
-            except Exception as error:
+            except BaseException as error:
+                if not (isinstance(error, Exception) or self._is_stopped):
+                    raise
                 raised = raised or error
         if raised is not None:
             raise raised
         return going_on
 
     def _settle(self, waiting: deque[Report], after: After) -> bool:
-        """Wait for the first of some reports, and tell of it; where it failed, of none."""
-        report = waiting.popleft()
+        """Wait for the first of some reports, and tell of it; where it failed, of none.
+
+        Where a collective fails meanwhile the report stays where it is, to be looked at then.
+        """
+        report = waiting[0]
         try:
             wrote = report.wait()
-        except CollectiveError:
-            _take_back([each.undo for each in (report, *waiting)])
-            waiting.clear()
+        except BaseException:
+            if not self._is_stopped:
+                waiting.popleft()
             raise
+        waiting.popleft()
         if wrote:
             return after(report.arrays, report.step)
         # The steps behind it were asked for in vain: they write nothing, and draw again.
         for backend in self._steps.backends:
             backend.synchronize()
-        _take_back([each.undo for each in waiting])
+        behind = [each.undo for each in waiting]
         waiting.clear()
+        if self._is_stopped:
+            _take_back([report.undo, *behind])
+            self._lost = True
+            return False
+        _take_back(behind)
         raise GuardFailed(report.step, report.arrays)
 
     def _let_write(self) -> None:
         """Let the steps to come write variables."""
+        WATCH.settle()
         self._may_write = True
+        if self._gate is not None and self.graph.gate is not None:
+            self._gate.open(self._streams.get(self.graph.gate.backend.memory))
         for memory, flag in self._flags.items():
             if memory in self._streams:
                 self._streams[memory].copy_between(np.ones(1, np.int32), flag)
@@ -302,9 +333,16 @@ class StreamedProgram:
     def _stop_writes(self) -> None:
         """Keep what the devices were asked for from writing variables: sums may be wrong.
 
-        They may wait for each other for ever, so it does not wait for them.
+        They may wait for each other for ever, so it does not wait for them. A step that is past the
+        gate writes on all devices: its sums were there.
         """
+        if not self._may_write:
+            return
         self._may_write = False
+        if self._gate is not None:
+            self._gate.shut()
+        if not self._sums_late:
+            return
         for memory, flag in self._flags.items():
             if memory in self._streams:
                 stream = self._streams[memory].another()

@@ -79,9 +79,10 @@ def make_stages(graph: Graph) -> StreamedSchedule:
     schedule = StreamedSchedule()
     early, late = split_at_guard(graph)
     _add_levels(schedule, early, graph.collectives, late=False)
-    if graph.guards:
-        backend = graph.guards[0].device.backend
-        _add_stage(schedule, [Track(backend, [Guard(graph.guards)], False, False)])
+    if graph.gate is not None:
+        # Also where nothing has to be finite: whether a step writes is decided in one place, once
+        # all sums are there on all devices.
+        _add_stage(schedule, [Track(graph.gate.backend, [Guard(graph.guards)], False, False)])
     _add_levels(schedule, late, graph.collectives, late=True)
     _let_wait(schedule)
     for node in (*early, *late):
@@ -213,6 +214,8 @@ def _let_wait(schedule: StreamedSchedule) -> None:
         phases = [phase for track in tracks for phase in track.phases]
         read = [value for phase in phases for value in _read_by(phase)]
         waits = max((number[value.node] for value in read if value.node in number), default=0)
+        if isinstance(phases[0], Guard):
+            waits = count
         for track in tracks:
             track.waits = waits
         collective = tracks[0].collective

@@ -68,6 +68,9 @@ def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards
     asked = [tracks[0].collective for tracks in stages]
     assert [each.what for each in asked if each] == [f"layer {i}" for i in range(layers)]
     done: set[Any] = set()
+    *stages, (gate,) = stages
+    assert isinstance(gate.phases[0], Guard)
+    assert gate.waits == layers  # Nobody writes before all sums are there.
     for number, tracks in enumerate(stages):
         collective = tracks[0].collective
         if collective is None:
@@ -102,7 +105,8 @@ def test_all_ranks_take_part_whoever_reads_the_sums(cards: Any) -> None:
     assert [each.what for each in asked] == ["read"]
     assert len(asked[0].nodes) == 2
     # The copy of the one that is read waits for it, and what comes behind that need not again.
-    assert [tracks[0].waits for tracks in stages] == [0, 0, 1, 0]
+    assert [tracks[0].waits for tracks in stages] == [0, 0, 1, 0, 1]
+    assert isinstance(stages[-1][0].phases[0], Guard)
 
 
 @pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1)], ids=str)

@@ -1,0 +1,249 @@
+"""Strategies over NCCL, used and left in every way: shared, in threads, closed, forked, forgotten.
+
+The cards are emulated. A process that ends, however its sums are, ends by itself.
+"""
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from card_training import X, Y, make_devices, make_model, make_strategy, same, state, train
+
+import mirrored as mr
+from mirrored.errors import CollectiveError, CollectiveTimeoutError
+
+pytestmark = pytest.mark.usefixtures("no_deadlock")
+
+Emulate = Callable[..., Any]
+SUPPORT = Path(__file__).parents[1] / "support"
+DEADLINE = 0.25
+
+
+class MeanOfAll(mr.layers.Layer):
+    """Takes off the mean over the examples of all replicas, which have to meet for it."""
+
+    def call(self, inputs: Any) -> Any:
+        context = mr.distribute.get_replica_context()
+        mean = mr.reduce_mean(inputs, axis=0)
+        return inputs if context is None else inputs - context.all_reduce("mean", mean)
+
+
+def make_meeting(strategy: mr.MirroredStrategy, **options: Any) -> mr.Model:
+    mr.random.set_seed(5)
+    with strategy.scope():
+        layers = [mr.layers.Input(shape=(6,)), MeanOfAll(), mr.layers.Dense(4)]
+        model = mr.Sequential(layers)
+        loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile("sgd", loss, **options)
+    return model
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["recorded", "eager"])
+@pytest.mark.parametrize("method", ["evaluate", "predict"])
+def test_a_hang_where_nothing_is_trained(method: str, eager: bool, emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda(cards=2, seed=4)
+    model = make_meeting(make_strategy(make_devices((1, 1)), timeout=DEADLINE), run_eagerly=eager)
+    arguments = (X[:20], Y[:20]) if method == "evaluate" else (X[:20],)
+
+    def run() -> Any:
+        return getattr(model, method)(*arguments, batch_size=10, verbose=0)
+
+    expected = run()
+    for call in (1, 2):
+        emulator.nccl.hang(after=call)
+        with pytest.raises(CollectiveTimeoutError, match="bucket 1 of 1"):
+            run()
+        np.testing.assert_array_equal(run(), expected)
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
+def test_a_hang_in_a_call_of_ones_own(recorded: bool, emulated_cuda: Emulate) -> None:
+    """What was returned before the hang is told at the next use, and then all goes on."""
+    emulator = emulated_cuda(cards=2)
+    strategy = make_strategy(make_devices((1, 1)), timeout=DEADLINE)
+
+    def replica() -> Any:
+        context = mr.distribute.get_replica_context()
+        assert context is not None
+        return context.all_reduce("sum", mr.constant(context.replica_id_in_sync_group + 1.0))
+
+    run = mr.function(lambda: strategy.run(replica)) if recorded else lambda: strategy.run(replica)
+
+    def total() -> float:
+        return float(strategy.reduce("mean", run(), axis=None))
+
+    assert total() == 3.0
+    emulator.nccl.hang()
+    with pytest.raises(CollectiveTimeoutError):
+        total()
+    assert total() == 3.0
+
+
+def test_two_models_in_two_threads(emulated_cuda: Emulate) -> None:
+    """They share a connection, and each ends with the weights that it has alone."""
+    emulator = emulated_cuda(cards=2, seed=8)
+    devices = make_devices((1, 1))
+    alone = make_model(make_strategy(devices, nbytes=64))
+    train(alone)
+    models = [make_model(make_strategy(devices, nbytes=64)) for _ in range(2)]
+    errors: list[BaseException] = []
+
+    def work(model: mr.Model) -> None:
+        try:
+            train(model)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(model,)) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    for model in models:
+        assert same(state(model), state(alone))
+    assert emulator.nccl.calls["ncclCommInitAll"] == 1
+
+
+@pytest.mark.parametrize("call", [3, 11])
+def test_a_hang_in_one_of_two_threads(call: int, emulated_cuda: Emulate) -> None:
+    """Both may be told; whoever is has whole steps, and can go on."""
+    emulator = emulated_cuda(cards=2, seed=call)
+    devices = make_devices((1, 1))
+    alone = make_model(make_strategy(devices, nbytes=64))
+    train(alone)
+    models = [make_model(make_strategy(devices, nbytes=64, timeout=1.0)) for _ in range(2)]
+    errors: list[BaseException] = []
+
+    def work(model: mr.Model) -> None:
+        try:
+            train(model)
+        except BaseException as error:
+            errors.append(error)
+
+    emulator.nccl.hang(after=call)
+    threads = [threading.Thread(target=work, args=(model,)) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors
+    assert all(isinstance(error, CollectiveError) for error in errors)
+    for model in models:
+        done = int(model.optimizer.iterations)
+        state(model)
+        if done < 4:
+            train(model, done)
+    assert int(models[0].optimizer.iterations) == 4
+
+
+def test_a_strategy_that_is_closed_is_used_again(emulated_cuda: Emulate) -> None:
+    emulator = emulated_cuda(cards=2)
+    strategy = make_strategy(make_devices((1, 1)), nbytes=64)
+    whole, model = make_model(strategy), make_model(strategy)
+    train(whole)
+    train(whole)
+    for _ in range(2):
+        train(model)
+        strategy.close()
+        strategy.close()
+    assert same(state(model), state(whole))
+    assert emulator.nccl.calls["ncclCommInitAll"] == 2
+    assert emulator.nccl.calls["ncclCommDestroy"] == 4
+
+
+def test_what_failed_is_forgotten(emulated_cuda: Emulate) -> None:
+    """The error is kept, to be told to other threads; models, and their memory, are not."""
+    emulator = emulated_cuda(cards=2)
+    devices = make_devices((1, 1))
+    model = make_model(make_strategy(devices, nbytes=64))
+    train(model)
+    emulator.nccl.break_async()
+    with pytest.raises(CollectiveError):
+        train(model)
+    known = weakref.ref(model)
+    del model
+    gc.collect()
+    assert known() is None
+
+
+def test_models_that_are_forgotten_leave_the_cards_connected(emulated_cuda: Emulate) -> None:
+    """Disconnecting may wait for cards, which the garbage collector must not."""
+    emulator = emulated_cuda(cards=2)
+    devices = make_devices((1, 1))
+    for _ in range(2):
+        model = make_model(make_strategy(devices, nbytes=64))
+        train(model)
+        del model
+        gc.collect()
+    assert emulator.nccl.calls["ncclCommInitAll"] == 1
+    assert emulator.nccl.calls["ncclCommDestroy"] == 0
+
+
+# ---------------------------------------------------------------------- processes
+
+PROGRAM = """
+    import os, sys, time
+    sys.path.insert(0, {support!r})
+    import emulated_cuda
+    from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
+    emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 28), 0)
+    toolkit.toolkit = lambda: emulator.cupy
+    nvml.load = lambda: emulator.nvml
+    blas.load = lambda: emulator.cublas
+    driver.load = lambda: emulator.driver
+    nccl.load = lambda: emulator.nccl
+    import card_training as training
+    import mirrored as mr
+    from mirrored.backends import connection
+    connection._AT_EXIT = 0.5
+    strategy = training.make_strategy(training.make_devices((1, 1)), nbytes=64)
+    model = training.make_model(strategy)
+    training.train(model)
+"""
+ENDS = {
+    "with a sum that hangs": """
+        emulator.nccl.hang()
+        def replica():
+            return mr.distribute.get_replica_context().all_reduce("sum", mr.constant(1.0))
+        mr.function(lambda: strategy.run(replica))()
+    """,
+    "with a thread whose sum hangs": """
+        import threading
+        emulator.nccl.hang()
+        threading.Thread(target=training.train, args=(model,), daemon=True).start()
+        while emulator.nccl.calls["ncclAllReduce"] < 42:
+            time.sleep(0.01)
+    """,
+    "with a child, and without a word": """
+        child = os.fork()
+        if not child:
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        training.train(model)
+    """,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_process_ends_by_itself(end: str, emulated_cuda: Emulate) -> None:
+    program = textwrap.dedent(PROGRAM.format(support=str(SUPPORT))) + textwrap.dedent(end)
+    settings = {"MIRRORED_NCCL_SELFTEST": "0", "MIRRORED_FORCE_GPU_ALLOW_GROWTH": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,249 @@
+"""NCCL fails in a step of training: a typed error, whole steps on all replicas, and on it goes.
+
+Each call of the first steps is one that fails; training goes on from where the weights are then,
+and ends as if nothing had been.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from card_training import BATCH, Keeps, X, Y, make_devices, make_model, make_strategy, states, train
+
+import mirrored as mr
+from mirrored import _interrupt
+from mirrored.backends import connection
+from mirrored.backends.watch import WATCH
+from mirrored.errors import (
+    CollectiveError,
+    CollectiveTimeoutError,
+    DeviceLostError,
+    ResourceExhaustedError,
+)
+
+pytestmark = pytest.mark.usefixtures("no_deadlock")
+
+# Ways to run steps: one by one, all asked for before the first is seen done, and Python for each.
+WAYS = [{"steps_per_execution": 1}, {"steps_per_execution": 4}, {"run_eagerly": True}]
+SUMS = 5  # In a step: four buckets of gradients, and the loss with the metrics.
+DEADLINE = 0.25  # Of sums that hang; no others have one, since machines may be slow.
+
+
+class Cards:
+    """Models on emulated cards, and the states that they have to go through.
+
+    Args:
+        emulator: The cards.
+        layout: How many logical devices each has.
+        options: How steps are run.
+    """
+
+    def __init__(self, emulator: Any, layout: tuple[int, ...], **options: Any) -> None:
+        self.emulator = emulator
+        self._names = make_devices(layout)
+        self._options = options
+        self._threads = set(threading.enumerate())
+        self._reference = Keeps()
+        one_by_one = {**options, "steps_per_execution": 1}
+        train(self.model(**one_by_one), 0, self._reference)
+
+    def model(self, timeout: float | None = None, **options: Any) -> mr.Model:
+        """Return a model whose sums have a deadline."""
+        strategy = make_strategy(self._names, nbytes=64, timeout=timeout)
+        return make_model(strategy, **{**self._options, **options})
+
+    def fails(
+        self, error: type[BaseException], path: Path | None = None, timeout: float | None = None
+    ) -> tuple[Any, int]:
+        """Train until an error, and after it to the end; return it, and how many steps it left.
+
+        Args:
+            error: What is raised.
+            path: Where to save the weights that the error has left.
+            timeout: The deadline of sums.
+        """
+        model = self.model(timeout)
+        with pytest.raises(error) as caught:
+            train(model)
+        for thread in set(threading.enumerate()) - self._threads:
+            thread.join(10.0)
+        assert set(threading.enumerate()) <= self._threads
+        assert WATCH.idle
+        done = self._reference.steps_done(model)
+        if path is not None:
+            model.save_weights(path)
+            model.load_weights(path)
+        if done * BATCH < len(X):
+            train(model, done)
+        assert self._reference.steps_done(model) == 4
+        return caught.value, done
+
+
+@pytest.fixture(params=WAYS, ids=["one by one", "ahead", "eager"])
+def way(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return how steps are run."""
+    return request.param
+
+
+@pytest.fixture
+def on_cards(emulated_cuda: Callable[..., Any]) -> Callable[..., Cards]:
+    """Return ``on_cards(layout, seed=0, **options)``: models on emulated cards; see `Cards`."""
+
+    def make(layout: tuple[int, ...], seed: int = 0, **options: Any) -> Cards:
+        return Cards(emulated_cuda(cards=len(layout), seed=seed), layout, **options)
+
+    return make
+
+
+def check(error: Any, done: int) -> None:
+    """Look whether an error says what failed."""
+    assert error.devices[0].endswith("GPU:0")
+    assert str(error.what).startswith("bucket ")
+    assert len(error.devices) == 2
+    assert "can be saved" in str(error)
+    assert error.aborted
+    assert 0 <= done < 4
+
+
+def calls_of(way: dict[str, Any], calls: int) -> range:
+    """Return which calls of three steps are tried: all, where several are on their way."""
+    return range(1, 3 * calls + 1, 1 if way == WAYS[1] else 6)
+
+
+def test_a_sum_with_an_error_of_its_own(
+    on_cards: Callable[..., Cards], way: dict[str, Any], tmp_path: Path
+) -> None:
+    """The error is seen at once, or while later steps are on their way."""
+    cards = on_cards((1, 1), **way)
+    for call in calls_of(way, SUMS):
+        cards.emulator.nccl.break_async(after=call)
+        error, done = cards.fails(CollectiveError, tmp_path / "w.weights.safetensors")
+        check(error, done)
+        assert done <= (call - 1) // SUMS  # Nothing of the step is kept.
+        assert "ncclRemoteError" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"), [("ncclAllReduce", 2 * SUMS), ("ncclGroupEnd", SUMS)]
+)
+def test_a_call_that_is_refused(function: str, calls: int, on_cards: Callable[..., Cards]) -> None:
+    cards = on_cards((2, 1), seed=1, **WAYS[1])
+    for call in range(1, 3 * calls + 1, calls // SUMS + 1):
+        cards.emulator.fail(function, 3, after=call)
+        error, done = cards.fails(CollectiveError)
+        check(error, done)
+        assert done <= (call - 1) // calls
+        assert f"{function} answered ncclInternalError" in str(error)
+
+
+def test_a_sum_that_hangs(
+    on_cards: Callable[..., Cards], way: dict[str, Any], tmp_path: Path
+) -> None:
+    cards = on_cards((1, 1), seed=2, **way)
+    for call in (1, 3 * SUMS):
+        cards.emulator.nccl.hang(after=call)
+        error, done = cards.fails(
+            CollectiveTimeoutError, tmp_path / "w.weights.safetensors", timeout=DEADLINE
+        )
+        check(error, done)
+        assert done == (call - 1) // SUMS
+
+
+@pytest.fixture
+def python_handler() -> Iterator[None]:
+    """Begin and end with Python's own handler of interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("python_handler")
+@pytest.mark.parametrize(("patience", "presses"), [(0.05, 1), (600.0, 2)], ids=["once", "twice"])
+def test_an_interrupt_while_a_sum_hangs(
+    patience: float,
+    presses: int,
+    on_cards: Callable[..., Cards],
+    way: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C acts after a while, and at once when it is pressed again; the step is undone."""
+    monkeypatch.setattr(_interrupt, "PATIENCE", patience)
+    cards = on_cards((1, 1), seed=3, **way)
+    hang = cards.emulator.nccl.hang
+
+    def press() -> None:
+        for _ in range(presses):
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    hang(after=SUMS + 3)
+    thread = threading.Thread(target=press)
+    thread.start()
+    error, done = cards.fails(KeyboardInterrupt)
+    assert done == 1
+    assert "bucket " in error.__notes__[0]
+
+
+@pytest.mark.usefixtures("python_handler")
+def test_an_interrupt_that_an_application_handles(
+    on_cards: Callable[..., Cards], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its handler does not raise, the sum keeps its deadline."""
+    monkeypatch.setattr(_interrupt, "PATIENCE", 0.05)
+    cards = on_cards((1, 1))
+    calls: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
+    cards.emulator.nccl.hang()
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    error, _ = cards.fails(CollectiveTimeoutError, timeout=0.5)
+    assert calls == [signal.SIGINT]
+    assert error.timeout == 0.5
+
+
+def test_cards_that_cannot_be_connected(
+    on_cards: Callable[..., Cards], way: dict[str, Any]
+) -> None:
+    cards = on_cards((1, 1), **way)
+    connection.close_all()
+    cards.emulator.fail("ncclCommInitAll", 2)
+    error, done = cards.fails(CollectiveError)
+    assert done == 0
+    assert "ncclSystemError" in str(error)
+
+
+@pytest.mark.parametrize("function", ["launchKernel", "memcpyAsync", "graphLaunch", "hostAlloc"])
+def test_a_card_without_memory(function: str, on_cards: Callable[..., Cards]) -> None:
+    """Nobody waits for it; weights may be those of one step more on some of the cards."""
+    cards = on_cards((1, 1), **WAYS[1])
+    for call in (3, 20, 41):
+        model = cards.model()
+        cards.emulator.fail(function, 2, after=call)
+        before = set(threading.enumerate())
+        with contextlib.suppress(ResourceExhaustedError):
+            train(model)
+        assert set(threading.enumerate()) <= before
+        assert all(np.isfinite(each).all() for copy in states(model) for each in copy)
+        train(model)
+
+
+def test_a_card_that_is_lost(on_cards: Callable[..., Cards], way: dict[str, Any]) -> None:
+    cards = on_cards((1, 1), **way)
+    model = cards.model()
+    train(model)
+    before = set(threading.enumerate())
+    cards.emulator.fail("launchKernel", 700, after=100)
+    with pytest.raises(DeviceLostError):
+        model.fit(X, Y, batch_size=BATCH, epochs=4, verbose=0)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10.0)
+    assert set(threading.enumerate()) <= before
+    with mr.device("CPU:0"):
+        assert float(mr.constant(2.0) + 1.0) == 3.0
