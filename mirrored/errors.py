@@ -39,7 +39,8 @@ class CollectiveError(RuntimeError):
     Attributes:
         devices: The names of the devices, in the order of their ranks.
         what: What they were to sum, or "connecting" or "closing".
-        step: The number of the step, None where it has none.
+        step: In which run of its recorded step it was, from 1 on, None outside of recorded steps.
+            What is recorded anew, as for batches of another shape, counts from 1 again.
         elapsed: The seconds that it had, None where it was not begun.
         timeout: The seconds that it was given at most, None where that is not what went wrong.
         completed: The last collectives of these devices that were done, oldest first.

@@ -5,9 +5,12 @@ Connecting devices, and letting go of them, can hang where the hardware does; a 
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from mirrored.errors import CollectiveTimeoutError
 
 T = TypeVar("T")
 
@@ -48,6 +51,7 @@ class Call(Generic[T]):
         name: The thread's name.
         error: What the function raised, or why there could be no thread; None: nothing so far.
         begun: Whether there is a thread. An interpreter that ends may refuse to start one.
+        thread: The thread.
 
     Example:
         >>> call = Call("adds", lambda: 1 + 1)
@@ -65,16 +69,16 @@ class Call(Generic[T]):
         self._values: list[T] = []
         self._unwanted: Callable[[T], object] | None = None
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         try:
-            self._thread.start()
+            self.thread.start()
         except RuntimeError as error:
             self.error, self.begun = error, False
 
     @property
     def is_over(self) -> bool:
         """Whether the function has returned, or raised."""
-        return not self._thread.is_alive()
+        return not self.thread.is_alive()
 
     def result(self) -> T:
         """Return what the function returned, once it is over.
@@ -111,3 +115,84 @@ class Call(Generic[T]):
                 unwanted(value)
         except BaseException as error:
             self.error = error
+
+
+class Helpers:
+    """Starts calls that may never return, and lets threads wait by one clock.
+
+    Args:
+        clock: What time it is, in seconds.
+        sleep: Lets the host rest for some seconds.
+
+    Attributes:
+        clock: What time it is, in seconds.
+        sleep: Lets the host rest for some seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float], sleep: Callable[[float], object]) -> None:
+        self.clock = clock
+        self.sleep = sleep
+        self._local = threading.local()
+
+    def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Call[T]:
+        """Call a function in a thread of its own.
+
+        Args:
+            name: The thread's name.
+            function: What may never return.
+            seconds: How long each `wait` there may go on from now.
+        """
+        until = self.clock() + seconds
+
+        def call() -> T:
+            self._local.until = until
+            return function()
+
+        return Call(name, call)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether this thread is that of a `call`."""
+        return hasattr(self._local, "until")
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Return when a function says so, in the thread of a `call`.
+
+        Args:
+            done: Asked again and again.
+
+        Raises:
+            CollectiveTimeoutError: It was not so by the call's deadline.
+        """
+        for pause in pauses(self.clock):
+            if done():
+                return
+            if self.clock() >= self._local.until:
+                raise CollectiveTimeoutError("A device was not done by the deadline of this call.")
+            self.sleep(pause)
+
+    def rest_until(self, over: Callable[[], bool]) -> None:
+        """Return when a function says so, in any thread."""
+        for pause in pauses(self.clock):
+            if over():
+                return
+            self.sleep(pause)
+
+    def all_over(self, calls: Sequence[Call[Any]], until: float, seconds: float) -> list[str]:
+        """Wait until calls are over, but not for ever; return what went wrong, in sentences.
+
+        Args:
+            calls: The calls.
+            until: The deadline, by the clock.
+            seconds: How long they had by then.
+        """
+        self.rest_until(lambda: all(call.is_over for call in calls) or self.clock() >= until)
+        return list(_problems(calls, seconds))
+
+
+def _problems(calls: Iterable[Call[Any]], seconds: float) -> Iterator[str]:
+    for call in calls:
+        if not call.is_over:
+            yield f"The thread {call.name!r} did not come back within {seconds:.4g} seconds."
+        elif call.error is not None:
+            yield f"The thread {call.name!r} failed: {str(call.error).rstrip('.')}."

@@ -10,16 +10,15 @@ import atexit
 import functools
 import math
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mirrored._logging import logger
 from mirrored.backends.calls import Call
-from mirrored.backends.communicator import Communicator
 from mirrored.backends.flights import Flight
 from mirrored.backends.incident import timed_out
+from mirrored.backends.links import Link, Progress
 from mirrored.backends.streams import Event, StreamBackend
 from mirrored.backends.watch import WATCH, Watch
 from mirrored.errors import CollectiveError
@@ -30,71 +29,15 @@ T = TypeVar("T")
 _AT_EXIT = 5.0
 
 
-class _Progress:
-    """How far one collective is: its events, by rank, once they are recorded."""
-
-    def __init__(self, streams: Sequence[StreamBackend]) -> None:
-        self.events: list[Event] = []
-        self.streams = streams
-
-    def record(self) -> None:
-        """Note the end of what each stream was asked for so far."""
-        self.events = [stream.record() for stream in self.streams]
-
-    def ranks(self) -> list[bool]:
-        """Return whether each rank is done."""
-        if not self.events:
-            return [False] * len(self.streams)
-        return [s.is_done(e) for s, e in zip(self.streams, self.events, strict=True)]
-
-    def __call__(self) -> bool:
-        """Return whether all ranks are done; the first that is not is the last one asked."""
-        return bool(self.events) and all(
-            stream.is_done(event) for stream, event in zip(self.streams, self.events, strict=True)
-        )
-
-
-class _Link:
-    """A communicator, from connecting the devices until they are disconnected.
-
-    Attributes:
-        communicator: The communicator.
-        calling: Held in its calls but `abort`; one that hangs holds it for ever.
-        asked: Sizes and dtypes of what was summed.
-        issuing: A call in a thread of its own that was not seen to return, and what it asks for.
-        process: The number of the process that connected the devices.
-    """
-
-    def __init__(self, communicator: Communicator) -> None:
-        self.communicator = communicator
-        self.calling = threading.Lock()
-        self.asked: set[tuple[Any, ...]] = set()
-        self.issuing: tuple[Call[None], Flight] | None = None
-        self.process = os.getpid()
-
-    def issue(self, sends: Sequence[Any], receives: Sequence[Any], progress: _Progress) -> None:
-        """Ask for a collective, and record the events behind it."""
-        with self.calling:
-            try:
-                self.communicator.all_reduce(sends, receives, progress.streams)
-            except KeyboardInterrupt:  # It may have been asked for: its end is to be seen.
-                progress.record()
-                raise
-            progress.record()
-
-    def close(self) -> None:
-        """Disconnect the devices."""
-        with self.calling:
-            self.communicator.close()
-
-
 class Connection:
     """Devices that are connected when they are first needed, and whose collectives have deadlines.
 
     Several threads may use it: collectives are asked for one after the other, so they have one
-    order on all ranks. A connection that is open is kept, also where nobody else does, until it is
-    closed or the process ends: disconnecting devices may wait for them, which the garbage collector
-    must not. After an abort, and after `close`, the next use connects the devices anew.
+    order on all ranks; and so do those of all connections of a watch, with connecting the devices:
+    see `mirrored.backends.turns`. A connection that is open is kept, also where nobody else does,
+    until it is closed or the process ends: disconnecting devices may wait for them, which the
+    garbage collector must not. After an abort, and after `close`, the next use connects the devices
+    anew.
 
     Args:
         ranks: A device a rank.
@@ -134,8 +77,7 @@ class Connection:
         self._connect_timeout = connect_timeout
         self._watch = watch
         self._prepared = False
-        self._link: _Link | None = None
-        self._turn = threading.Lock()
+        self._link: Link | None = None
 
     @property
     def is_open(self) -> bool:
@@ -171,7 +113,7 @@ class Connection:
             sends: For each rank the array that it adds, all of one size and dtype.
             receives: For each rank the array for the sum.
             what: What errors call it, such as "bucket 2 of 5".
-            step: The number of the step, for errors.
+            step: In which run of its recorded step it is, for errors.
             timeout: Seconds that it has from now on, or from when the one before it is done; may
                 be infinite.
 
@@ -189,13 +131,15 @@ class Connection:
                 f"for each. Received: {len(sends)} and {len(receives)}."
             )
         with self._our_turn():
-            link = self._opened()
-            progress = _Progress(self.streams)
+            link: Link = self._opened()
+            progress = Progress(sends, receives, self.streams)
             flight = Flight(self, what, step, timeout, progress, progress.ranks)
-            self._watch.add(flight)
-            work = functools.partial(link.issue, sends, receives, progress)
-            with self._in_flight(flight):
-                self._issued(link, flight, work, (sends[0].nbytes, sends[0].dtype))
+            with self._in_flight(flight, progress):
+                self._watch.add(flight)
+                if self._link is not link:  # Everything has ended since it was looked up.
+                    self._watch.settle()
+                    raise self._watch.lost()
+                self._issued(link, flight, progress)
             self._watch.settle()  # Others may have ended it meanwhile.
             return progress.events
 
@@ -215,92 +159,100 @@ class Connection:
             CollectiveTimeoutError: A collective missed its deadline, or disconnecting did.
             CollectiveError: A collective failed; the devices are disconnected in any case.
         """
-        with self._our_turn():
-            self._watch.finish(self)
-            link, self._link = self._link, None
-            _open.pop(self, None)
-            if link is not None:
-                self._called("close", "closing", link.close, self._watch.abort_seconds)
+        self._close()
 
     def close_now(self) -> None:
-        """Close, and give what is in flight little time for that; what goes wrong is logged."""
-        self._watch.hurry(_AT_EXIT)
+        """Close where the process ends: wait for nobody for long, and log what goes wrong.
+
+        What is in flight has as long as `Watch.hurry` says.
+        """
         try:
-            self.close()
+            self._close(_AT_EXIT)
         except Exception as error:
-            logger.warning("Devices were not disconnected at exit. Received: %s", error)
-        finally:
-            self._watch.hurry(math.inf)
+            aborted = getattr(error, "aborted", None)
+            if aborted is None:
+                what = "Devices were not disconnected at exit."
+            else:
+                became = "was aborted" if aborted else "could not be aborted either"
+                what = (
+                    f"What was in flight at exit was not done within {_AT_EXIT:g} s, and {became}."
+                )
+            logger.warning("%s Received: %s", what, str(error).partition("\n")[0])
+
+    def _close(self, seconds: float = math.inf) -> None:
+        """Close; the turn for it comes within so many seconds, or never."""
+        self._watch.finish(self)
+        with self._our_turn(seconds):
+            self._watch.finish(self)
+            link = self._link
+            if link is not None:
+                call = self._begun("close", "closing", link.close)
+                self._link = None
+                _open.pop(self, None)
+                self._returned(call, "closing", self._watch.abort_seconds)
 
     # ------------------------------------------------------------------ for the watch
 
     def failure(self) -> str | None:
         """Return what has gone wrong beside the calls; None: nothing that can be told now."""
         link = self._link
-        if link is None or not link.calling.acquire(blocking=False):
-            return None
-        try:
-            return link.communicator.failure()
-        finally:
-            link.calling.release()
+        return None if link is None else link.failure()
 
     def disconnect(self) -> Callable[[], object] | None:
         """Forget the communicator, and return what aborts it; None: there is none."""
         link, self._link = self._link, None
         self._prepared = False
         _open.pop(self, None)
-        return None if link is None else functools.partial(self._abort, link)
+        if link is None:
+            return None
+        link.is_gone = True
+        return functools.partial(self._abort, link)
 
     # ------------------------------------------------------------------ calls of the communicator
 
     @contextmanager
-    def _our_turn(self) -> Iterator[None]:
-        """Use the connection alone; what is in flight is looked after until it is our turn."""
+    def _our_turn(self, seconds: float = math.inf) -> Iterator[None]:
+        """Call communicators alone; what is in flight is looked after until it is our turn."""
         self._watch.settle()
-        if not self._turn.acquire(blocking=False):
-            self._wait_for_turn()
+        turn = self._watch.turn
+        turn.take(self._watch, self.names, seconds)
         try:
-            if self._link is not None and self._link.issuing is not None:
-                self._see_interrupted(self._link, *self._link.issuing)
+            if turn.unseen is not None:
+                self._see_interrupted(turn.unseen)
             yield
         finally:
-            self._turn.release()
+            turn.give_back()
 
-    def _wait_for_turn(self) -> None:
-        ours = False
-
-        def taken() -> bool:
-            nonlocal ours
-            ours = ours or self._turn.acquire(blocking=False)
-            return ours
-
-        try:
-            self._watch.wait(taken, may_break=True)
-        except BaseException:
-            if ours:
-                self._turn.release()
-            raise
-
-    def _see_interrupted(self, link: _Link, call: Call[None], flight: Flight) -> None:
+    def _see_interrupted(self, link: Link) -> None:
         """Wait until a call has returned whose caller did not wait for that."""
-        self._watch.wait(lambda: call.is_over)
-        link.issuing = None
-        # Nobody is there any more to be told that the arrays did not go together.
-        with suppress(ValueError), self._in_flight(flight):
-            call.result()
+        turn = self._watch.turn
+        if link.issuing is not None and not link.issuing[1].is_lost:
+            call, flight = link.issuing
+            self._watch.wait(lambda: call.is_over)
+            turn.unseen = link.issuing = None
+            # Nobody is there any more to be told that the arrays did not go together.
+            with suppress(ValueError), self._in_flight(flight):
+                call.result()
+        turn.unseen = None
 
     @contextmanager
-    def _in_flight(self, flight: Flight) -> Iterator[None]:
-        """Ask for what is in flight already, so that other threads see it where this one hangs."""
+    def _in_flight(self, flight: Flight, progress: Progress | None = None) -> Iterator[None]:
+        """Ask for what is in flight already, so that other threads see it where this one hangs.
+
+        Args:
+            flight: What is asked for.
+            progress: Whether it is being asked for yet; None: it is.
+        """
         try:
             yield
-        except ValueError:
-            self._watch.withdraw(flight)
+        except BaseException as error:
+            if isinstance(error, ValueError) or not (progress is None or progress.begun):
+                self._watch.withdraw(flight)
+            elif isinstance(error, Exception):
+                self._watch.fail(flight, error)
             raise
-        except Exception as error:
-            self._watch.fail(flight, error)
 
-    def _opened(self) -> _Link:
+    def _opened(self) -> Link:
         """Return the communicator, connecting the devices if need be."""
         if self._link is not None:
             return self._link
@@ -309,28 +261,40 @@ class Connection:
         self._prepared = True
         logger.info("Connecting devices: %s.", ", ".join(self.names))
         connect = functools.partial(self.ranks[0].connect, self.ranks)
-        link = _Link(
-            self._called(
-                "connect", "connecting", connect, self._connect_timeout, lambda late: late.abort()
-            )
+        call = self._begun("connect", "connecting", connect)
+        link = Link(
+            self._returned(call, "connecting", self._connect_timeout, lambda late: late.abort())
         )
         self._link = link
         _keep(self, link)
         return link
 
-    def _called(
+    def _begun(self, verb: str, what: str, function: Callable[[], T]) -> Call[T]:
+        """Begin to call a function in a thread of its own.
+
+        Raises:
+            CollectiveError: There can be no thread, and without one it could hang for ever.
+        """
+        call = self._watch.helpers.call(self._thread(verb), function)
+        if not call.begun:
+            raise CollectiveError(
+                f"{what.capitalize()} devices takes a thread, and none can be started. Received: "
+                f"{', '.join(self.names)}; {call.error}. Python starts none while it ends: use and "
+                "close connections before.",
+                devices=self.names,
+                what=what,
+            )
+        return call
+
+    def _returned(
         self,
-        verb: str,
+        call: Call[T],
         what: str,
-        function: Callable[[], T],
         seconds: float,
         dispose: Callable[[T], object] = lambda late: None,
     ) -> T:
-        """Return what a function returns in a thread of its own, if it does so in time."""
+        """Return what a call returns, if it does so in time."""
         until = self._watch.clock() + seconds
-        call = self._watch.call(self._thread(verb), function)
-        if not call.begun:
-            return function()
         try:
             # Nothing is written meanwhile, and it takes long where something is wrong.
             self._watch.wait(lambda: call.is_over or self._watch.clock() >= until, may_break=True)
@@ -339,31 +303,37 @@ class Connection:
         except BaseException:
             call.abandon(dispose)
             raise
-        return call.result()
+        try:
+            return call.result()
+        except CollectiveError as error:  # A communicator knows its devices by other names.
+            error.devices = error.devices or self.names
+            error.what = error.what or what
+            raise
 
-    def _issued(
-        self, link: _Link, flight: Flight, work: Callable[[], None], kind: tuple[Any, ...]
-    ) -> None:
+    def _issued(self, link: Link, flight: Flight, progress: Progress) -> None:
         """Ask for a collective.
 
         What is like one before it is asked for here. The first of a kind is asked for in a thread:
         libraries connect more of the devices when they first use an algorithm, which they choose by
         size and type, and that may hang as connecting may.
         """
+        kind = progress.sends[0].nbytes, progress.sends[0].dtype
+        turn = self._watch.turn
+        turn.asking, progress.begun = flight, True
         if kind not in link.asked:
-            call = self._watch.call(self._thread("call"), work)
+            call = self._watch.helpers.call(self._thread("call"), lambda: link.issue(progress))
             if call.begun:
-                link.issuing = (call, flight)
+                turn.unseen, link.issuing = link, (call, flight)
                 self._watch.wait(lambda: call.is_over)
-                link.issuing = None
+                turn.unseen = link.issuing = None
                 call.result()
                 link.asked.add(kind)
                 return
-        work()
+        link.issue(progress)
 
-    def _abort(self, link: _Link) -> None:
+    def _abort(self, link: Link) -> None:
         """Abort a communicator, which lets calls of it return as well."""
-        link.communicator.abort()
+        link.abort()
         if link.issuing is not None:
             call, _ = link.issuing
             until = self._watch.clock() + self._watch.abort_seconds / 2
@@ -377,7 +347,7 @@ class Connection:
 
 # ---------------------------------------------------------------------- the end of the process
 
-_open: dict[Connection, _Link] = {}  # Those that are open, in the order of opening.
+_open: dict[Connection, Link] = {}  # Those that are open, in the order of opening.
 
 
 @functools.cache
@@ -386,7 +356,7 @@ def _close_at_exit() -> None:
     atexit.register(close_all)
 
 
-def _keep(connection: Connection, link: _Link) -> None:
+def _keep(connection: Connection, link: Link) -> None:
     _open[connection] = link
     _close_at_exit()
 
@@ -394,9 +364,29 @@ def _keep(connection: Connection, link: _Link) -> None:
 def close_all() -> None:
     """Close all connections that are open, the last one first; what goes wrong is logged.
 
-    It is called at exit, and may be before.
+    It is called at exit, and may be before. All that is in flight has a few seconds together, and
+    is aborted then. Where no thread can be started, as at the exit of Python 3.12 and later, the
+    devices stay connected: a call without a deadline could keep the process from ending.
     """
-    for connection, link in reversed(list(_open.items())):
-        if link.process != os.getpid():  # A forked process cannot use what it has a copy of.
-            continue
-        connection.close_now()
+    # A forked process cannot use what it has a copy of.
+    ours = [each for each, link in reversed(_open.items()) if link.process == os.getpid()]
+    if not ours:
+        return
+    watches = {each._watch for each in ours}
+    for watch in watches:
+        watch.hurry(_AT_EXIT)
+    try:
+        call = Call("mirrored-close-at-exit", lambda: _close_now(ours))
+        if call.begun:
+            longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
+            call.thread.join(_AT_EXIT + longest)
+            if not call.is_over:
+                logger.warning("Devices were not disconnected at exit, since that hangs.")
+    finally:
+        for watch in watches:
+            watch.hurry(math.inf)
+
+
+def _close_now(connections: Sequence[Connection]) -> None:
+    for each in connections:
+        each.close_now()

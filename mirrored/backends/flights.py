@@ -1,6 +1,6 @@
-"""Which collectives are in flight, since when, and which of them is in trouble.
+"""Which collectives are in flight, since when, and which of them is late.
 
-It asks devices and keeps the books; it waits for nothing and ends nothing.
+These are the books alone: asking a device may keep a thread, and the books have to stay open then.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mirrored.backends.incident import Incident, named
 
@@ -53,13 +53,14 @@ class Flight:
     Attributes:
         connection: The devices.
         what: What is summed.
-        step: The number of the step, if it has one.
+        step: In which run of its recorded step it is, if it is of one.
         timeout: Seconds that it has from when it is asked for, or from when the one before it on
             these devices is seen done if that is later; may be infinite.
         done: Whether it is done on every rank. It waits for nothing, and may raise.
         ranks: For each rank whether it is done there, for messages.
         asked: When it was asked for.
         asker: By whom.
+        is_lost: Whether it ended since one failed, this one or another.
     """
 
     connection: Connected
@@ -70,6 +71,37 @@ class Flight:
     ranks: Callable[[], Sequence[bool]] | None = None
     asked: float = field(default=0.0, init=False)
     asker: Asker = field(default_factory=Asker, init=False)
+    is_lost: bool = field(default=False, init=False)
+
+    def ranks_done(self) -> Sequence[bool | None]:
+        """Ask for each rank whether it is done, as far as that can be told.
+
+        It may not return where the driver keeps the thread.
+        """
+        if self.ranks is None:
+            return ()
+        try:
+            return tuple(self.ranks())
+        except Exception:  # A device that is lost does not tell.
+            return self.ranks_unknown()
+
+    def ranks_unknown(self) -> Sequence[bool | None]:
+        """Return that nobody knows, for each rank."""
+        return (None,) * len(self.connection.names)
+
+
+class Taken(NamedTuple):
+    """All that was in flight.
+
+    Attributes:
+        flights: The collectives, which keep alive what their devices may still use.
+        aborts: What aborts their communicators, each with the devices' names.
+        askers: Who asked for them.
+    """
+
+    flights: Sequence[Flight]
+    aborts: Sequence[tuple[str, Callable[[], object]]]
+    askers: Collection[Asker]
 
 
 class _Line:
@@ -109,9 +141,20 @@ class Flights:
         line = self._active.get(connection)
         return 0 if line is None else len(line.flights)
 
-    def first(self) -> Flight:
-        """Return the one that has been in flight on its connection for longest."""
-        return next(iter(self._active.values())).flights[0]
+    def connections(self) -> Sequence[Connected]:
+        """Return those with something in flight."""
+        return tuple(self._active)
+
+    def first(self, connection: Connected | None = None) -> Flight | None:
+        """Return what has been in flight for longest on a connection; None: nothing is.
+
+        Args:
+            connection: The connection; None: the first that has something in flight.
+        """
+        if connection is None:
+            connection = next(iter(self._active), None)
+        line = None if connection is None else self._active.get(connection)
+        return None if line is None else line.flights[0]
 
     def has(self, asker: Asker) -> bool:
         """Return whether a thread has something in flight."""
@@ -130,36 +173,23 @@ class Flights:
             self._active[flight.connection].flights.remove(flight)
             self._forget_empty(flight.connection)
 
-    def trouble(self, connections: Iterable[Connected] | None = None) -> Incident | None:
-        """Retire what is done, and return the first that failed or is late, if any.
+    def retire(self, flight: Flight) -> None:
+        """Note that one was seen done just now, if it is in flight and the first of its devices."""
+        if self.first(flight.connection) is flight:
+            line = self._active[flight.connection]
+            line.flights.popleft()
+            line.seen_done = self._clock()
+            line.completed.append(named(flight.what, flight.step))
+            self._forget_empty(flight.connection)
 
-        Args:
-            connections: Where to look; None: everywhere.
-        """
-        for connection in list(self._active) if connections is None else connections:
-            found = self._trouble(connection) if connection in self._active else None
-            if found is not None:
-                return found
-        return None
+    def is_late(self, flight: Flight) -> bool:
+        """Return whether one that is in flight has had all its seconds."""
+        return self._clock() - self._begun(flight) >= self._timeout(flight)
 
-    def _trouble(self, connection: Connected) -> Incident | None:
-        line = self._active[connection]
-        flights = line.flights
-        try:
-            while flights and flights[0].done():
-                flight = flights.popleft()
-                line.seen_done = self._clock()
-                line.completed.append(named(flight.what, flight.step))
-        except Exception as error:  # Whatever it is, nobody can say any more when it is done.
-            return self.incident(flights[0], cause=error)
-        self._forget_empty(connection)
-        if not flights:
-            return None
-        failure = connection.failure()
-        late = self._clock() - self._begun(flights[0]) >= self._timeout(flights[0])
-        if failure is None and not late:
-            return None
-        return self.incident(flights[0], failure=failure, late=failure is None)
+    def overdue(self) -> Flight | None:
+        """Return one that has had all its seconds, by the books; None: there is none."""
+        firsts = (line.flights[0] for line in self._active.values())
+        return next(filter(self.is_late, firsts), None)
 
     def incident(
         self,
@@ -168,8 +198,9 @@ class Flights:
         cause: BaseException | None = None,
         failure: str | None = None,
         late: bool = False,
+        done: Sequence[bool | None] = (),
     ) -> Incident:
-        """Return what is known of one that is in flight."""
+        """Return what is known of one that is in flight; see `mirrored.backends.looks.Trouble`."""
         return Incident(
             names=tuple(flight.connection.names),
             what=flight.what,
@@ -177,30 +208,27 @@ class Flights:
             elapsed=self._clock() - self._begun(flight),
             timeout=self._timeout(flight),
             late=late,
-            done=_ranks(flight),
+            done=done,
             completed=tuple(self._lines[flight.connection].completed),
             cause=cause,
             failure=failure,
         )
 
-    def take_all(self) -> tuple[list[tuple[str, Callable[[], object]]], set[Asker]]:
-        """Empty it and let the connections forget how they are connected.
-
-        Returns:
-            What aborts their communicators, each with the devices' names; and who asked for what
-            was in flight.
-        """
+    def take_all(self) -> Taken:
+        """Empty it and let the connections forget how they are connected."""
+        flights: list[Flight] = []
         aborts: list[tuple[str, Callable[[], object]]] = []
-        askers: set[Asker] = set()
         for connection, line in self._active.items():
             abort = connection.disconnect()
             if abort is not None:
                 aborts.append(("+".join(connection.names), abort))
-            askers.update(flight.asker for flight in line.flights)
+            flights += line.flights
             line.flights.clear()
             line.completed.clear()
         self._active.clear()
-        return aborts, askers
+        for flight in flights:
+            flight.is_lost = True
+        return Taken(flights, aborts, {flight.asker for flight in flights})
 
     def _begun(self, flight: Flight) -> float:
         """Return since when it counts its seconds."""
@@ -213,13 +241,3 @@ class Flights:
     def _forget_empty(self, connection: Connected) -> None:
         if not self._active[connection].flights:
             del self._active[connection]
-
-
-def _ranks(flight: Flight) -> Sequence[bool | None]:
-    """Return for each rank whether it is done, as far as that can be told."""
-    if flight.ranks is None:
-        return ()
-    try:
-        return tuple(flight.ranks())
-    except Exception:  # A device that is lost does not tell.
-        return (None,) * len(flight.connection.names)

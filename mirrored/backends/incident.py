@@ -5,11 +5,13 @@ Users see it hours into a run on many devices, so it has all that helps to find 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from mirrored.errors import CollectiveError, CollectiveTimeoutError
+from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 _LONGER = "a larger `timeout_seconds` in `CommunicationOptions`, if a step may take that long"
 _ADVICE = (
@@ -29,7 +31,7 @@ class Incident:
     Attributes:
         names: What errors call the devices, by rank.
         what: What was to be summed, or what else was done with the devices.
-        step: The number of the step.
+        step: In which run of its recorded step it was; None: it was of none.
         elapsed: The seconds that it had.
         timeout: The seconds that it was given.
         late: Whether its deadline is what was missed.
@@ -109,9 +111,9 @@ def named(what: str, step: int | None) -> str:
 
     Example:
         >>> named("bucket 2 of 5", 12), named("eager", None)
-        ('bucket 2 of 5 in step 12', 'eager')
+        ('bucket 2 of 5 in run 12 of its recorded step', 'eager')
     """
-    return what if step is None else f"{what} in step {step}"
+    return what if step is None else f"{what} in run {step} of its recorded step"
 
 
 def timed_out(names: Sequence[str], what: str, seconds: float, thread: str) -> Exception:
@@ -134,28 +136,55 @@ def timed_out(names: Sequence[str], what: str, seconds: float, thread: str) -> E
     )
 
 
-def elsewhere(first: BaseException) -> CollectiveError:
+def elsewhere(first: BaseException) -> CollectiveError | DeviceLostError:
     """Return the error of a thread whose collectives ended because of another one's.
+
+    It has the type of that one where callers tell types apart: who of several threads, or of those
+    that look after them, notices first is left to chance.
 
     Args:
         first: The error of that one.
     """
-    known = first if isinstance(first, CollectiveError) else CollectiveError()
-    summary = str(first).partition("\n")[0] or f"{type(first).__name__}."
-    error = CollectiveError(
+    text = (
         "The devices were disconnected from each other while this thread waited or had asked for a "
-        f"collective, and its results are lost. Received, elsewhere: {summary} "
-        "The error that this one was raised from tells all, and what to try.",
-        devices=known.devices,
-        what=known.what,
-        step=known.step,
-        elapsed=known.elapsed,
-        timeout=known.timeout,
-        completed=known.completed,
-        aborted=known.aborted,
+        "collective, and its results are lost. Received, elsewhere: "
+        f"{str(first) or f'{type(first).__name__}.'}"
     )
+    error: CollectiveError | DeviceLostError
+    if isinstance(first, DeviceLostError):
+        error = DeviceLostError(text)
+    elif isinstance(first, CollectiveTimeoutError):
+        error = CollectiveTimeoutError(text, **_facts(first))
+    elif isinstance(first, CollectiveError):
+        error = CollectiveError(text, **_facts(first))
+    else:
+        error = CollectiveError(text)
+    for note in getattr(first, "__notes__", ()):
+        error.add_note(note)
     error.__cause__ = first
     return error
+
+
+def _facts(error: CollectiveError) -> dict[str, Any]:
+    names = ("devices", "what", "step", "elapsed", "timeout", "completed", "aborted")
+    return {name: getattr(error, name) for name in names}
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """Return an error that says the same, to be kept: it keeps nothing else alive.
+
+    An error that was raised holds all that was in use then, such as programs with their memory.
+
+    Args:
+        error: The error.
+    """
+    try:
+        kept = copy.copy(error)
+    except Exception:  # Its class takes other arguments than it keeps.
+        kept = CollectiveError(f"{type(error).__name__}: {error}")
+    if error.__cause__ is not None:
+        kept.__cause__ = without_frames(error.__cause__)
+    return kept.with_traceback(None)
 
 
 def _state(not_stopped: Sequence[str], not_aborted: Sequence[str]) -> str:

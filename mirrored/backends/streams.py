@@ -175,6 +175,15 @@ class StreamBackend(Backend, Protocol):
         """
         ...
 
+    def bring(self, source: NDArray[Any], target: Any) -> None:
+        """Copy pinned memory into an array, after the work so far.
+
+        Args:
+            source: Pinned memory, which is read when the device comes to the copy.
+            target: An array of as many bytes.
+        """
+        ...
+
     def download(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array into pinned memory, after the work so far.
 

@@ -1,27 +1,28 @@
-"""Waits of the host that look after collectives: a hang becomes an error that says what hung.
+"""Looks after collectives: a hang becomes an error that says what hung.
 
 Devices wait for each other in a collective, for ever if one of them does not come, and neither they
-nor their libraries give up. Here the host does, while it waits for them.
+nor their libraries give up. Here the host does, while it waits for them or is kept by them.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
 
 from mirrored._interrupt import deliver, is_overdue
-from mirrored.backends.calls import Call, pauses
+from mirrored.backends.calls import Helpers, pauses
+from mirrored.backends.ending import Ending, abort_all, stop_writes
 from mirrored.backends.flights import Asker, Connected, Flight, Flights
-from mirrored.backends.incident import Incident, elsewhere
-from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
+from mirrored.backends.incident import elsewhere, without_frames
+from mirrored.backends.looks import Looks, Trouble
+from mirrored.backends.turns import Turn
+from mirrored.backends.watchdog import Watchdog
+from mirrored.errors import CollectiveError, DeviceLostError
 
 __all__ = ["WATCH", "Connected", "Flight", "Watch"]
-
-T = TypeVar("T")
 
 # Seconds between two looks at what is in flight: each asks every device of a collective.
 _LOOK_EVERY = 0.01
@@ -29,25 +30,8 @@ _LOOK_EVERY = 0.01
 _MANY = 64
 # Seconds that all of what stops writes to weights, and then all aborts, may take.
 _STOP, _ABORT = 30.0, 30.0
-
-
-class _Ending:
-    """Everything in flight, taken out at once because of one collective that failed.
-
-    Attributes:
-        error: What the thread that noticed raises, once everything was aborted.
-    """
-
-    def __init__(
-        self,
-        incident: Incident,
-        aborts: Sequence[tuple[str, Callable[[], object]]],
-        askers: Iterable[Asker],
-    ) -> None:
-        self.incident = incident
-        self.aborts = aborts
-        self.askers = askers
-        self.error: BaseException | None = None
+# Seconds between two looks of the watchdog, and those that a look may take.
+_WATCHDOG, _LOOK = 1.0, 10.0
 
 
 class Watch:
@@ -56,18 +40,26 @@ class Watch:
     One that misses its deadline, or fails, ends all that are in flight, on all connections, since
     devices may wait for each other across them: what writes weights is stopped, communicators are
     aborted, and the thread that noticed raises the error. Threads that wait too, and those that had
-    asked for what ended, get an error of their own at their next wait. It keeps no thread; those
-    that stop and abort end with that, or, where they never return, with the process.
+    asked for what ended, get one like it at their next wait. Waits look, and so does a thread that
+    is there while something is in flight: the driver may keep a host that waits for nothing here.
+    No lock is held while a device is asked, for the driver may keep who asks too; what is past its
+    deadline by then ends without an answer. Threads that stop and abort end with that, or, where
+    they never return, with the process.
 
     Args:
         clock: What time it is, in seconds.
         sleep: Lets the host rest for some seconds.
         stop_seconds: The deadline of all functions given to `before_abort` together.
         abort_seconds: The deadline of all aborts together.
+        watchdog_seconds: How often, by real time, a thread of its own looks; None: there is none.
+        look_seconds: The real seconds that a look may take, where there is such a thread.
 
     Attributes:
         clock: What time it is, in seconds.
+        stop_seconds: The deadline of all functions given to `before_abort` together.
         abort_seconds: The deadline of all aborts together.
+        helpers: Start calls that may never return; waits in those look after nothing.
+        turn: Whose turn it is to call what connects devices.
         stuck: Whether the last abort failed: devices may never be done with what they were asked.
 
     Example:
@@ -85,21 +77,37 @@ class Watch:
         *,
         stop_seconds: float = _STOP,
         abort_seconds: float = _ABORT,
+        watchdog_seconds: float | None = None,
+        look_seconds: float = _LOOK,
     ) -> None:
         self.clock = clock
+        self.stop_seconds = stop_seconds
         self.abort_seconds = abort_seconds
+        self.turn = Turn()
         self._sleep = sleep
-        self._stop_seconds = stop_seconds
+        self.helpers = Helpers(clock, sleep)
         # Reentrant: what the garbage collector runs in here may wait for a device.
         self._lock = threading.RLock()
         self._flights = Flights(clock)
         self._stops: list[weakref.WeakMethod[Callable[[], object]]] = []
-        self._looked = -math.inf
+        self._looks = Looks(self._flights, self._lock, clock)
         self.stuck = False
         self._endings = 0  # How often everything ended.
-        self._ending: _Ending | None = None  # What is being aborted now.
+        self._ending: Ending | None = None  # What is being aborted now.
+        self._kept: list[Sequence[Flight]] = []  # What devices may use for ever.
         self._last_error: BaseException = CollectiveError("Nothing has ended.")
         self._local = threading.local()
+        self._watchdog: Watchdog | None = None
+        if watchdog_seconds is not None:
+            self._watchdog = Watchdog(
+                self._looks,
+                self.helpers,
+                busy=lambda: bool(self._flights) or self._ending is not None,
+                look=self._seen,
+                end_unseen=self._end_unseen,
+                seconds=watchdog_seconds,
+                patience=look_seconds,
+            )
 
     @property
     def idle(self) -> bool:
@@ -118,6 +126,8 @@ class Watch:
             self.check()
         with self._lock:
             self._flights.add(flight, self._asker())
+        if self._watchdog is not None:
+            self._watchdog.start()
 
     def withdraw(self, flight: Flight) -> None:
         """Forget a collective that was not asked for after all."""
@@ -135,20 +145,17 @@ class Watch:
             CollectiveError: With all that is known, if the error is one too.
             BaseException: The error itself otherwise.
         """
-        ending = None
-        with self._lock:
-            if self._ending is None and flight in self._flights:
-                ending = self._begin_ending(self._flights.incident(flight, cause=error))
-        if ending is not None:
-            self._raise(ending)
-        self.settle()  # It failed since everything ends already, which this says.
+        self._end_all(Trouble(flight, flight.ranks_done(), cause=error))
+        self.withdraw(flight)  # It failed since everything ends already, which this says.
+        self.settle()
         raise error
 
     def before_abort(self, stop: Callable[[], object]) -> None:
         """Call a bound method before communicators are aborted, and their sums turn into anything.
 
-        It runs in a thread of its own, where waits do not look after collectives, and returns once
-        nothing that follows a collective can write what is to be kept.
+        It runs in a thread of its own, where waits do not look after collectives, and returns at
+        once: it writes to host memory, and takes no lock. When it returns nothing that follows a
+        collective can write what is to be kept.
 
         Args:
             stop: The method. Its object is not kept alive.
@@ -172,8 +179,8 @@ class Watch:
             CollectiveError: One failed, or ended because of another one.
             KeyboardInterrupt: There was an interrupt.
         """
-        if self._is_helper():
-            self._wait_as_helper(done)
+        if self.helpers.is_one:
+            self.helpers.wait(done)
             return
         self._tell()
         with self._lock:
@@ -216,6 +223,7 @@ class Watch:
             return not self._flights.of(connection)
 
         self.wait(finished)
+        self._rest()
 
     def check(self) -> None:
         """Look after what is in flight, now.
@@ -224,7 +232,7 @@ class Watch:
             CollectiveTimeoutError: A collective missed its deadline.
             CollectiveError: One failed, or ended because of another one.
         """
-        if not self._is_helper():
+        if not self.helpers.is_one:
             self.settle()
             self._look()
 
@@ -235,47 +243,13 @@ class Watch:
             CollectiveError: What this thread asked for has ended, by another one's error.
         """
         ending = self._ending
-        if ending is not None and not self._is_helper():
-            self._rest_until(lambda: ending.error is not None)
+        if ending is not None and not self.helpers.is_one:
+            self.helpers.rest_until(lambda: ending.error is not None)
         self._tell()
 
-    def lost(self) -> CollectiveError:
+    def lost(self) -> CollectiveError | DeviceLostError:
         """Return the error of a thread whose work was stopped since a collective failed."""
         return elsewhere(self._last_error)
-
-    def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Call[T]:
-        """Call a function in a thread of its own, in which waits look after nothing.
-
-        Args:
-            name: The thread's name.
-            function: What may never return.
-            seconds: How long waits may take there.
-        """
-        until = self.clock() + seconds
-
-        def call() -> T:
-            self._local.until = until
-            return function()
-
-        return Call(name, call)
-
-    def _is_helper(self) -> bool:
-        """Whether this is the thread of a `call`."""
-        return hasattr(self._local, "until")
-
-    def _wait_as_helper(self, done: Callable[[], bool]) -> None:
-        for pause in pauses(self.clock):
-            if done():
-                return
-            if self.clock() >= self._local.until:
-                raise CollectiveTimeoutError("A device was not done by the deadline of this call.")
-            self._sleep(pause)
-
-    def _rest_until(self, over: Callable[[], bool]) -> None:
-        for pause in pauses(self.clock):
-            if over():
-                return
-            self._sleep(pause)
 
     def _asker(self) -> Asker:
         """Return what stands for this thread."""
@@ -289,16 +263,25 @@ class Watch:
         asker = self._asker()
         lost, asker.lost = asker.lost, None
         if lost is not None:
+            self._rest()
             raise elsewhere(lost)
+
+    def _rest(self) -> None:
+        """Let the watchdog end, where nothing is in flight."""
+        if self._watchdog is not None and not self.helpers.is_one:
+            self._watchdog.rest()
 
     # ------------------------------------------------------------------ looking
 
     def _ask(self, done: Callable[[], bool]) -> bool:
         """Return whether it is done; what is in flight ends where a device is lost."""
+        endings = self._endings
         try:
             return done()
         except DeviceLostError as error:
-            self._end_with(error)
+            if self._endings == endings:  # Else a look, within `done`, has found the same.
+                self._end_with(error)
+            self.settle()  # Another thread may have: then this one is told all that is known.
             raise
 
     def _let_break(self, may_break: bool) -> None:
@@ -320,66 +303,77 @@ class Watch:
 
     def _end_with(self, error: BaseException) -> None:
         """End everything in flight, if anything is, with an error that came from elsewhere."""
-        ending = None
-        with self._lock:
-            known = error is self._last_error  # Raised by a look, within `done`.
-            if self._flights and self._ending is None and not known:
+        while self._ending is None:
+            with self._lock:
                 first = self._flights.first()
-                ending = self._begin_ending(self._flights.incident(first, cause=error))
-        if ending is not None:
-            self._raise(ending)
+            if first is None:
+                return
+            self._end_all(Trouble(first, first.ranks_done(), cause=error))
 
     def _look_now_and_then(self) -> None:
-        if self._flights and self.clock() - self._looked >= _LOOK_EVERY:
+        if self._flights and self.clock() - self._looks.last >= _LOOK_EVERY:
             self._look()
 
     def _look(self, connections: Iterable[Connected] | None = None) -> None:
-        """Retire what is done; end everything where something of it failed or is late."""
-        with self._lock:
-            if self._ending is not None:
-                return
-            self._looked = self.clock()
-            incident = self._flights.trouble(connections)
-            if incident is None:
-                return
-            ending = self._begin_ending(incident)
-        self._raise(ending)
+        """Retire what is done; raise where something of it failed or is late."""
+        ending = self._seen(connections)
+        if ending is not None:
+            self._raise(ending)
+
+    def _seen(self, connections: Iterable[Connected] | None = None) -> Ending | None:
+        """Retire what is done, and begin the end of everything where something is in trouble."""
+        if self._ending is not None:
+            return None
+        trouble = self._looks.look(connections)
+        return None if trouble is None else self._begin_ending(trouble)
+
+    def _end_unseen(self) -> None:
+        """End everything where something is late by the books."""
+        trouble = self._looks.overdue()
+        if trouble is not None:
+            self._begin_ending(trouble)
 
     # ------------------------------------------------------------------ when something failed
 
-    def _begin_ending(self, incident: Incident) -> _Ending:
-        """Take everything out of flight and let a thread end it; the caller holds the lock.
+    def _begin_ending(self, trouble: Trouble) -> Ending | None:
+        """Take everything out of flight and let a thread end it; None: that was done before.
 
         In a thread, so that an interrupt of the caller does not leave it half done.
         """
-        self._ending = ending = _Ending(incident, *self._flights.take_all())
-        self._endings += 1
-        call = self.call("mirrored-ending", lambda: self._end(ending))
+        flight = trouble.flight
+        with self._lock:
+            if self._ending is not None or flight not in self._flights:
+                return None
+            incident = self._flights.incident(**trouble._asdict())
+            self._ending = ending = Ending(incident, self._flights.take_all())
+            self._endings += 1
+            self._looks.give_up()
+            call = self.helpers.call("mirrored-ending", lambda: self._end(ending))
         if not call.begun:
-            reason = f"Nothing was aborted: {call.error}."
             self.stuck = True
-            self._ended(ending, incident.error([], [reason]))
+            self._ended(ending, incident.error([], [f"Nothing was aborted: {call.error}."]))
         return ending
 
-    def _raise(self, ending: _Ending) -> NoReturn:
+    def _end_all(self, trouble: Trouble) -> None:
+        """End everything, and raise the error, unless that is done already."""
+        ending = self._begin_ending(trouble)
+        if ending is not None:
+            self._raise(ending)
+
+    def _raise(self, ending: Ending) -> NoReturn:
         """Wait until everything was aborted, and raise the error."""
-        self._rest_until(lambda: ending.error is not None)
+        self.helpers.rest_until(lambda: ending.error is not None)
         self._asker().lost = None
+        self._rest()
         raise ending.error or ending.incident.error([], [])
 
-    def _end(self, ending: _Ending) -> None:
+    def _end(self, ending: Ending) -> None:
         """Stop what writes weights, and abort."""
         error: BaseException = CollectiveError("Collectives could not be aborted.")
         try:
             stops = [stop for each in self._stops if (stop := each()) is not None]
-            not_stopped = self._all_called(
-                [(f"mirrored-stop-{type(_owner(stop)).__name__}", stop) for stop in stops],
-                self._stop_seconds,
-            )
-            not_aborted = self._all_called(
-                [(f"mirrored-abort-{names}", abort) for names, abort in ending.aborts],
-                self.abort_seconds,
-            )
+            not_stopped = stop_writes(self.helpers, stops, self.stop_seconds)
+            not_aborted = abort_all(self.helpers, ending.taken.aborts, self.abort_seconds)
             self.stuck = bool(not_aborted)
             error = ending.incident.error(not_stopped, not_aborted)
         except Exception as unexpected:
@@ -387,35 +381,19 @@ class Watch:
         finally:
             self._ended(ending, error)
 
-    def _ended(self, ending: _Ending, error: BaseException) -> None:
-        with self._lock:
-            for asker in ending.askers:
-                asker.lost = error
-            self._last_error = error
-            self._ending = None
-            ending.error = error
-
-    def _all_called(
-        self, functions: Sequence[tuple[str, Callable[[], object]]], seconds: float
-    ) -> list[str]:
-        """Call functions, each in a thread of its own; return what went wrong, in sentences."""
-        until = self.clock() + seconds
-        calls = [self.call(name, function, seconds) for name, function in functions]
-        self._rest_until(lambda: all(call.is_over for call in calls) or self.clock() >= until)
-        return list(_problems(calls, seconds))
-
-
-def _problems(calls: Iterable[Call[object]], seconds: float) -> Iterator[str]:
-    for call in calls:
-        if not call.is_over:
-            yield f"The thread {call.name!r} did not come back within {seconds:.4g} seconds."
-        elif call.error is not None:
-            yield f"The thread {call.name!r} failed: {call.error}"
-
-
-def _owner(method: Callable[[], object]) -> object:
-    return getattr(method, "__self__", method)
+    def _ended(self, ending: Ending, error: BaseException) -> None:
+        """Tell everybody; without the lock, so that nothing keeps this thread."""
+        if self.stuck:
+            self._kept.append(ending.taken.flights)
+        kept = without_frames(error)
+        for asker in ending.taken.askers:
+            asker.lost = kept
+        self._last_error = kept
+        self._ending = None
+        ending.error = error
+        if self._watchdog is not None:
+            self._watchdog.wake()
 
 
 # What the process has in flight.
-WATCH = Watch()
+WATCH = Watch(watchdog_seconds=_WATCHDOG)

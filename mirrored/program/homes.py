@@ -73,7 +73,7 @@ def _may_write(usage: Usage, node: Node, home: Any, offset: int) -> bool:
                     return False
                 if reader is node and not may_overwrite(node, value):
                     return False
-            elif usage.end(reader) >= position:
+            elif usage.position[reader] >= position:
                 return False
     return True
 

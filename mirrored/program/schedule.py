@@ -97,7 +97,7 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     needed = _needed(graph)
     # So is what an all-reduce sums before an update has begun: it starts as early as it can.
     started = [node.output for each in graph.collectives for node in each.nodes if not node.updates]
-    guarded = _ancestors([*graph.guards, *started])
+    guarded = ancestors([*graph.guards, *started])
     late: set[Node] = set()
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
@@ -113,15 +113,19 @@ def _needed(graph: Graph) -> list[Node]:
     Random ones are needed in any case: a draw that nobody reads moves its stream on.
     """
     results = [*graph.outputs, *graph.guards, *(value for _, value in graph.writes)]
-    wanted = _ancestors([*results, *(node.output for node in graph.nodes if node.op.random)])
+    wanted = ancestors([*results, *(node.output for node in graph.nodes if node.op.random)])
     for each in graph.collectives:
         if not wanted.isdisjoint(each.nodes):
             wanted.update(each.nodes)  # All ranks take part, whoever reads the sums.
     return [node for node in graph.nodes if node in wanted]
 
 
-def _ancestors(values: Iterable[Value]) -> set[Node]:
-    """Return the nodes that values depend on, their own ones among them."""
+def ancestors(values: Iterable[Value]) -> set[Node]:
+    """Return the nodes that values depend on, their own ones among them.
+
+    Args:
+        values: The values.
+    """
     found: set[Node] = set()
     stack = [value.node for value in values if value.node is not None]
     while stack:

@@ -113,10 +113,6 @@ class Usage:
         region = self.region.get(node)
         return self.position[node if region is None else region.nodes[0]]
 
-    def end(self, node: Node) -> int:
-        """Return the position up to which a node may be running."""
-        return max(self.position[node], self._until.get(node, -1))
-
     def is_local(self, node: Node) -> bool:
         """Return whether a node's result is needed within pieces of its region alone."""
         region = self.region.get(node)

@@ -3,13 +3,14 @@
 import threading
 
 import pytest
-from fake_time import FakeTime
+from fake_time import FakeTime, stuck
 
-from mirrored.backends.calls import Call, pauses
+from mirrored.backends.calls import Call, Helpers, pauses
+from mirrored.errors import CollectiveTimeoutError
 
 
 def over(call: Call[int]) -> Call[int]:
-    call._thread.join(10)
+    call.thread.join(10)
     assert call.is_over
     return call
 
@@ -34,7 +35,7 @@ def test_too_early() -> None:
     call = Call("mirrored-call-test", lambda: int(go_on.wait(10)))
     try:
         assert not call.is_over
-        assert call._thread.daemon
+        assert call.thread.daemon
         with pytest.raises(RuntimeError, match="Received: 'mirrored-call-test'"):
             call.result()
     finally:
@@ -82,3 +83,46 @@ def test_pauses_grow_to_a_millisecond() -> None:
     assert found[0] == 0.0
     assert found[-1] == 1e-3
     assert 0 < min(pause for pause in found if pause) < 1e-4
+
+
+@pytest.fixture
+def helpers() -> Helpers:
+    time = FakeTime()
+    return Helpers(time.clock, time.sleep)
+
+
+def test_waits_of_helpers_have_a_deadline(helpers: Helpers) -> None:
+    looks, is_one = iter([False, False, True]), []
+
+    def work() -> None:
+        is_one.append(helpers.is_one)
+        helpers.wait(lambda: next(looks))
+        helpers.wait(lambda: False)
+
+    call = helpers.call("mirrored-call-test", work, 2.0)
+    helpers.rest_until(lambda: call.is_over)
+    with pytest.raises(CollectiveTimeoutError, match="by the deadline of this call"):
+        call.result()
+    assert 2.0 <= helpers.clock() < 2.1
+    assert is_one == [True]
+    assert not helpers.is_one
+
+
+def test_what_is_wrong_with_calls(helpers: Helpers) -> None:
+    release = threading.Event()
+
+    def fail() -> None:
+        raise KeyError("what went wrong")
+
+    def hang() -> None:
+        with stuck(lambda: not release.is_set()):
+            release.wait(30)
+
+    works = [("a", fail), ("b", hang), ("c", lambda: None)]
+    calls = [helpers.call(f"mirrored-call-{name}", work) for name, work in works]
+    assert helpers.all_over(calls, helpers.clock() + 2.0, 2.0) == [
+        "The thread 'mirrored-call-a' failed: 'what went wrong'.",
+        "The thread 'mirrored-call-b' did not come back within 2 seconds.",
+    ]
+    release.set()
+    assert helpers.all_over(calls[1:], helpers.clock() + 2.0, 2.0) == []

@@ -1,12 +1,16 @@
 """Devices are connected, sum in order, and are connected anew after whatever went wrong."""
 
+import gc
 import logging
 import math
 import os
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -221,9 +225,13 @@ def test_threads_take_turns(bench: Benches) -> None:
 @pytest.mark.parametrize(
     ("outcome", "kind", "match"),
     [
-        ("hang", CollectiveTimeoutError, "bad in step 9; 0.5"),
-        ("async", CollectiveError, "bad in step 9; The script lets the link"),
-        ("fail", CollectiveError, "bad in step 9; The script lets all-reduce . fail"),
+        ("hang", CollectiveTimeoutError, "bad in run 9 of its recorded step; 0.5"),
+        ("async", CollectiveError, "bad in run 9 of its recorded step; The script lets the link"),
+        (
+            "fail",
+            CollectiveError,
+            "bad in run 9 of its recorded step; The script lets all-reduce . fail",
+        ),
         ("lost", DeviceLostError, "The script lets the device fail"),
     ],
 )
@@ -283,8 +291,8 @@ def test_another_thread_sees_where_asking_does_not_return(bench: Benches) -> Non
         b.ask()  # It is not its turn.
     thread.join(60)
     (error,) = errors
-    assert type(error) is CollectiveError
-    assert error.__cause__ is caught.value
+    assert type(error) is CollectiveTimeoutError
+    assert str(error.__cause__) == str(caught.value)
     assert b.is_right(b.sum())
 
 
@@ -334,10 +342,108 @@ def test_closing_waits_for_deadlines(bench: Benches) -> None:
 def test_closing_fails(bench: Benches, outcome: str, kind: type[Exception], match: str) -> None:
     b = bench(closes=[outcome])
     b.sum()
-    with pytest.raises(kind, match=match):
+    with pytest.raises(kind, match=match) as caught:
         b.connection.close()
+    error: Any = caught.value
+    assert (error.devices, error.what) == (("GPU:0", "GPU:1"), "closing")
     assert not b.connection.is_open
     assert b.is_right(b.sum())
+
+
+def test_a_thread_that_never_comes_back_keeps_no_other_for_ever(bench: Benches) -> None:
+    """The devices may be of no use any more, and everybody who would use them is told."""
+    b = bench(collectives={1: "never returns"})
+    b.sum()
+    thread = asks_in_thread(b)
+    for match in ("was not done by its deadline", "Another thread does not come back from asking"):
+        with pytest.raises(CollectiveTimeoutError, match=match) as caught:
+            b.ask()
+        assert (caught.value.devices, caught.value.what) == (("GPU:0", "GPU:1"), "a")
+    b.script.release()
+    thread.join(60)
+    assert b.is_right(b.sum())
+
+
+def test_a_host_that_never_comes_back_is_seen_by_the_watchdog() -> None:
+    """No thread waits: the only one is kept in the call, until that is aborted."""
+    script = Script({1: "blocks"})
+    watch = Watch(watchdog_seconds=0.01)
+    connection = Connection(script.backends(2, watch), ["GPU:0", "GPU:1"], watch=watch)
+
+    def ask(timeout: float) -> None:
+        connection.all_reduce(
+            [np.ones(1)] * 2, [np.ones(1), np.ones(1)], what="a", step=3, timeout=timeout
+        )
+
+    ask(60.0)
+    connection.finish()
+    with pytest.raises(CollectiveTimeoutError, match="Not done on GPU:0, GPU:1") as caught:
+        ask(0.05)
+    assert "a in run 3 of its recorded step" in str(caught.value)
+    assert (caught.value.step, caught.value.aborted) == (3, True)
+    ask(60.0)
+    connection.close()
+    assert "mirrored-watchdog" not in [each.name for each in threading.enumerate()]
+    assert script.misuses == []
+
+
+# ---------------------------------------------------------------------- several connections
+
+
+def test_connecting_takes_turns_with_sums(bench: Benches) -> None:
+    """NCCL wants one thread at a time, whichever connection it uses."""
+    b = bench(connects={1: "never returns"})
+    results = [b.ask(timeout=math.inf)]
+    other = b.connect(connect_timeout=math.inf)
+    opens = threading.Thread(target=other.open, name="mirrored-test-opens")
+    opens.start()
+    while b.called.count("connect") < 2:
+        time.sleep(1e-4)
+    asks = threading.Thread(
+        target=lambda: results.append(b.ask(timeout=math.inf)), name="mirrored-test-asks"
+    )
+    asks.start()
+    for _ in range(10):
+        time.sleep(1e-3)
+        assert b.called.count("all_reduce") == 1
+    b.script.release()
+    for thread in (opens, asks):
+        thread.join(60)
+    b.connection.finish()
+    other.close()
+    assert len(results) == 2
+    assert all(map(b.is_right, results))
+
+
+# ---------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("outcome", ["slow", "hang"])
+def test_arrays_are_kept_until_the_end(
+    bench: Benches, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    """Also where nobody else does, as after an interrupt: the devices use them."""
+    ask = ScriptedCommunicator.all_reduce
+
+    def with_copies(communicator: Any, sends: Any, receives: Any, streams: Any) -> None:
+        ask(communicator, *([each.copy() for each in part] for part in (sends, receives)), streams)
+
+    monkeypatch.setattr(ScriptedCommunicator, "all_reduce", with_copies)
+    b = bench(collectives=[outcome], polls=20)
+    arrays = [np.ones(3) for _ in range(4)]
+    kept = [weakref.ref(each) for each in arrays]
+    b.connection.all_reduce(arrays[:2], arrays[2:], what="a", timeout=0.5)
+    del arrays
+    gc.collect()
+    assert all(each() is not None for each in kept)
+    if outcome == "slow":
+        b.connection.finish()
+    else:
+        with pytest.raises(CollectiveTimeoutError):
+            b.connection.finish()
+    assert threads_of_calls() == []
+    gc.collect()
+    assert all(each() is None for each in kept)
 
 
 # ---------------------------------------------------------------------- connecting
@@ -355,9 +461,10 @@ def test_connecting_fails(bench: Benches, outcome: str, kind: type[Exception], m
     b = bench(connects=[outcome])
     with pytest.raises(kind, match=match) as caught:
         b.sum()
-    if isinstance(caught.value, CollectiveTimeoutError):
+    if isinstance(caught.value, CollectiveError):
         assert caught.value.devices == ("GPU:0", "GPU:1")
         assert caught.value.what == "connecting"
+    if isinstance(caught.value, CollectiveTimeoutError):
         assert threads_of_calls() == ["mirrored-connect-GPU:0+GPU:1"]
     assert not b.connection.is_open
     assert b.is_right(b.sum())
@@ -525,6 +632,88 @@ script.communicators[0].close = lambda: print("closed")
     assert done.stderr == "Connecting devices: GPU:0.\n"
 
 
+AT_EXIT = """
+import sys
+import numpy as np
+from mirrored.backends import connection
+from mirrored.backends.connection import Connection
+from scripted_communicator import Script
+
+connection._AT_EXIT = 0.1
+one, other = Script(["hang"], aborts=["{abort}"]), Script()
+connection.WATCH.abort_seconds = 0.1
+for number, script in enumerate([one, other]):
+    connected = Connection(script.backends(1), [f"GPU:{{number}}"])
+    connected.all_reduce([np.ones(1)], [np.ones(1)], what="a sum")
+{more}
+sys.exit({status})
+"""
+
+# As Python 3.12 and later do at exit.
+NO_THREADS = """
+import atexit, threading
+def start(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+atexit.register(setattr, threading.Thread, "start", start)
+"""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize(
+    ("abort", "more", "said"),
+    [
+        (
+            "ok",
+            "",
+            "What was in flight at exit was not done within 0.1 s, and was aborted. Received: A "
+            "collective was not done by its deadline. Received: the collective of GPU:0: a sum; ",
+        ),
+        ("never returns", "", "not done within 0.1 s, and could not be aborted either. Received: "),
+        ("ok", NO_THREADS, ""),
+    ],
+)
+def test_a_collective_hangs_at_exit(status: int, abort: str, more: str, said: str) -> None:
+    code = AT_EXIT.format(status=status, abort=abort, more=more)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == status
+    lines = [line for line in done.stderr.splitlines() if "Connecting" not in line]
+    assert len(lines) == (said != "")
+    assert said in "".join(lines)
+
+
+@pytest.mark.parametrize("outcome", ["blocks", "never returns"])
+def test_another_thread_hangs_at_exit(
+    bench: Benches, caplog: pytest.LogCaptureFixture, outcome: str
+) -> None:
+    b = bench(collectives={1: outcome})
+    b.sum()
+    thread = asks_in_thread(b)
+    module.close_all()
+    assert "was aborted. Received: A collective was not done" in caplog.text
+    assert "at exit, since that hangs" not in caplog.text
+    assert not b.connection.is_open
+    b.script.release()
+    thread.join(60)
+
+
+def asks_in_thread(b: Bench) -> threading.Thread:
+    """Ask for a sum in a thread of its own; return once it is being asked for."""
+
+    def work() -> None:
+        with suppress(CollectiveError):
+            b.ask()  # Not the first of its size: in this thread.
+
+    asked = len(b.called)
+    thread = threading.Thread(target=work, name="mirrored-test-asks")
+    thread.start()
+    while "all_reduce" not in b.called[asked:]:
+        time.sleep(1e-4)
+    return thread
+
+
 def test_a_forked_process_closes_nothing(bench: Benches, monkeypatch: pytest.MonkeyPatch) -> None:
     b = bench()
     b.sum()
@@ -534,20 +723,34 @@ def test_a_forked_process_closes_nothing(bench: Benches, monkeypatch: pytest.Mon
     assert b.connection.is_open
 
 
-def test_closed_where_no_thread_can_be_started(
-    bench: Benches, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    b = bench()
-    b.sum()
+def no_threads(patch: pytest.MonkeyPatch) -> None:
+    """Let no thread be started, as at the exit of Python 3.12 and later."""
 
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
+    patch.setattr(threading.Thread, "start", start)
+
+
+def test_no_thread_can_be_started(bench: Benches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no deadline then is not done."""
+    b = bench()
+    b.sum()
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", start)
+        no_threads(patch)
         assert b.is_right(b.sum(size=9))
-        b.connection.close()
-    assert b.called == ["connect", "all_reduce", "all_reduce", "close"]
+        with pytest.raises(CollectiveError, match="Closing devices takes a thread") as caught:
+            b.connection.close()
+        assert (caught.value.devices, caught.value.what) == (("GPU:0", "GPU:1"), "closing")
+        module.close_all()
+        assert b.connection.is_open
+        assert b.is_right(b.sum(size=9))
+    b.connection.close()
+    with monkeypatch.context() as patch:
+        no_threads(patch)
+        with pytest.raises(CollectiveError, match="Connecting devices takes a thread"):
+            b.sum()
+    assert b.called == ["connect", *["all_reduce"] * 3, "close"]
 
 
 def test_the_watch_of_the_process_is_the_default() -> None:

@@ -11,15 +11,14 @@ from mirrored.errors import DeviceLostError
 
 
 class Devices:
-    """A connection of two devices."""
+    """A connection of two devices; the books do not ask whether anything has failed."""
 
     def __init__(self, *names: str) -> None:
         self.names = names or ("GPU:0", "GPU:1")
-        self.wrong: str | None = None
         self.disconnected = 0
 
     def failure(self) -> str | None:
-        return self.wrong
+        raise AssertionError("The books ask nobody.")
 
     def disconnect(self) -> Callable[[], object]:
         self.disconnected += 1
@@ -27,33 +26,36 @@ class Devices:
 
 
 class Books:
-    """Flights by a clock that a test sets; each is done once the test says so."""
+    """Flights by a clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.flights = Flights(lambda: self.now)
-        self.done: set[str] = set()
 
     def ask(self, connection: Devices, what: str, timeout: float = 10.0, **options: Any) -> Flight:
-        flight = Flight(connection, what, None, timeout, lambda: what in self.done, **options)
+        flight = Flight(connection, what, None, timeout, connection.failure, **options)
         self.flights.add(flight, Asker())
         return flight
 
 
-def test_done_is_retired_in_order() -> None:
-    books, devices = Books(), Devices()
-    asked = [books.ask(devices, what) for what in "abc"]
-    books.done = {"b", "c"}
-    assert books.flights.trouble() is None
-    assert [each in books.flights for each in asked] == [True, True, True]
-    books.done = {"a", "b"}
-    assert books.flights.trouble() is None
-    assert [each in books.flights for each in asked] == [False, False, True]
-    assert books.flights.first() is asked[2]
-    books.done = {"c"}
-    assert books.flights.trouble() is None
+def test_the_first_alone_is_retired() -> None:
+    books, devices, other = Books(), Devices(), Devices("GPU:2")
+    first, second = books.ask(devices, "a"), books.ask(devices, "b")
+    third = books.ask(other, "c")
+    assert books.flights.connections() == (devices, other)
+    assert books.flights.first() is books.flights.first(devices) is first
+    books.flights.retire(second)
+    assert second in books.flights
+    books.flights.retire(first)
+    books.flights.retire(first)  # Another thread saw it as well.
+    assert first not in books.flights
+    assert books.flights.first(devices) is second
+    books.flights.retire(second)
+    assert books.flights.first(devices) is None
+    assert (books.flights.of(devices), books.flights.of(other)) == (0, 1)
+    books.flights.retire(third)
     assert not books.flights
-    assert books.flights.of(devices) == 0
+    assert books.flights.first() is None
 
 
 @pytest.mark.parametrize(
@@ -62,73 +64,71 @@ def test_done_is_retired_in_order() -> None:
 )
 def test_late(timeout: float, now: float, late: bool) -> None:
     books, devices = Books(), Devices()
-    books.ask(devices, "a", timeout)
+    flight = books.ask(devices, "a", timeout)
     books.now = now
-    incident = books.flights.trouble()
-    assert (incident is not None) == late
-    if incident is not None:
-        assert (incident.late, incident.elapsed, incident.timeout) == (True, now, timeout)
+    assert books.flights.is_late(flight) == late
+    assert books.flights.overdue() is (flight if late else None)
+    found = books.flights.incident(flight)
+    assert (found.elapsed, found.timeout) == (now, timeout)
+
+
+def test_the_first_of_each_connection_can_be_overdue() -> None:
+    books, one, other = Books(), Devices(), Devices("GPU:2")
+    books.ask(one, "a", 100)
+    books.ask(one, "b", 1)  # It waits behind "a".
+    late = books.ask(other, "c", 10)
+    books.now = 9
+    assert books.flights.overdue() is None
+    books.now = 10
+    assert books.flights.overdue() is late
 
 
 def test_seconds_count_from_when_the_one_before_was_seen_done() -> None:
     books, devices = Books(), Devices()
-    books.ask(devices, "a", 100)
-    books.ask(devices, "b", 10)
+    first, second = books.ask(devices, "a", 100), books.ask(devices, "b", 10)
     books.now = 60
-    assert books.flights.trouble() is None  # "b" waits behind "a".
-    books.done = {"a"}
-    assert books.flights.trouble() is None
+    books.flights.retire(first)
     books.now = 69
-    assert books.flights.trouble() is None
+    assert not books.flights.is_late(second)
     books.now = 70
-    incident = books.flights.trouble()
-    assert incident is not None
-    assert (incident.what, incident.elapsed, incident.completed) == ("b", 10, ("a",))
+    assert books.flights.is_late(second)
+    found = books.flights.incident(second, late=True, done=(True, None))
+    assert (found.what, found.elapsed, found.completed) == ("b", 10, ("a",))
+    assert (found.late, found.done) == (True, (True, None))
 
 
-def test_connections_do_not_wait_for_each_other() -> None:
-    books, one, other = Books(), Devices(), Devices("GPU:2")
-    books.ask(one, "a", 100)
-    books.ask(other, "b", 10)
-    books.now = 10
-    assert books.flights.trouble([one]) is None
-    incident = books.flights.trouble()
-    assert incident is not None
-    assert (incident.what, incident.names) == ("b", ("GPU:2",))
+def test_in_a_hurry() -> None:
+    books, devices = Books(), Devices()
+    flight = books.ask(devices, "a", math.inf)
+    books.flights.until = 5.0
+    assert books.flights.overdue() is None
+    books.now = 5.0
+    assert books.flights.overdue() is flight
+    assert books.flights.incident(flight).timeout == 5.0
+    books.flights.until = math.inf
+    assert books.flights.overdue() is None
 
 
 def test_the_last_eight_are_remembered() -> None:
     books, devices = Books(), Devices()
     for number in range(10):
-        books.ask(devices, str(number))
-        books.done.add(str(number))
-        assert books.flights.trouble() is None
+        books.flights.retire(books.ask(devices, str(number)))
     found = books.flights.incident(books.ask(devices, "x"))
     assert found.completed == tuple("23456789")
 
 
-def test_failure_goes_before_lateness() -> None:
-    books, devices = Books(), Devices()
-    books.ask(devices, "a", 0)
-    devices.wrong = "the link is down"
-    incident = books.flights.trouble()
-    assert incident is not None
-    assert (incident.failure, incident.late) == ("the link is down", False)
-    books.done = {"a"}  # What is done is done.
-    assert books.flights.trouble() is None
+def lost() -> list[bool]:
+    raise DeviceLostError("GPU:1 failed")
 
 
-def test_a_look_that_raises() -> None:
-    books, devices = Books(), Devices()
-
-    def lost() -> bool:
-        raise DeviceLostError("GPU:1 failed")
-
-    books.flights.add(Flight(devices, "a", 3, 1.0, lost, ranks=lambda: [lost()]), Asker())
-    incident = books.flights.trouble()
-    assert incident is not None
-    assert isinstance(incident.cause, DeviceLostError)
-    assert (incident.done, incident.step) == ((None, None), 3)
+@pytest.mark.parametrize(
+    ("ranks", "known"),
+    [(None, ()), (lambda: [True, False], (True, False)), (lost, (None, None))],
+)
+def test_which_ranks_are_done(ranks: Any, known: tuple[bool | None, ...]) -> None:
+    flight = Books().ask(Devices(), "a", ranks=ranks)
+    assert flight.ranks_done() == known
+    assert flight.ranks_unknown() == (None, None)
 
 
 def test_removed() -> None:
@@ -139,18 +139,19 @@ def test_removed() -> None:
     assert books.flights.first() is second
     books.flights.remove(second)
     assert not books.flights
+    assert not first.is_lost
 
 
 def test_all_taken() -> None:
     books, one, other, quiet = Books(), Devices(), Devices("GPU:2"), Devices("GPU:3")
     asked = [books.ask(one, "a"), books.ask(one, "b"), books.ask(other, "c")]
-    quick = books.ask(quiet, "d")
-    books.done = {"d"}
-    assert books.flights.trouble() is None
-    assert quick not in books.flights
-    aborts, askers = books.flights.take_all()
-    assert [names for names, _ in aborts] == ["GPU:0+GPU:1", "GPU:2"]
-    assert askers == {each.asker for each in asked}
+    done = books.ask(quiet, "d")
+    books.flights.retire(done)
+    taken = books.flights.take_all()
+    assert taken.flights == asked
+    assert [names for names, _ in taken.aborts] == ["GPU:0+GPU:1", "GPU:2"]
+    assert taken.askers == {each.asker for each in asked}
     assert not books.flights
+    assert [each.is_lost for each in (*asked, done)] == [True, True, True, False]
     assert [each.disconnected for each in (one, other, quiet)] == [1, 1, 0]
     assert books.flights.incident(books.ask(one, "x")).completed == ()

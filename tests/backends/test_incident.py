@@ -15,7 +15,10 @@ FACTS: dict[str, Any] = {
     "elapsed": 600.5,
     "timeout": 600.0,
     "done": (True, False, None),
-    "completed": ("bucket 0 of 5 in step 12", "bucket 1 of 5 in step 12"),
+    "completed": (
+        "bucket 0 of 5 in run 12 of its recorded step",
+        "bucket 1 of 5 in run 12 of its recorded step",
+    ),
 }
 LATE = Incident(**FACTS, late=True)
 SAVED = "those of the last whole step, and can be saved"
@@ -28,9 +31,9 @@ def test_late() -> None:
     text = str(error)
     for part in (
         "was not done by its deadline. Received: the collective of GPU:0, GPU:1, GPU:2: "
-        "bucket 2 of 5 in step 12; 600.5 seconds, of at most 600.",
+        "bucket 2 of 5 in run 12 of its recorded step; 600.5 seconds, of at most 600.",
         "Done on GPU:0. Not done on GPU:1. Unknown whether done on GPU:2.",
-        "oldest first: bucket 0 of 5 in step 12; bucket 1 of 5 in step 12.",
+        "oldest first: bucket 0 of 5 in run 12 of its recorded step; bucket 1 of 5 in run 12 of",
         SAVED,
         "`timeout_seconds`",
         "`python -m mirrored selftest`",
@@ -75,7 +78,7 @@ def test_failed(as_cause: bool) -> None:
     )
     assert type(error) is CollectiveError
     assert "A collective failed. Received: " in str(error)
-    assert "bucket 2 of 5 in step 12; the link is down.\n" in str(error)
+    assert "bucket 2 of 5 in run 12 of its recorded step; the link is down.\n" in str(error)
     assert "timeout_seconds" not in str(error)
     assert error.__cause__ is cause
     assert error.timeout is None
@@ -85,7 +88,12 @@ def test_other_errors_stay_what_they_are() -> None:
     cause = DeviceLostError("GPU:2 failed.")
     assert Incident(**FACTS, cause=cause).error([], ["Abort hangs."]) is cause
     (note,) = cause.__notes__
-    for part in ("bucket 2 of 5 in step 12", "Not done on GPU:1", "disconnected", "Abort hangs."):
+    for part in (
+        "bucket 2 of 5 in run 12 of its recorded step",
+        "Not done on GPU:1",
+        "disconnected",
+        "Abort hangs.",
+    ):
         assert part in note
     assert SAVED not in note
 
@@ -95,16 +103,32 @@ def test_nothing_known() -> None:
     assert "the collective of GPU:0: x; it broke.\nNone of these devices' collectives" in str(error)
 
 
-def test_elsewhere() -> None:
-    first = LATE.error([], [])
+@pytest.mark.parametrize("late", [True, False])
+def test_elsewhere(late: bool) -> None:
+    """Who notices first is left to chance, so the error is of the same type, with all facts."""
+    first = Incident(**FACTS, late=late, failure=None if late else "it broke").error([], [])
     error = elsewhere(first)
-    assert type(error) is CollectiveError
+    assert type(error) is type(first) is (CollectiveTimeoutError if late else CollectiveError)
     assert error.__cause__ is first
-    assert "bucket 2 of 5 in step 12" in str(error)
+    assert str(error).endswith(f"its results are lost. Received, elsewhere: {first}")
     assert vars(error) == vars(first)
-    lost = elsewhere(DeviceLostError("GPU:2 failed."))
-    assert "Received, elsewhere: GPU:2 failed." in str(lost)
-    assert lost.devices == ()
+
+
+def test_elsewhere_a_device_was_lost() -> None:
+    first = Incident(**FACTS, cause=DeviceLostError("GPU:2 failed.")).error([], [])
+    error = elsewhere(first)
+    assert type(error) is DeviceLostError
+    assert "Received, elsewhere: GPU:2 failed." in str(error)
+    assert error.__notes__ == first.__notes__
+    error.add_note("one of its own")
+    assert len(first.__notes__) == 1
+
+
+def test_elsewhere_something_else_was_raised() -> None:
+    error = elsewhere(KeyboardInterrupt())
+    assert type(error) is CollectiveError
+    assert "Received, elsewhere: KeyboardInterrupt." in str(error)
+    assert error.devices == ()
 
 
 def test_timed_out() -> None:

@@ -1,7 +1,10 @@
 """Waits look after collectives: what fails ends everything once, and every thread is told."""
 
+import gc
 import math
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
 
 from mirrored.backends import watch as module
+from mirrored.backends.looks import Trouble
 from mirrored.backends.watch import Flight, Watch
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
@@ -167,7 +171,7 @@ def lost(devices: Devices, flight: Flight) -> None:
 
 
 WRONG = [
-    (late, CollectiveTimeoutError, "bucket 1 in step 7; 1"),
+    (late, CollectiveTimeoutError, "bucket 1 in run 7 of its recorded step; 1"),
     (broken, CollectiveError, "the link is down"),
     (lost, DeviceLostError, "GPU:1 failed"),
 ]
@@ -198,7 +202,11 @@ def test_everything_ends(
     assert sorted(log[1:]) == ["abort GPU:0", "abort GPU:2"]
     assert watch.idle
     told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-    for part in ("bucket 1 in step 7", "Done on GPU:0. Not done on GPU:1", "first: bucket 0 in"):
+    for part in (
+        "bucket 1 in run 7 of its recorded step",
+        "Done on GPU:0. Not done on GPU:1",
+        "first: bucket 0 in",
+    ):
         assert part in told
     watch.wait(after(3))  # It was told, once.
     watch.check()
@@ -212,7 +220,7 @@ def test_a_lost_device_ends_collectives_whoever_sees_it_first(watch: Watch, log:
 
     with pytest.raises(DeviceLostError) as caught:
         watch.wait(event)
-    assert "bucket 0 in step 7" in caught.value.__notes__[0]
+    assert "bucket 0 in run 7 of its recorded step" in caught.value.__notes__[0]
     assert log == ["abort GPU:0"]
     with pytest.raises(DeviceLostError) as caught:
         watch.wait(event)
@@ -226,7 +234,7 @@ def test_asking_failed(watch: Watch, log: list[str], error: Exception) -> None:
     with pytest.raises(type(error), match=str(error)) as caught:
         watch.fail(flight, error)
     told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-    assert "bucket 0 in step 7" in told
+    assert "bucket 0 in run 7 of its recorded step" in told
     assert log == ["abort GPU:0"]
     assert watch.idle
 
@@ -279,11 +287,10 @@ def test_two_threads_wait(watch: Watch, log: list[str]) -> None:
         watch.finish(one)
     thread.join(10)
     errors: list[Any] = [caught.value, thread.error]
-    first = [each for each in errors if isinstance(each, CollectiveTimeoutError)]
-    assert len(first) == 1
-    (second,) = [each for each in errors if each is not first[0]]
-    assert type(second) is CollectiveError
-    assert second.__cause__ is first[0]
+    assert {type(each) for each in errors} == {CollectiveTimeoutError}
+    first, second = sorted(errors, key=lambda error: error.__cause__ is not None)
+    assert first.__cause__ is None
+    assert str(second.__cause__) == str(first)
     assert sorted(log) == ["abort GPU:0", "abort GPU:2"]
     assert watch.idle
 
@@ -297,7 +304,9 @@ def test_a_thread_that_waits_for_something_else_is_told(watch: Watch, log: list[
     with pytest.raises(CollectiveError) as caught:
         watch.finish(devices)
     thread.join(10)
-    assert {type(caught.value), type(thread.error)} == {CollectiveTimeoutError, CollectiveError}
+    assert {type(caught.value), type(thread.error)} == {CollectiveTimeoutError}
+    errors: list[Any] = [caught.value, thread.error]
+    assert [each.__cause__ is not None for each in errors].count(True) == 1
 
 
 def test_a_thread_that_does_not_wait_is_told_at_its_next_wait(watch: Watch, log: list[str]) -> None:
@@ -307,9 +316,9 @@ def test_a_thread_that_does_not_wait_is_told_at_its_next_wait(watch: Watch, log:
     thread.join(10)
     assert isinstance(thread.error, CollectiveTimeoutError)
     assert not watch.idle  # This thread has to be told.
-    with pytest.raises(CollectiveError, match=": a in step 7") as caught:
+    with pytest.raises(CollectiveError, match=": a in run 7 of its recorded step") as caught:
         watch.wait(lambda: True)
-    assert caught.value.__cause__ is thread.error
+    assert str(caught.value.__cause__) == str(thread.error)
     assert watch.idle
     watch.wait(lambda: True)
 
@@ -323,7 +332,7 @@ def test_failing_because_others_abort(watch: Watch, log: list[str]) -> None:
     thread.join(10)
     with pytest.raises(CollectiveError, match="deadline") as caught:
         watch.fail(flight, CollectiveError("aborted"))
-    assert caught.value.__cause__ is thread.error
+    assert str(caught.value.__cause__) == str(thread.error)
     assert log == ["abort GPU:0"]
 
 
@@ -407,7 +416,8 @@ def test_one_that_does_not_work_keeps_none_from_being_tried(
     watch.add(one.flight("a", 0))
     watch.add(other.flight("b"))
     name = "mirrored-stop-Stops" if where == "stop" else "mirrored-abort-GPU:0[+]GPU:1"
-    with pytest.raises(CollectiveTimeoutError, match=f"The thread '{name}' ({told})") as caught:
+    who = f"The thread '{name}'|Stopping the writes of a Stops"
+    with pytest.raises(CollectiveTimeoutError, match=f"({who}) ({told})") as caught:
         watch.check()
     assert caught.value.aborted == (where == "stop")
     assert "can be saved" not in str(caught.value)
@@ -465,3 +475,171 @@ def test_no_thread_can_be_started(
     assert caught.value.aborted is False
     assert log == []
     assert watch.idle
+
+
+def test_a_lost_device_that_another_thread_saw_first(watch: Watch, log: list[str]) -> None:
+    """This one is told once, with all that is known."""
+    watch.add(Devices(log).flight("a", math.inf))
+
+    def event() -> bool:
+        watch._begin_ending(Trouble(watch._flights.first(), (True, None), cause=LOST))
+        raise DeviceLostError("GPU:1 failed.")
+
+    with pytest.raises(DeviceLostError, match="elsewhere: GPU:0 failed") as caught:
+        watch.wait(event)
+    assert "Done on GPU:0. Unknown whether done on GPU:1." in caught.value.__notes__[0]
+    assert watch.idle
+
+
+LOST = DeviceLostError("GPU:0 failed.")
+
+
+def test_failing_while_everything_ends(watch: Watch, log: list[str]) -> None:
+    """What was added to what ends already ends nothing more, and does not stay in flight."""
+    devices, go_on = Devices(log), threading.Event()
+
+    def slow() -> None:
+        with stuck(lambda: not go_on.is_set()):
+            go_on.wait(10)
+        log.append("aborted")
+
+    devices.abort = slow
+    watch.add(devices.flight("a", 0))
+    thread = Thread(watch.check)
+    while watch._ending is None:
+        time.sleep(1e-4)
+    flight = devices.flight("b")
+    watch.add(flight)
+    go_on.set()
+    with pytest.raises(CollectiveError, match=r"elsewhere|not connected"):
+        watch.fail(flight, CollectiveError("not connected"))
+    thread.join(10)
+    assert isinstance(thread.error, CollectiveTimeoutError)
+    assert log == ["aborted"]
+    assert not watch._flights
+
+
+def test_what_devices_may_use_for_ever_is_kept(fake: FakeTime, log: list[str]) -> None:
+    watch = fake.watch(stop_seconds=0.2, abort_seconds=0.1)
+    flights = []
+    for abort in (lambda: None, fails):
+        devices = Devices(log)
+        devices.abort = abort
+        flights.append(weakref.ref(flight := devices.flight("a", 0)))
+        watch.add(flight)
+        del flight
+        with pytest.raises(CollectiveTimeoutError):
+            watch.check()
+        del devices
+    assert threads_of_calls() == []
+    gc.collect()
+    assert [each() is None for each in flights] == [True, False]
+
+
+# ---------------------------------------------------------------------- where nobody waits
+
+
+def watchdogs() -> list[str]:
+    names = [each.name for each in threading.enumerate()]
+    return [each for each in names if each in ("mirrored-watchdog", "mirrored-look")]
+
+
+@pytest.fixture
+def guarded() -> Iterator[Watch]:
+    """Return a watch by real time, with a watchdog."""
+    yield Watch(watchdog_seconds=0.01, look_seconds=0.05, stop_seconds=5, abort_seconds=5)
+    assert threads_of_calls() == []
+    assert watchdogs() == []
+
+
+class Driver(Devices):
+    """A connection that keeps the threads that ask something of it, until it is aborted."""
+
+    def __init__(self, log: list[str], *keeps: str) -> None:
+        super().__init__(log)
+        self._keeps = keeps
+        self._aborted = threading.Event()
+        self.abort = self._aborted.set
+
+    def asked(self, what: str) -> bool:
+        if what in self._keeps and not self._aborted.wait(30):
+            raise TimeoutError(f"Nobody aborted what keeps {what!r}.")
+        return False
+
+    def failure(self) -> str | None:
+        self.asked("failure")
+        return None
+
+    def flight(self, what: str, timeout: float = 0.03, **options: Any) -> Flight:
+        done = lambda: self.asked("done")  # noqa: E731
+        ranks = lambda: [self.asked("ranks"), True]  # noqa: E731
+        return Flight(self, what, 7, timeout, done, ranks)
+
+
+@pytest.mark.parametrize("keeps", [(), ("done",), ("failure",), ("ranks",), ("done", "ranks")])
+def test_a_host_that_the_driver_keeps(
+    guarded: Watch, log: list[str], keeps: tuple[str, ...]
+) -> None:
+    """It is let go, and told at its next wait."""
+    driver = Driver(log, "launch", *keeps)
+    writes = Stops(lambda: log.append("stop"))
+    guarded.before_abort(writes.stop)
+    guarded.add(driver.flight("a"))
+    driver.asked("launch")
+    with pytest.raises(CollectiveTimeoutError, match="deadline") as caught:
+        guarded.wait(never)
+    known = "Unknown whether done on GPU:0, GPU:1" if keeps else "Done on GPU:1. Not done on GPU:0"
+    for part in (known, "a in run 7 of its recorded step", "can be saved", "What to try"):
+        assert part in str(caught.value)
+    assert caught.value.aborted
+    assert log == ["stop"]
+    assert guarded.idle
+    assert watchdogs() == []
+    guarded.add(driver.flight("b"))  # Looks go on, also where one of before came back late.
+    with pytest.raises(CollectiveTimeoutError):
+        guarded.wait(never)
+
+
+def test_a_host_that_the_driver_keeps_while_it_waits(guarded: Watch, log: list[str]) -> None:
+    driver = Driver(log, "done")
+    guarded.add(driver.flight("a"))
+    with pytest.raises(CollectiveTimeoutError, match="Unknown whether done on GPU:0, GPU:1"):
+        guarded.finish(driver)
+    assert watchdogs() == []
+
+
+def test_a_lost_device_is_seen_where_nobody_waits(guarded: Watch, log: list[str]) -> None:
+    devices = Devices(log)
+    flight = devices.flight("a", math.inf)
+    lost(devices, flight)
+    guarded.add(flight)
+    while not log:
+        time.sleep(1e-3)
+    with pytest.raises(DeviceLostError, match="elsewhere: GPU:1 failed") as caught:
+        guarded.check()
+    assert "a in run 7 of its recorded step" in caught.value.__notes__[0]
+
+
+def test_no_watchdog_stays_where_nothing_is_in_flight(log: list[str]) -> None:
+    watch, devices, other = Watch(watchdog_seconds=30), Devices(log), Devices(log, "GPU:2")
+    devices.done = other.done = {"a", "b"}
+    for what in "ab":  # One after the other, each time.
+        watch.add(devices.flight(what))
+        assert watchdogs() == ["mirrored-watchdog"]
+        watch.finish(devices)
+        assert watchdogs() == []
+    watch.add(devices.flight("a"))
+    watch.add(other.flight("b"))
+    watch.finish(devices)
+    assert watchdogs() == ["mirrored-watchdog"]
+    watch.finish(other)
+    assert watchdogs() == []
+    watch.add(devices.flight("c", timeout=0))
+    with pytest.raises(CollectiveTimeoutError):
+        watch.wait(never)
+    assert watchdogs() == []
+
+
+def test_the_process_has_a_watchdog() -> None:
+    assert module.WATCH._watchdog is not None
+    assert Watch()._watchdog is None

@@ -357,6 +357,11 @@ class CudaBackend:
             stream.ptr,
         )
 
+    def bring(self, source: NDArray[Any], target: Any) -> None:
+        """Copy pinned memory into an array after the work so far; see `StreamBackend`."""
+        with self.entered():
+            self._bring(source, target, self.stream)
+
     def download(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array into pinned memory after the work so far; see `StreamBackend`."""
         runtime = self._cupy.cuda.runtime

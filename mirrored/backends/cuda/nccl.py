@@ -214,13 +214,13 @@ class NcclCommunicator:
         # NCCL leaves the thread on the card that was current. In a new thread that is the first one
         # of all, which it would take memory of.
         first = self._ranks[0]
-        with Entered(first.where, first.device, threading.RLock()):
-            try:
+        try:
+            with Entered(first.where, first.device, threading.RLock()):
                 self._ask_each("ncclCommFinalize", self._handles)
-            except CollectiveError:
-                self.abort()  # What failed cannot be destroyed.
-                raise
-            self._ask_each("ncclCommDestroy", self._take())
+                self._ask_each("ncclCommDestroy", self._take())
+        except Exception:
+            self.abort()  # What failed, such as a lost card, cannot be destroyed.
+            raise
 
     # ------------------------------------------------------------------ the parts of these
 

@@ -19,6 +19,7 @@ from mirrored.program.graph import JOINT, Collective, Node, Value, joins_rows
 from mirrored.program.recorder import COPY
 from mirrored.program.schedule import Guard, Joint, Phase, Region
 from mirrored.program.streamed.chains import is_between
+from mirrored.program.streamed.gate import Gate
 from mirrored.program.streamed.stages import Track
 from mirrored.program.streamed.steps import AllReduce, BoundTrack
 
@@ -56,13 +57,13 @@ class StreamedBinder:
         flags: For each memory the flag that says whether variables may be written, where there is
             a guard.
         counters: For each random node where it reads key and number of its draw from.
-        stop: A number that has to be finite where variables are to be written; None: there is none.
+        gate: The host's say in whether variables are written; None: it has none.
     """
 
     arrays: Arrays
     flags: dict[Any, Any]
     counters: dict[Node, Value]
-    stop: Any = None
+    gate: Gate | None = None
     _homed: set[Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -118,11 +119,12 @@ class StreamedBinder:
 
     def _guard(self, values: Sequence[Value], backend: Backend) -> list[Call]:
         arrays = [self.arrays.of(value).reshape(-1)[:1] for value in values]
-        if self.stop is not None:
-            arrays.append(self.stop)
+        calls: list[Call] = []
+        if self.gate is not None:
+            calls, arrays = self.gate.read(), [*arrays, self.gate.array]
         if not is_streamed(backend):
-            return [Call(_guard_on_host, (self._flag(backend), arrays))]
-        return self._noted(backend, backend.finite_kernel(), self._flag(backend), *arrays)
+            return [*calls, Call(_guard_on_host, (self._flag(backend), arrays))]
+        return calls + self._noted(backend, backend.finite_kernel(), self._flag(backend), *arrays)
 
     def _flag(self, backend: Backend) -> Any:
         return self.flags.get(backend.memory)

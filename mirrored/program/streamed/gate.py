@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored.backends import Backend
-from mirrored.backends.streams import StreamBackend, is_streamed
+from mirrored.backends.streams import is_streamed
 from mirrored.devices import Device
 from mirrored.program.binding import Call
 from mirrored.program.streamed.stages import Track
@@ -21,53 +22,43 @@ _DTYPE = np.dtype(np.float32)
 class Gate:
     """A number that a step reads once all its sums are there: it writes where that is finite.
 
-    All that it takes to change the number is made before, for a device whose kernels wait for each
-    other may give no memory.
+    The number is in memory of the host, and the device copies it when it comes to the gate. So to
+    shut it takes no call that could wait for a device whose kernels wait for each other, and no
+    lock. A step that is past the gate writes on all devices, since its sums were there.
 
     Args:
         device: The device that decides.
 
     Attributes:
-        array: The number.
+        array: The number, as the step has read it.
 
     Raises:
-        ResourceExhaustedError: The device has no room for it.
+        ResourceExhaustedError: There is no room for it.
     """
 
     def __init__(self, device: Device) -> None:
         """Leave it shut."""
+        self._backend = device.backend
         self._storage = device.allocate((1,), _DTYPE)
         self.array: Any = self._storage.array
-        self._stream: StreamBackend | None = None
-        self._opened, self._shut = np.zeros(1, _DTYPE), np.full(1, np.nan, _DTYPE)
-        if is_streamed(device.backend):
-            # Copies on a stream of its own come by work that may never end.
-            self._stream = device.backend.another()
-            for name in ("_opened", "_shut"):
-                pinned = self._stream.pinned((1,), _DTYPE)
-                pinned[...] = getattr(self, name)
-                setattr(self, name, pinned)
-            # The memory may have been another array's, which the device is not done with.
-            self._stream.wait(device.backend.record())
-            self._stream.wait_on_host(self._stream.record())
+        self._number: NDArray[Any] = np.empty(1, _DTYPE)
+        if is_streamed(self._backend):
+            self._number = self._backend.pinned((1,), _DTYPE)
+        self.shut()
 
-    def open(self, behind: StreamBackend | None) -> None:
-        """Let the steps that a stream is asked for from now on pass.
+    def read(self) -> list[Call]:
+        """Return the calls with which a step reads the number."""
+        if is_streamed(self._backend):
+            return [Call(self._backend.bring, (self._number, self.array))]
+        return [Call(np.copyto, (self.array, self._number))]
 
-        Args:
-            behind: The stream; None: the gate is on the host.
-        """
-        if self._stream is None or behind is None:
-            self.array[...] = self._opened
-        else:
-            behind.wait(self._stream.upload(self._opened, self.array, None))
+    def open(self) -> None:
+        """Let steps pass. None that was asked for before may be left that must not."""
+        self._number[...] = 0.0
 
     def shut(self) -> None:
-        """Let no step pass that has not done so when this returns."""
-        if self._stream is None:
-            self.array[...] = self._shut
-        else:
-            self._stream.wait_on_host(self._stream.upload(self._shut, self.array, None))
+        """Let no step pass that has not by now."""
+        self._number[...] = np.nan
 
 
 def spread_flag(
@@ -87,5 +78,5 @@ def spread_flag(
         # By way of a stream each: they need not wait for one another.
         source = origin.another() if is_streamed(origin) else origin
         copy = Call(backend.copy_across, (source, flags[origin.memory], flags[memory]))
-        stage.append(BoundTrack(Track(backend, [], True, True), [copy]))
+        stage.append(BoundTrack(Track(backend, [], True), [copy]))
     return [stage] if stage else []

@@ -22,7 +22,7 @@ from mirrored.program.bound import Draws
 from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
 from mirrored.program.replay import Feed, GuardFailed
-from mirrored.program.schedule import Guard
+from mirrored.program.schedule import Guard, ancestors
 from mirrored.program.streamed.binding import StreamedBinder
 from mirrored.program.streamed.feeding import Feeding, Report, counter_of
 from mirrored.program.streamed.gate import Gate, spread_flag
@@ -79,20 +79,17 @@ class StreamedProgram:
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [home.device for _, home, _ in graph.reads]
-        # Updates that are summed themselves are past the gate when their sums may fail.
-        self._sums_late = any(
-            track.collective is not None and track.late
-            for tracks in schedule.stages
-            for track in tracks
-        )
         self._steps = Steps(self._bound(schedule.stages), [each.backend for each in devices])
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
         # The arrays that the inputs were copied from last. They are tensors', which never change.
         self._taken: list[Any] = [None] * len(self.inputs)
-        self._may_write = False
+        self._may_write = self._was_stopped = False
         self._lost = False  # Whether steps of the last replay were stopped.
+        # Others may go on with sums that turn out wrong, and write what comes of it.
+        sums = {node for each in graph.collectives for node in each.nodes}
+        self._tells_sums = not sums.isdisjoint(ancestors(graph.outputs))
         if graph.collectives:
             WATCH.before_abort(self._stop_writes)
 
@@ -124,8 +121,7 @@ class StreamedProgram:
 
     def _bound(self, stages: Sequence[Sequence[Track]]) -> list[list[BoundTrack]]:
         flags = self._flags
-        stop = None if self._gate is None else self._gate.array
-        binder = StreamedBinder(self._arrays, flags, self._counters, stop)
+        binder = StreamedBinder(self._arrays, flags, self._counters, self._gate)
         bound: list[list[BoundTrack]] = []
         for tracks in stages:
             bound.append([binder.track(track) for track in tracks])
@@ -133,7 +129,7 @@ class StreamedProgram:
                 others = [track.backend for tracks in stages for track in tracks]
                 bound += spread_flag(tracks[0].backend, [*others, *self._writers()], flags)
         for backend in self._writers():
-            last = Track(backend, [], True, False, waits=len(self.graph.collectives))
+            last = Track(backend, [], waits=len(self.graph.collectives))
             bound.append([BoundTrack(last, binder.commits(backend))])
         return bound
 
@@ -180,7 +176,7 @@ class StreamedProgram:
         after: Callable[[int], bool],
         team: Team | None = None,
     ) -> bool:
-        """Run a number of steps with the inputs as they are, and wait for nothing.
+        """Run a number of steps with the inputs as they are, and wait for no more than sums.
 
         Args:
             steps: How many.
@@ -201,6 +197,8 @@ class StreamedProgram:
                     self._step()
                 if not after(step):
                     return False
+            if self._tells_sums:
+                self._steps.lead.wait_on_host(self._steps.lead.record())
             return True
         finally:
             self._steps.end()
@@ -321,9 +319,18 @@ class StreamedProgram:
     def _let_write(self) -> None:
         """Let the steps to come write variables."""
         WATCH.settle()
+        if self._was_stopped:
+            # What was asked for before that must not pass the gate when it is open again.
+            if WATCH.stuck:
+                raise WATCH.lost()
+            for backend in self._steps.backends:
+                backend.synchronize()
+            self._was_stopped = False
         self._may_write = True
-        if self._gate is not None and self.graph.gate is not None:
-            self._gate.open(self._streams.get(self.graph.gate.backend.memory))
+        if self._gate is not None:
+            self._gate.open()
+            if not self._may_write:  # Stopped meanwhile, by what failed in another thread.
+                self._gate.shut()
         for memory, flag in self._flags.items():
             if memory in self._streams:
                 self._streams[memory].copy_between(np.ones(1, np.int32), flag)
@@ -336,18 +343,9 @@ class StreamedProgram:
         They may wait for each other for ever, so it does not wait for them. A step that is past the
         gate writes on all devices: its sums were there.
         """
-        if not self._may_write:
-            return
-        self._may_write = False
-        if self._gate is not None:
+        if self._may_write and self._gate is not None:
+            self._may_write, self._was_stopped = False, True
             self._gate.shut()
-        if not self._sums_late:
-            return
-        for memory, flag in self._flags.items():
-            if memory in self._streams:
-                stream = self._streams[memory].another()
-                stream.copy_between(np.zeros(1, np.int32), flag)
-                stream.synchronize()
 
     def _draws_of_step(self) -> list[Any]:
         if self._draws:

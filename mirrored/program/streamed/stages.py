@@ -45,7 +45,6 @@ class Track:
     Attributes:
         backend: The one on whose stream they run.
         phases: The phases.
-        late: Whether they run behind the guard, and write nothing where it fails.
         between: Whether they are copies from another memory, or the host's work.
         collective: The all-reduce that they are, on streams of its own.
         meets: Whether they wait for what other streams were asked for before.
@@ -54,8 +53,7 @@ class Track:
 
     backend: Backend
     phases: list[Phase]
-    late: bool
-    between: bool
+    between: bool = False
     collective: Collective | None = None
     meets: bool = True
     waits: int = 0
@@ -78,12 +76,11 @@ def make_stages(graph: Graph) -> StreamedSchedule:
     """Return the order in which to run what a graph's results depend on."""
     schedule = StreamedSchedule()
     early, late = split_at_guard(graph)
-    _add_levels(schedule, early, graph.collectives, late=False)
+    _add_levels(schedule, early, graph.collectives)
+    place = len(schedule.stages)
+    _add_levels(schedule, late, graph.collectives)
     if graph.gate is not None:
-        # Also where nothing has to be finite: whether a step writes is decided in one place, once
-        # all sums are there on all devices.
-        _add_stage(schedule, [Track(graph.gate.backend, [Guard(graph.guards)], False, False)])
-    _add_levels(schedule, late, graph.collectives, late=True)
+        _insert_guard(schedule, place, Track(graph.gate.backend, [Guard(graph.guards)]))
     _let_wait(schedule)
     for node in (*early, *late):
         if node.op.random:
@@ -91,35 +88,46 @@ def make_stages(graph: Graph) -> StreamedSchedule:
     return schedule
 
 
+def _insert_guard(schedule: StreamedSchedule, place: int, guard: Track) -> None:
+    """Insert the guard at a place or, where there are all-reduces behind it, behind the last.
+
+    Whether a step writes is decided once, when all sums are there on all devices.
+    """
+    stages = schedule.stages
+    sums = [i for i, tracks in enumerate(stages) if tracks[0].collective is not None]
+    stages.insert(max([place, *(i + 1 for i in sums)]), [guard])
+    schedule.phases = [phase for tracks in stages for track in tracks for phase in track.phases]
+
+
 def _add_levels(
-    schedule: StreamedSchedule, nodes: list[Node], collectives: Sequence[Collective], *, late: bool
+    schedule: StreamedSchedule, nodes: list[Node], collectives: Sequence[Collective]
 ) -> None:
     found = list(levels(nodes))
     started: set[Node] = set()
     for (lanes, joint), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
-        _add_joint(schedule, [n for n in joint if n not in started], collectives, late)
+        _add_joint(schedule, [n for n in joint if n not in started], collectives)
         starts = find_starts(lanes, ahead, collectives)
         if starts:
-            _add_overlapped(schedule, lanes, starts, late)
+            _add_overlapped(schedule, lanes, starts)
             started |= {node for each in starts for node in (*each.joint, *each.collective.nodes)}
         elif len(lanes) == 1 and _may_branch(*lanes.values()):
             for members in lanes.values():
-                _add_branches(schedule, members, late)
+                _add_branches(schedule, members)
         else:
-            for tracks in _sides(lanes, late):
+            for tracks in _sides(lanes):
                 _add_stage(schedule, tracks)
 
 
-def _sides(lanes: Mapping[int, list[Node]], late: bool) -> Iterable[list[Track]]:
+def _sides(lanes: Mapping[int, list[Node]]) -> Iterable[list[Track]]:
     """Yield what lanes do side by side, stage by stage."""
-    sides = [_tracks(lanes[lane], late) for lane in sorted(lanes)]
+    sides = [_tracks(lanes[lane]) for lane in sorted(lanes)]
     # A lane that goes to another device and back meets the others there.
     for tracks in zip_longest(*sides):
         yield [track for track in tracks if track is not None]
 
 
 def _add_overlapped(
-    schedule: StreamedSchedule, lanes: dict[int, list[Node]], starts: Sequence[Start], late: bool
+    schedule: StreamedSchedule, lanes: dict[int, list[Node]], starts: Sequence[Start]
 ) -> None:
     """Add lanes with all-reduces that start in the midst of them."""
     left = {lane: list(nodes) for lane, nodes in lanes.items()}
@@ -128,12 +136,12 @@ def _add_overlapped(
     for start in starts:
         new = {node for nodes in start.lanes.values() for node in nodes}
         left = {lane: [node for node in nodes if node not in new] for lane, nodes in left.items()}
-        ahead = _add_sides(schedule, start.lanes, ahead, added, late)
+        ahead = _add_sides(schedule, start.lanes, ahead, added)
         if start.joint:
-            _add_side_by_side(schedule, start.joint, late)
+            _add_side_by_side(schedule, start.joint)
             ahead = set()
-        _add_collective(schedule, start.collective, late)
-    _add_sides(schedule, left, ahead, added, late)
+        _add_collective(schedule, start.collective)
+    _add_sides(schedule, left, ahead, added)
     # Replicas need not wait for each other in between.
     schedule.beside.append(added)
 
@@ -143,7 +151,6 @@ def _add_sides(
     lanes: Mapping[int, list[Node]],
     ahead: set[Backend],
     added: list[Phase],
-    late: bool,
 ) -> set[Backend]:
     """Add a part of each lane, and its phases to a list; return the streams that it is on.
 
@@ -152,9 +159,8 @@ def _add_sides(
         lanes: The parts.
         ahead: The streams of the parts before, where nothing else came between.
         added: The list.
-        late: Whether they run behind the guard.
     """
-    stages = list(_sides(lanes, late))
+    stages = list(_sides(lanes))
     used = {track.backend for tracks in stages for track in tracks}
     # Lanes that go on where they were have nothing to wait for.
     meets = len(stages) != 1 or not used <= ahead
@@ -166,26 +172,26 @@ def _add_sides(
     return used | (set() if meets else ahead)
 
 
-def _add_collective(schedule: StreamedSchedule, collective: Collective, late: bool) -> None:
+def _add_collective(schedule: StreamedSchedule, collective: Collective) -> None:
     streams = collective.connection.streams
     phase = Joint(list(collective.nodes))
-    _add_stage(schedule, [Track(streams[0], [phase], late, False, collective)])
+    _add_stage(schedule, [Track(streams[0], [phase], False, collective)])
 
 
 def _add_joint(
-    schedule: StreamedSchedule, nodes: list[Node], collectives: Sequence[Collective], late: bool
+    schedule: StreamedSchedule, nodes: list[Node], collectives: Sequence[Collective]
 ) -> None:
     """Add nodes of no replica, with the all-reduces among them."""
     for part in in_order(nodes, collectives):
         if isinstance(part, Collective):
-            _add_collective(schedule, part, late)
+            _add_collective(schedule, part)
         elif _may_branch(part):
-            _add_branches(schedule, part, late)
+            _add_branches(schedule, part)
         else:
-            _add_side_by_side(schedule, part, late)
+            _add_side_by_side(schedule, part)
 
 
-def _add_side_by_side(schedule: StreamedSchedule, nodes: list[Node], late: bool) -> None:
+def _add_side_by_side(schedule: StreamedSchedule, nodes: list[Node]) -> None:
     """Add nodes of no replica: those of several cards side by side, copies one by one."""
     level: dict[Node, int] = {}
     for node in nodes:
@@ -196,7 +202,7 @@ def _add_side_by_side(schedule: StreamedSchedule, nodes: list[Node], late: bool)
         for node in nodes:
             if level[node] == number:
                 members.setdefault(_where(node), []).append(node)
-        tracks = [track for each in members.values() for track in _tracks(each, late)]
+        tracks = [track for each in members.values() for track in _tracks(each)]
         compute = [track for track in tracks if not track.between]
         if compute:
             _add_stage(schedule, compute)
@@ -248,7 +254,7 @@ def _may_branch(nodes: list[Node]) -> bool:
     return max(map(product_operations, nodes)) <= _SHORT
 
 
-def _add_branches(schedule: StreamedSchedule, nodes: list[Node], late: bool) -> None:
+def _add_branches(schedule: StreamedSchedule, nodes: list[Node]) -> None:
     """Add nodes of one lane on two streams of its device.
 
     Of what is ready, that with the longest way ahead goes first, and the next beside it (Graham,
@@ -267,32 +273,31 @@ def _add_branches(schedule: StreamedSchedule, nodes: list[Node], late: bool) -> 
         if second and needs[first] & {*beside} and not needs[first] & {*here}:
             first, second = second[0], [first]  # Each goes on behind what it needs.
         if needs[first] & {*beside} or any(needs[i] & {*here} for i in second):
-            _add_pair(schedule, [phases[i] for i in here], [phases[i] for i in beside], late)
+            _add_pair(schedule, [phases[i] for i in here], [phases[i] for i in beside])
             here, beside = [], []
         here.append(first)
         beside += second
         done |= {*ready}
         waiting = [i for i in waiting if i not in done]
-    _add_pair(schedule, [phases[i] for i in here], [phases[i] for i in beside], late)
+    _add_pair(schedule, [phases[i] for i in here], [phases[i] for i in beside])
 
 
 def _add_pair(
     schedule: StreamedSchedule,
     here: list[Joint | Region],
     beside: list[Joint | Region],
-    late: bool,
 ) -> None:
     """Add a stage of a device's own stream and, where there is work for it, another one."""
     backend = here[0].nodes[0].device.backend
     if not is_streamed(backend):
         raise ValueError("Only what has streams has two of them.")
-    tracks = [Track(backend, [*here], late, False)]
+    tracks = [Track(backend, [*here])]
     if beside:
         schedule.lanes |= {node: SIDE - node.lane for phase in beside for node in phase.nodes}
         # Memory is shared with what is joint, for that runs alone.
         joint = [node for phase in here for node in phase.nodes if node.lane == JOINT]
         schedule.lanes |= dict.fromkeys(joint, BESIDE)
-        tracks.append(Track(backend.beside, [*beside], late, False))
+        tracks.append(Track(backend.beside, [*beside]))
     _add_stage(schedule, tracks)
 
 
@@ -327,13 +332,13 @@ def _add_stage(schedule: StreamedSchedule, tracks: list[Track]) -> None:
         schedule.beside.append(phases)
 
 
-def _tracks(nodes: Iterable[Node], late: bool) -> list[Track]:
+def _tracks(nodes: Iterable[Node]) -> list[Track]:
     """Return nodes as tracks: a new one wherever the memory changes."""
     tracks = []
     for (_, between), phases in groupby(group(nodes), key=_place):
         members = list(phases)
         backend = members[0].nodes[0].device.backend
-        tracks.append(Track(backend, [*members], late, between))
+        tracks.append(Track(backend, [*members], between))
     return tracks
 
 

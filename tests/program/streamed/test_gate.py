@@ -1,5 +1,6 @@
 """The gate of a step: whether it writes is decided once, on one device, for all of them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,22 @@ X = np.full((4, 3), 2.0, np.float32)
 
 
 @pytest.mark.parametrize("name", ["GPU:0", "CPU:0"])
-def test_it_is_shut_while_the_device_works(name: str, cards: Any) -> None:
+def test_a_step_reads_what_the_host_says(name: str, cards: Any) -> None:
     cards.make(1)
     device = devices.get_device(name)
     gate = Gate(device)
-    stream = None if name == "CPU:0" else device.backend
+
+    def read() -> float:
+        for call in gate.read():
+            call.run()
+        return float(device.backend.to_host(gate.array)[0])
+
+    assert np.isnan(read())
     for _ in range(2):
-        gate.open(stream)
-        assert np.isfinite(device.backend.to_host(gate.array)).all()
+        gate.open()
+        assert read() == 0.0
         gate.shut()
-        assert np.isnan(device.backend.to_host(gate.array)).all()
+        assert np.isnan(read())
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -56,16 +63,126 @@ def test_a_step_that_is_stopped_writes_everywhere_or_nowhere(
     program.take(like)
     program.run(1, {}, lambda step: True)
     cards.emulator.nccl.break_async(after=4)
+
+    def check(step: int) -> bool:
+        WATCH.check()
+        return True
+
     with pytest.raises(CollectiveError):
-        for _ in range(40):
-            program.run(1, {}, lambda step: True)
-            WATCH.check()
+        program.run(40, {}, check)
     values = [variable.numpy() for variable in variables]
     steps = int(values[1])
-    assert 1 <= steps <= 4
+    assert 0 <= steps <= 4  # None of them was waited for.
     for sums, count in zip(values[::2], values[1::2], strict=True):
         assert count == steps
         np.testing.assert_array_equal(sums, X * np.float32(len(names) * steps))
     program.run(2, {}, lambda step: True)
     assert [int(variable.numpy()) for variable in variables[1::2]] == [steps + 2] * len(names)
     connection.close()
+
+
+def make_variables(names: list[str], count: int = 1) -> list[list[mr.Variable]]:
+    """Return so many variables for each device, of zeros."""
+    made = []
+    for name in names:
+        with mr.device(name):
+            made.append([mr.Variable(np.zeros((4, 3), np.float32)) for _ in range(count)])
+    return made
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("failing", [1, 2])
+def test_nothing_is_written_before_all_sums_are_there(failing: int, seed: int, cards: Any) -> None:
+    """One variable needs the first sum alone, the other one the second."""
+    names = cards.make(1, 1, seed=seed)
+    connection = cards.connected()
+    variables = make_variables(names, 2)
+
+    def function(*inputs: Any) -> list[Any]:
+        recorder: Any = active_recorder()
+        for number in range(2):
+            sums = recorder.all_reduce(inputs, connection, what=f"sum {number}", timeout=0.2)
+            for name, mine, total in zip(names, variables, sums, strict=True):
+                with mr.device(name):
+                    mine[number].assign_add(total * float(number + 1))
+        return []
+
+    run_and_fail(cards, function, names, failing)
+    assert not any(each.numpy().any() for mine in variables for each in mine)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_several_steps_in_one_call_are_written_as_one(failing: int, seed: int, cards: Any) -> None:
+    names = cards.make(1, 1, seed=seed)
+    connection = cards.connected()
+    variables = make_variables(names)
+
+    def function(*inputs: Any) -> list[Any]:
+        recorder: Any = active_recorder()
+        for number in range(3):
+            parts = []
+            for name, mine, x in zip(names, variables, inputs, strict=True):
+                with mr.device(name):
+                    parts.append(x + mine[0])
+            sums = recorder.all_reduce(parts, connection, what=f"step {number}", timeout=0.2)
+            for name, mine, total in zip(names, variables, sums, strict=True):
+                with mr.device(name):
+                    mine[0].assign_add(total)
+        return []
+
+    program = run_and_fail(cards, function, names, failing)
+    assert not any(mine[0].numpy().any() for mine in variables)
+    program.run(1, {}, lambda step: True)
+    expected = np.zeros_like(X)
+    for _ in range(3):
+        expected += 2 * (X + expected)
+    for mine in variables:
+        np.testing.assert_array_equal(mine[0].numpy(), expected)
+    connection.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_asked_for_behind_a_sum_that_hangs(seed: int, cards: Any) -> None:
+    """Another program's first step waits there already when everything is stopped."""
+    names = cards.make(1, 1, seed=seed)
+    connection = cards.connected()
+    variables = [make_variables(names) for _ in range(2)]
+    programs = []
+    for mine in variables:
+
+        def function(*inputs: Any, mine: Any = mine) -> list[Any]:
+            recorder: Any = active_recorder()
+            sums = recorder.all_reduce(inputs, connection, what="gradients", timeout=0.2)
+            for name, (variable,), total in zip(names, mine, sums, strict=True):
+                with mr.device(name):
+                    variable.assign_add(total)
+            return []
+
+        programs.append(StreamedProgram(cards.record(function, X, X, replicas=2)))
+        programs[-1].take([X, X])
+    cards.emulator.nccl.hang(after=1)
+    with pytest.raises(CollectiveError):
+        run_and_wait(programs, names[0])
+    assert not any(each.numpy().any() for mine in variables for (each,) in mine)
+    for program, mine in zip(programs, variables, strict=True):
+        program.run(1, {}, lambda step: True)
+        for (variable,) in mine:
+            np.testing.assert_array_equal(variable.numpy(), X * 2)
+    connection.close()
+
+
+def run_and_fail(cards: Any, function: Any, names: list[str], failing: int) -> StreamedProgram:
+    """Run a step of which one sum hangs."""
+    program = StreamedProgram(cards.record(function, X, X, replicas=2))
+    program.take([X, X])
+    cards.emulator.nccl.hang(after=failing)
+    with pytest.raises(CollectiveError):
+        run_and_wait([program], names[0])
+    return program
+
+
+def run_and_wait(programs: Sequence[StreamedProgram], name: str) -> None:
+    for program in programs:
+        program.run(1, {}, lambda step: True)
+    devices.get_device(name).backend.synchronize()

@@ -35,7 +35,6 @@ def test_order(parts: tuple[int, ...], guarded: bool, cards: Any) -> None:
             made: set[Any] = set()
             for track in tracks:
                 own: set[Any] = set()
-                assert track.late == behind_the_guard or not guarded
                 for phase in track.phases:
                     if isinstance(phase, Guard):
                         assert len(tracks) == 1
@@ -189,7 +188,9 @@ def test_updates_are_behind_the_guard(cards: Any) -> None:
         return [a]
 
     schedule = make_stages(cards.record(function, X, X, replicas=2))
-    late = [n.op.name for tracks in schedule.stages for t in tracks if t.late for n in nodes_in(t)]
+    guards = [isinstance(tracks[0].phases[0], Guard) for tracks in schedule.stages]
+    behind = schedule.stages[guards.index(True) + 1 :]
+    late = [node.op.name for tracks in behind for track in tracks for node in nodes_in(track)]
     assert "AssignAddVariableOp" in late
     assert "Tanh" not in late
 

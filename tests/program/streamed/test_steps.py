@@ -75,7 +75,7 @@ def test_new_settings_begin_anew(runs: int) -> None:
 @pytest.mark.parametrize(("between", "log"), [(False, ["run", "work"]), (True, ["work"])])
 def test_only_kernels_run_in_the_state_of_the_device(between: bool, log: list[str]) -> None:
     backend: Any = Recorder()
-    BoundTrack(Track(backend, [], False, between), [Call(backend.work)]).run()
+    BoundTrack(Track(backend, [], between), [Call(backend.work)]).run()
     assert backend.log == log
 
 

@@ -1,0 +1,104 @@
+"""What happens where a collective failed: writes are stopped, then communicators are aborted.
+
+Neither may keep the host for ever, so each has a deadline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from mirrored.backends.calls import Call, Helpers
+from mirrored.backends.flights import Taken
+from mirrored.backends.incident import Incident
+
+Function = Callable[[], object]
+
+# Which part of their time stops have one after the other, before the rest is called beside them.
+_IN_TURN = 1 / 30
+
+
+class Ending:
+    """Everything in flight, taken out at once because of one collective that failed.
+
+    Args:
+        incident: What is known of that one.
+        taken: What was in flight.
+
+    Attributes:
+        incident: What is known of that one.
+        taken: What was in flight.
+        error: What the thread that noticed raises, once everything was aborted.
+    """
+
+    def __init__(self, incident: Incident, taken: Taken) -> None:
+        self.incident = incident
+        self.taken = taken
+        self.error: BaseException | None = None
+
+
+def stop_writes(helpers: Helpers, stops: Sequence[Function], seconds: float) -> list[str]:
+    """Call what stops writes to weights, one after the other; return what went wrong.
+
+    They are stores into host memory, done at once. Where one does not return the others are called
+    all the same, in threads of their own.
+
+    Args:
+        helpers: Where they are called.
+        stops: Bound methods.
+        seconds: The deadline of all together.
+    """
+    left = deque(stops)
+    failed: list[str] = []
+    until = helpers.clock() + seconds
+    first: Call[object] = helpers.call(
+        _named("stop", stops), lambda: _in_turn(left, failed), seconds
+    )
+    if not first.begun:
+        _in_turn(left, failed)
+        return failed
+    prompt = helpers.clock() + seconds * _IN_TURN
+    helpers.rest_until(lambda: first.is_over or helpers.clock() >= prompt)
+    calls = [first]
+    while stop := _next(left):
+        calls.append(helpers.call(_named("stop", [stop]), stop, seconds))
+    return [*helpers.all_over(calls, until, seconds), *failed]
+
+
+def abort_all(
+    helpers: Helpers, aborts: Sequence[tuple[str, Function]], seconds: float
+) -> list[str]:
+    """Abort communicators, all at once; return what went wrong.
+
+    Args:
+        helpers: Where they are called.
+        aborts: What aborts each, with the names of its devices.
+        seconds: The deadline of all together.
+    """
+    until = helpers.clock() + seconds
+    calls = [helpers.call(f"mirrored-abort-{names}", abort, seconds) for names, abort in aborts]
+    return helpers.all_over(calls, until, seconds)
+
+
+def _in_turn(left: deque[Function], failed: list[str]) -> None:
+    while stop := _next(left):
+        try:
+            stop()
+        except Exception as error:
+            what = str(error).rstrip(".")
+            failed.append(f"Stopping the writes of a {_owner(stop)} failed: {what}.")
+
+
+def _next(left: deque[Function]) -> Function | None:
+    try:
+        return left.popleft()
+    except IndexError:  # Perhaps another thread took the last one.
+        return None
+
+
+def _named(verb: str, stops: Sequence[Function]) -> str:
+    return "-".join(("mirrored", verb, *dict.fromkeys(map(_owner, stops))))
+
+
+def _owner(method: Function) -> str:
+    return type(getattr(method, "__self__", method)).__name__

@@ -1,0 +1,80 @@
+"""When an interrupt that a step holds back is overdue, and who acts on it then."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from mirrored import _interrupt
+from mirrored._interrupt import InterruptGuard
+
+
+@pytest.fixture(autouse=True)
+def handled() -> Iterator[list[int]]:
+    """Return the interrupts that a handler was given; it raises nothing."""
+    given: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: given.append(number))
+    yield given
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_nothing_is_overdue_outside_of_steps() -> None:
+    assert not _interrupt.is_overdue()
+    with InterruptGuard(may_break=True):
+        assert not _interrupt.is_overdue()
+    _interrupt.deliver()
+
+
+def test_it_is_overdue_after_a_while(handled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_interrupt, "PATIENCE", 0.0)
+    with InterruptGuard(whole=True, may_break=True):
+        interrupt()
+        assert handled == []
+        assert _interrupt.is_overdue()
+        _interrupt.deliver()
+        assert handled == [signal.SIGINT]
+        assert not _interrupt.is_overdue()
+    assert len(handled) == 1  # Once.
+
+
+def test_it_is_overdue_when_it_is_repeated(handled: list[int]) -> None:
+    with InterruptGuard(whole=True, may_break=True):
+        interrupt()
+        assert not _interrupt.is_overdue()
+        interrupt()
+        assert _interrupt.is_overdue()
+    assert len(handled) == 1
+    assert not _interrupt.is_overdue()
+
+
+@pytest.mark.parametrize("outer", [True, False])
+def test_guards_around_have_a_say(
+    outer: bool, handled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one step holds back that must not break goes on being held back."""
+    monkeypatch.setattr(_interrupt, "PATIENCE", 0.0)
+    with InterruptGuard(whole=True, may_break=True), InterruptGuard(whole=True, may_break=outer):
+        interrupt()
+        assert _interrupt.is_overdue() == outer
+        if outer:
+            _interrupt.deliver()
+            assert len(handled) == 1
+    assert len(handled) == 1
+
+
+def test_other_threads_leave_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_interrupt, "PATIENCE", 0.0)
+    answers: list[bool] = []
+    with InterruptGuard(whole=True, may_break=True):
+        interrupt()
+        thread = threading.Thread(target=lambda: answers.append(_interrupt.is_overdue()))
+        thread.start()
+        thread.join()
+        assert _interrupt.is_overdue()
+    assert answers == [False]
