@@ -38,7 +38,10 @@ class Communicator(Protocol):
         ...
 
     def failure(self) -> str | None:
-        """Return what has gone wrong since, beside the calls; None: nothing. It never blocks."""
+        """Return what has gone wrong since, beside the calls; None: nothing. It never blocks.
+
+        It may be asked just after an abort has begun, and has nothing to say then.
+        """
         ...
 
     def abort(self) -> None:

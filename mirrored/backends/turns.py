@@ -1,6 +1,7 @@
 """Whose turn it is to call the library that connects devices.
 
-NCCL lets one thread at a time ask for collectives of one device, of whichever connection they are.
+It is not safe to ask NCCL from several threads at once for what is on one device, of whichever
+connection it is: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/threadsafety.html.
 """
 
 from __future__ import annotations

@@ -212,11 +212,11 @@ def test_an_exception_is_shown(child: Any) -> None:
 EMULATED = """
 import emulated_cuda
 from mirrored.backends import selftest
-from mirrored.backends.cuda import blas, nccl, nvml, toolkit
+from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
 
 emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 30), 0)
 toolkit.toolkit = lambda: emulator.cupy
-for library, name in ((nvml, "nvml"), (blas, "cublas"), (nccl, "nccl")):
+for library, name in ((nvml, "nvml"), (blas, "cublas"), (driver, "driver"), (nccl, "nccl")):
     setattr(library, "load", lambda name=name: getattr(emulator, name))
 selftest.main()
 """

@@ -27,7 +27,7 @@ def test_sums(scenario: Any) -> None:
 def test_a_sum_that_is_late(scenario: Any) -> None:
     found = scenario("faults.late", parts=[1])
     assert str(found["error"]) == "CollectiveTimeoutError"
-    for part in (GPU, "bucket 2 of 5 in step 7", "of at most 3"):
+    for part in (GPU, "bucket 2 of 5 in run 7 of its recorded step", "of at most 3"):
         assert part in str(found["text"])
     assert [GPU in each for each in found["devices"]] == [True]
     assert found["aborted"]

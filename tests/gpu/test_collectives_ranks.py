@@ -75,7 +75,8 @@ def test_a_sum_that_is_not_done_in_time(
     found = scenario(f"faults.{fault}", ranks_of_a_card(2), parts=[2])
     assert str(found["error"]) == "CollectiveTimeoutError", found["text"]
     assert ["GPU:0" in each or "GPU:1" in each for each in found["devices"]] == [True, True]
-    assert {"late": "bucket 2 of 5 in step 7", "left_out": "a test"}[fault] in str(found["text"])
+    what = {"late": "bucket 2 of 5 in run 7 of its recorded step", "left_out": "a test"}
+    assert what[fault] in str(found["text"])
     assert found["aborted"], found["text"]
     assert not found["open"]
     assert (found["before"], found["after"], found["total"]) == (0, 0, 1000.0)
@@ -85,7 +86,7 @@ def test_a_step_that_is_not_done_in_time(scenario: Any, ranks_of_a_card: Environ
     """The weights are those of the last whole step, can be saved, and training goes on."""
     found = scenario("faults.late_fit", ranks_of_a_card(2), parts=[2])
     assert str(found["error"]) == "CollectiveTimeoutError", found["text"]
-    assert "in step 4" in str(found["text"])
+    assert "in run 4 of its recorded step" in str(found["text"])
     assert found["aborted"], found["text"]
     assert found["taken"] == 6 + 3
     assert found["off"] <= 1e-6

@@ -26,6 +26,13 @@ Emulate = Callable[..., Any]
 State = list[np.ndarray]
 
 
+def ended(threads: set[threading.Thread]) -> None:
+    """Hold that threads end by themselves: what looks after sums does, once none is in flight."""
+    for thread in threads:
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
 def make_names(layout: int | tuple[int, ...]) -> list[str]:
     """Make logical devices of each card, and return their names."""
     counts = (layout,) if isinstance(layout, int) else layout
@@ -196,7 +203,7 @@ def check_against_the_host(
     model = make_model(make_names(layout), **options)
     before = set(threading.enumerate())
     found = way(model)
-    assert set(threading.enumerate()) == before
+    ended(set(threading.enumerate()) - before)
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
     for value, other in zip(state(model), after, strict=True):
         np.testing.assert_allclose(value, other, rtol=TOLERANCE, atol=TOLERANCE)
@@ -334,4 +341,4 @@ def test_a_card_that_is_lost(function: str, call: int, emulated_cuda: Emulate) -
         model.get_weights()
     with mr.device("CPU:0"):
         assert float(mr.constant(2.0) + 1.0) == 3.0
-    assert set(threading.enumerate()) == before
+    ended(set(threading.enumerate()) - before)

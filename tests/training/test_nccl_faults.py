@@ -229,6 +229,8 @@ def test_a_card_without_memory(function: str, on_cards: Callable[..., Cards]) ->
         before = set(threading.enumerate())
         with contextlib.suppress(ResourceExhaustedError):
             train(model)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10.0)
         assert set(threading.enumerate()) <= before
         assert all(np.isfinite(each).all() for copy in states(model) for each in copy)
         train(model)

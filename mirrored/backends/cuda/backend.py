@@ -93,6 +93,11 @@ class CudaBackend:
         return self._new_stream()
 
     @made_once
+    def _reader(self) -> CudaBackend:
+        """The same device with a stream for what is read into memory that is not pinned."""
+        return self.another()
+
+    @made_once
     def _copies(self) -> Any:
         """The stream of what is uploaded beside the work of the other one."""
         return self._new_stream()
@@ -171,11 +176,11 @@ class CudaBackend:
         """Return a NumPy copy, once it is computed."""
         out = np.empty(array.shape, array.dtype)
         if out.nbytes:
-            if not WATCH.idle:
-                # The download into memory that is not pinned waits by itself, with no deadline.
-                self.wait_on_host(self.record())
-            self.download(array, out)
             self.wait_on_host(self.record())
+            # The download into memory that is not pinned waits by itself, with no deadline: on a
+            # stream of its own, for other threads may let this one wait for a collective by now.
+            self._reader.download(array, out)
+            self.wait_on_host(self._reader.record())
         return out
 
     def copy_between(self, source: Any, target: Any) -> None:
