@@ -93,9 +93,9 @@ class CudaBackend:
         return self._new_stream()
 
     @made_once
-    def _reader(self) -> CudaBackend:
-        """The same device with a stream for what is read into memory that is not pinned."""
-        return self.another()
+    def _reads(self) -> Any:
+        """The stream of what is downloaded once it is computed."""
+        return self._new_stream()
 
     @made_once
     def _copies(self) -> Any:
@@ -177,10 +177,10 @@ class CudaBackend:
         out = np.empty(array.shape, array.dtype)
         if out.nbytes:
             self.wait_on_host(self.record())
-            # The download into memory that is not pinned waits by itself, with no deadline: on a
-            # stream of its own, for other threads may let this one wait for a collective by now.
-            self._reader.download(array, out)
-            self.wait_on_host(self._reader.record())
+            # A copy to memory that is not pinned waits by itself, with no deadline. By now another
+            # thread may have let `stream` wait for a collective, so it is on another one.
+            self._download(array, out, self._reads)
+            self.wait_on_host(self._event(self._reads))
         return out
 
     def copy_between(self, source: Any, target: Any) -> None:
@@ -369,15 +369,13 @@ class CudaBackend:
 
     def download(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array into pinned memory after the work so far; see `StreamBackend`."""
+        self._download(source, target, self.stream)
+
+    def _download(self, source: Any, target: NDArray[Any], stream: Any) -> None:
         runtime = self._cupy.cuda.runtime
+        to, where, kind = target.ctypes.data, source.data.ptr, runtime.memcpyDeviceToHost
         with self.entered():
-            runtime.memcpyAsync(
-                target.ctypes.data,
-                source.data.ptr,
-                target.nbytes,
-                runtime.memcpyDeviceToHost,
-                self.stream.ptr,
-            )
+            runtime.memcpyAsync(to, where, target.nbytes, kind, stream.ptr)
 
 
 def _cuda(ranks: Sequence[Backend]) -> list[CudaBackend]:
