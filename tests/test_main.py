@@ -13,7 +13,7 @@ import threadpoolctl
 
 from mirrored import __main__ as command
 from mirrored import devices
-from mirrored.backends import selftest
+from mirrored.backends.communication import selftest
 from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
 from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth

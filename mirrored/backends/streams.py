@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mirrored.backends.base import Backend
 
 if TYPE_CHECKING:
-    from mirrored.backends.communicator import Communicator
+    from mirrored.backends.communication.communicator import Communicator
 
 Shape = tuple[int, ...]
 DType = np.dtype[Any]
@@ -139,7 +139,7 @@ class StreamBackend(Backend, Protocol):
     def connect(self, ranks: Sequence[StreamBackend]) -> Communicator:
         """Return a communicator of devices, this one among them, in the order of ranks.
 
-        It may take for ever: see `mirrored.backends.connection`.
+        It may take for ever: see `mirrored.backends.communication.connection`.
 
         Raises:
             DeviceUnavailableError: They cannot be connected; the text says what mends that.

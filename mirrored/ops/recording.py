@@ -57,7 +57,7 @@ class Recorder(Protocol):
 
         Args:
             tensors: The tensors, in the order of the ranks.
-            connection: What connects the devices: a `mirrored.backends.connection.Connection`.
+            connection: What connects the devices: a `Connection` of their backends.
             what: What errors call it.
             timeout: How long it may take, in seconds.
         """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mirrored.backends.watch import Watch
+from mirrored.backends.communication.watch import Watch
 
 # How the names of the threads begin in which the library makes calls that may never return.
 _CALLS = tuple(

@@ -17,8 +17,8 @@ import numpy as np
 from fake_time import stuck
 
 from mirrored.backends.base import Backend, Storage
+from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.host import HostBackend
-from mirrored.backends.watch import WATCH, Watch
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 
 # What may become of a collective:

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mirrored as mr
-from mirrored.backends import connection
+from mirrored.backends.communication import connection
 from mirrored.distribute import ReductionToOneDevice
 
 Emulate = Callable[..., Any]

@@ -19,8 +19,8 @@ from card_training import BATCH, Keeps, X, Y, make_devices, make_model, make_str
 
 import mirrored as mr
 from mirrored import _interrupt
-from mirrored.backends import connection
-from mirrored.backends.watch import WATCH
+from mirrored.backends.communication import connection
+from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import (
     CollectiveError,
     CollectiveTimeoutError,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mirrored.backends import precision
 from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
-from mirrored.backends.communicator import Communicator
+from mirrored.backends.communication.communicator import Communicator
+from mirrored.backends.communication.watch import WATCH
 from mirrored.backends.cuda import blas, driver, fusion, graphs, kernels, nccl, peers, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
 from mirrored.backends.cuda.faults import translated
@@ -26,7 +27,6 @@ from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
 from mirrored.backends.streams import Chain, Event, Launchable, StreamBackend
-from mirrored.backends.watch import WATCH
 from mirrored.errors import DeviceUnavailableError, ResourceExhaustedError
 
 _KERNELS: Mapping[str, OwnKernel] = MappingProxyType({**fusion.KERNELS, **kernels.KERNELS})

@@ -122,7 +122,7 @@ def why_not(ranks: Sequence[Rank]) -> str | None:
 
 
 class NcclCommunicator:
-    """Connected cards, or several devices of one; see `mirrored.backends.communicator`.
+    """Connected cards, or several devices of one; see `Communicator`.
 
     Args:
         library: What `load` returned.

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from mirrored.backends import selftest
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication import selftest
+from mirrored.backends.communication.connection import Connection
 from mirrored.backends.streams import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError

@@ -10,7 +10,7 @@ from weakref import WeakSet
 from mirrored import devices, ops
 from mirrored._logging import logger
 from mirrored.backends import set_deterministic
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication.connection import Connection
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
 from mirrored.distribute.cross_device_ops.base import of_sum

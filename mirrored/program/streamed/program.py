@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends import Backend, Storage
-from mirrored.backends.watch import WATCH
+from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.errors import CollectiveError
 from mirrored.ops.observing import observers

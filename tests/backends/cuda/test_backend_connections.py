@@ -10,10 +10,10 @@ import pytest
 from logical_card import Device, N
 
 from mirrored.backends import HostBackend
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication.connection import Connection
+from mirrored.backends.communication.watch import Flight, Watch
 from mirrored.backends.cuda import backend as cuda
 from mirrored.backends.cuda import nvml
-from mirrored.backends.watch import Flight, Watch
 from mirrored.errors import CollectiveTimeoutError, DeviceLostError, DeviceUnavailableError
 
 ILLEGAL_ADDRESS = 700

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mirrored import devices
-from mirrored.backends import selftest
+from mirrored.backends.communication import selftest
 from mirrored.distribute.cross_device_ops.connections import connection
 from mirrored.errors import InvalidArgumentError
 

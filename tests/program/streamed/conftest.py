@@ -10,7 +10,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication.connection import Connection
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.program import GraphRecorder

@@ -11,9 +11,9 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.communicator import MULTI_RANK
-from mirrored.backends.connection import Connection
-from mirrored.backends.watch import WATCH
+from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import Connection
+from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveTimeoutError
 from mirrored.ops.recording import active_recorder
 from mirrored.program.streamed import StreamedProgram

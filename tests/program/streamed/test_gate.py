@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.watch import WATCH
+from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveError
 from mirrored.ops.recording import active_recorder
 from mirrored.program.streamed import StreamedProgram

@@ -17,7 +17,7 @@ from random_ops import BINARY, UNARY
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication.connection import Connection
 from mirrored.backends.streams import is_streamed
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.ops.recording import active_recorder, recorded_by

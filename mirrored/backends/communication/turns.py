@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from mirrored.errors import CollectiveTimeoutError
 
 if TYPE_CHECKING:
-    from mirrored.backends.flights import Flight
-    from mirrored.backends.links import Link
-    from mirrored.backends.watch import Watch
+    from mirrored.backends.communication.flights import Flight
+    from mirrored.backends.communication.links import Link
+    from mirrored.backends.communication.watch import Watch
 
 
 class Turn:

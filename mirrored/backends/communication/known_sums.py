@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends.base import Storage
-from mirrored.backends.calls import Call, pauses
-from mirrored.backends.communicator import Communicator
+from mirrored.backends.communication.calls import Call, pauses
+from mirrored.backends.communication.communicator import Communicator
 from mirrored.backends.streams import StreamBackend
 from mirrored.errors import CollectiveError, DeviceLostError
 

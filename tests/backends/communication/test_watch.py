@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
 
-from mirrored.backends import watch as module
-from mirrored.backends.looks import Trouble
-from mirrored.backends.watch import Flight, Watch
+from mirrored.backends.communication import watch as module
+from mirrored.backends.communication.looks import Trouble
+from mirrored.backends.communication.watch import Flight, Watch
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from mirrored._interrupt import deliver, is_overdue
-from mirrored.backends.calls import Helpers, pauses
-from mirrored.backends.ending import Ending, abort_all, stop_writes
-from mirrored.backends.flights import Asker, Connected, Flight, Flights
-from mirrored.backends.incident import elsewhere, without_frames
-from mirrored.backends.looks import Looks, Trouble
-from mirrored.backends.turns import Turn
-from mirrored.backends.watchdog import Watchdog
+from mirrored.backends.communication.calls import Helpers, pauses
+from mirrored.backends.communication.ending import Ending, abort_all, stop_writes
+from mirrored.backends.communication.flights import Asker, Connected, Flight, Flights
+from mirrored.backends.communication.incident import elsewhere, without_frames
+from mirrored.backends.communication.looks import Looks, Trouble
+from mirrored.backends.communication.turns import Turn
+from mirrored.backends.communication.watchdog import Watchdog
 from mirrored.errors import CollectiveError, DeviceLostError
 
 __all__ = ["WATCH", "Connected", "Flight", "Watch"]

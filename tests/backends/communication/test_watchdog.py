@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.calls import Helpers
-from mirrored.backends.flights import Flights
-from mirrored.backends.looks import Looks
-from mirrored.backends.watchdog import Watchdog
+from mirrored.backends.communication.calls import Helpers
+from mirrored.backends.communication.flights import Flights
+from mirrored.backends.communication.looks import Looks
+from mirrored.backends.communication.watchdog import Watchdog
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 

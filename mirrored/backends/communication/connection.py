@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mirrored._logging import logger
-from mirrored.backends.calls import Call
-from mirrored.backends.flights import Flight
-from mirrored.backends.incident import timed_out
-from mirrored.backends.links import Link, Progress
+from mirrored.backends.communication.calls import Call
+from mirrored.backends.communication.flights import Flight
+from mirrored.backends.communication.incident import timed_out
+from mirrored.backends.communication.links import Link, Progress
+from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.streams import Event, StreamBackend
-from mirrored.backends.watch import WATCH, Watch
 from mirrored.errors import CollectiveError
 
 T = TypeVar("T")
@@ -33,10 +33,10 @@ class Connection:
     """Devices that are connected when they are first needed, and whose collectives have deadlines.
 
     Several threads may use it: collectives are asked for one after the other, so they have one
-    order on all ranks; and so do those of all connections of a watch, with connecting the devices:
-    see `mirrored.backends.turns`. A connection that is open is kept, also where nobody else does,
-    until it is closed or the process ends: disconnecting devices may wait for them, which the
-    garbage collector must not. After an abort, and after `close`, the next use connects the devices
+    order on all ranks; and so do those of all connections of a watch, with connecting the devices
+    (`turns`). A connection that is open is kept, also where nobody else does, until it is closed or
+    the process ends: disconnecting devices may wait for them, which the garbage collector must not.
+    After an abort, and after `close`, the next use connects the devices
     anew.
 
     Args:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends import probe, selftest
-from mirrored.backends.child import Outcome
-from mirrored.backends.known_sums import Finding, Symptom
+from mirrored.backends import probe
+from mirrored.backends.communication import selftest
+from mirrored.backends.communication.child import Outcome
+from mirrored.backends.communication.known_sums import Finding, Symptom
 from mirrored.errors import CollectiveError, CollectiveTimeoutError
 
 CARDS = ["0000:3b:00.0", "0000:af:00.0"]
@@ -28,7 +29,8 @@ LONG = 60.0
 CHILD = """
 import os, time
 import numpy as np
-from mirrored.backends import Hardware, known_sums, selftest
+from mirrored.backends import Hardware
+from mirrored.backends.communication import known_sums, selftest
 from scripted_communicator import Script
 from spoiled_sums import spoiled_backends
 
@@ -211,7 +213,7 @@ def test_an_exception_is_shown(child: Any) -> None:
 
 EMULATED = """
 import emulated_cuda
-from mirrored.backends import selftest
+from mirrored.backends.communication import selftest
 from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
 
 emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 30), 0)

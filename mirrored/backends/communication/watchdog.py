@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from mirrored.backends.calls import Call, Helpers
-from mirrored.backends.looks import Looks
+from mirrored.backends.communication.calls import Call, Helpers
+from mirrored.backends.communication.looks import Looks
 
 # Seconds that `rest` waits at most, and how often it looks.
 _REST, _OFTEN = 1.0, 0.01

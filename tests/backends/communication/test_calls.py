@@ -5,7 +5,7 @@ import threading
 import pytest
 from fake_time import FakeTime, stuck
 
-from mirrored.backends.calls import Call, Helpers, pauses
+from mirrored.backends.communication.calls import Call, Helpers, pauses
 from mirrored.errors import CollectiveTimeoutError
 
 

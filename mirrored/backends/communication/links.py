@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mirrored.backends.calls import Call
-from mirrored.backends.communicator import Communicator
-from mirrored.backends.flights import Flight
+from mirrored.backends.communication.calls import Call
+from mirrored.backends.communication.communicator import Communicator
+from mirrored.backends.communication.flights import Flight
 from mirrored.backends.streams import Event, StreamBackend
 from mirrored.errors import CollectiveError
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from mirrored.backends.flights import Connected, Flight, Flights
+from mirrored.backends.communication.flights import Connected, Flight, Flights
 
 
 class Trouble(NamedTuple):

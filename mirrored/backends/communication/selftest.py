@@ -16,14 +16,14 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.backends import probe
-from mirrored.backends.child import Outcome as Outcome
-from mirrored.backends.child import run_child as run_child
+from mirrored.backends.communication.child import Outcome as Outcome
+from mirrored.backends.communication.child import run_child as run_child
+from mirrored.backends.communication.known_sums import Finding, Symptom, examine
 from mirrored.backends.cuda.nccl_causes import likely_causes, settings_in_force
-from mirrored.backends.known_sums import Finding, Symptom, examine
 from mirrored.backends.streams import StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 
-_PROGRAM = "from mirrored.backends import selftest; selftest.main()"
+_PROGRAM = "from mirrored.backends.communication import selftest; selftest.main()"
 
 # How much longer than it may take a test goes on whose parent is gone, in seconds.
 _ORPHANED = 30.0

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from mirrored.backends.incident import Incident, named
+from mirrored.backends.communication.incident import Incident, named
 
 # How many collectives that were done are kept, a connection, for messages.
 _REMEMBERED = 8
 
 
 class Connected(Protocol):
-    """Devices whose collectives are watched; `mirrored.backends.connection` has the class."""
+    """Devices whose collectives are watched; `Connection` is the class of them."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -200,7 +200,7 @@ class Flights:
         late: bool = False,
         done: Sequence[bool | None] = (),
     ) -> Incident:
-        """Return what is known of one that is in flight; see `mirrored.backends.looks.Trouble`."""
+        """Return what is known of one that is in flight; see `looks.Trouble`."""
         return Incident(
             names=tuple(flight.connection.names),
             what=flight.what,

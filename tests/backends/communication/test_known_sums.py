@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scripted_communicator import Script
 from spoiled_sums import Spoil, spoiled_backends
 
-from mirrored.backends import known_sums, probe, selftest
-from mirrored.backends.known_sums import Symptom, examine, known_sum, known_values
+from mirrored.backends import probe
+from mirrored.backends.communication import known_sums, selftest
+from mirrored.backends.communication.known_sums import Symptom, examine, known_sum, known_values
 
 DTYPES = [np.dtype(name) for name in ("float32", "float64", "int32")]
 NAMES = ["card A", "card B", "card C"]

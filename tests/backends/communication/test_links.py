@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scripted_communicator import Script, ScriptedBackend, ScriptedCommunicator
 
-from mirrored.backends.links import Link, Progress
+from mirrored.backends.communication.links import Link, Progress
 from mirrored.errors import CollectiveError, DeviceLostError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.incident import Incident, elsewhere, timed_out
+from mirrored.backends.communication.incident import Incident, elsewhere, timed_out
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 FACTS: dict[str, Any] = {

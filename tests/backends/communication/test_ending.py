@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
 
-from mirrored.backends.calls import Helpers
-from mirrored.backends.ending import abort_all, stop_writes
+from mirrored.backends.communication.calls import Helpers
+from mirrored.backends.communication.ending import abort_all, stop_writes
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 

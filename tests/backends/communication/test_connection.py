@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_communicator import Script, ScriptedCommunicator
 
-from mirrored.backends import connection as module
-from mirrored.backends.connection import Connection
-from mirrored.backends.watch import WATCH, Watch
+from mirrored.backends.communication import connection as module
+from mirrored.backends.communication.connection import Connection
+from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.errors import (
     CollectiveError,
     CollectiveTimeoutError,
@@ -618,7 +618,7 @@ def test_closed_at_exit_in_reverse_order(caplog: pytest.LogCaptureFixture) -> No
 
 def test_exit_closes() -> None:
     code = """
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication.connection import Connection
 from scripted_communicator import Script
 script = Script()
 Connection(script.backends(1), ["GPU:0"]).open()
@@ -635,8 +635,8 @@ script.communicators[0].close = lambda: print("closed")
 AT_EXIT = """
 import sys
 import numpy as np
-from mirrored.backends import connection
-from mirrored.backends.connection import Connection
+from mirrored.backends.communication import connection
+from mirrored.backends.communication.connection import Connection
 from scripted_communicator import Script
 
 connection._AT_EXIT = 0.1

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mirrored.backends.flights import Asker, Flight, Flights
-from mirrored.backends.looks import Looks, Trouble
+from mirrored.backends.communication.flights import Asker, Flight, Flights
+from mirrored.backends.communication.looks import Looks, Trouble
 from mirrored.errors import DeviceLostError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")

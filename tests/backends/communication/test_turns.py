@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from fake_time import FakeTime, threads_of_calls
 
-from mirrored.backends.flights import Flight
-from mirrored.backends.watch import Watch
+from mirrored.backends.communication.flights import Flight
+from mirrored.backends.communication.watch import Watch
 from mirrored.errors import CollectiveTimeoutError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")

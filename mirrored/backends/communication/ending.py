@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mirrored.backends.calls import Call, Helpers
-from mirrored.backends.flights import Taken
-from mirrored.backends.incident import Incident
+from mirrored.backends.communication.calls import Call, Helpers
+from mirrored.backends.communication.flights import Taken
+from mirrored.backends.communication.incident import Incident
 
 Function = Callable[[], object]
 

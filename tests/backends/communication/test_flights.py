@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.flights import Asker, Flight, Flights
+from mirrored.backends.communication.flights import Asker, Flight, Flights
 from mirrored.errors import DeviceLostError
 
 
