@@ -113,8 +113,8 @@ def check(error: Any, done: int) -> None:
 
 
 def calls_of(way: dict[str, Any], calls: int) -> range:
-    """Return which calls of three steps are tried: all, where several are on their way."""
-    return range(1, 3 * calls + 1, 1 if way == WAYS[1] else 6)
+    """Return which calls of three steps are tried: more, where several are on their way."""
+    return range(1, 3 * calls + 1, 3 if way == WAYS[1] else 8)
 
 
 def test_a_sum_with_an_error_of_its_own(
@@ -135,7 +135,7 @@ def test_a_sum_with_an_error_of_its_own(
 )
 def test_a_call_that_is_refused(function: str, calls: int, on_cards: Callable[..., Cards]) -> None:
     cards = on_cards((2, 1), seed=1, **WAYS[1])
-    for call in range(1, 3 * calls + 1, calls // SUMS + 1):
+    for call in range(1, 3 * calls + 1, 2 * (calls // SUMS) + 1):
         cards.emulator.fail(function, 3, after=call)
         error, done = cards.fails(CollectiveError)
         check(error, done)

@@ -310,7 +310,7 @@ INSTRUCTIONS = st.lists(
 
 
 EXAMPLES = settings(
-    max_examples=80,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     database=None,
