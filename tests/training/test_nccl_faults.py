@@ -176,17 +176,21 @@ def test_an_interrupt_while_a_sum_hangs(
     """Ctrl-C acts after a while, and at once when it is pressed again; the step is undone."""
     monkeypatch.setattr(_interrupt, "PATIENCE", patience)
     cards = on_cards((1, 1), seed=3, **way)
-    hang = cards.emulator.nccl.hang
+    nccl = cards.emulator.nccl
+    begun = len(nccl.log) + 2 * (SUMS + 3)  # Both ranks of the sum that hangs.
+    nccl.hang(after=SUMS + 3)
 
     def press() -> None:
+        while len(nccl.log) < begun:
+            time.sleep(0.01)
         for _ in range(presses):
-            time.sleep(0.2)
             os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
 
-    hang(after=SUMS + 3)
     thread = threading.Thread(target=press)
     thread.start()
     error, done = cards.fails(KeyboardInterrupt)
+    thread.join()
     assert done == 1
     assert "bucket " in error.__notes__[0]
 
