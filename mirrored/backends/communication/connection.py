@@ -36,8 +36,7 @@ class Connection:
     order on all ranks; and so do those of all connections of a watch, with connecting the devices
     (`turns`). A connection that is open is kept, also where nobody else does, until it is closed or
     the process ends: disconnecting devices may wait for them, which the garbage collector must not.
-    After an abort, and after `close`, the next use connects the devices
-    anew.
+    After an abort, and after `close`, the next use connects the devices anew.
 
     Args:
         ranks: A device a rank.

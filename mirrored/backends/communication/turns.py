@@ -45,7 +45,7 @@ class Turn:
             CollectiveTimeoutError: It did not come in time; or a collective missed its deadline.
             CollectiveError: A collective failed.
         """
-        if not self._lock.acquire(blocking=False):
+        if not self.try_to_take():
             waiting = _Waiting(self, watch, seconds)
             try:
                 watch.wait(waiting.is_over, may_break=True)

@@ -96,13 +96,18 @@ def choose_without_nccl(devices: Sequence[Device], failure: Exception) -> CrossD
         devices: The replicas' devices.
         failure: How NCCL failed.
     """
-    chosen, _ = decide(_facts(devices)._replace(why_no_nccl=str(failure)))
+    chosen, _ = decide(_facts(devices, str(failure)))
     logger.warning("NCCL failed, so values are reduced by %s: %s", chosen.__name__, failure)
     return chosen()
 
 
-def _facts(devices: Sequence[Device]) -> Facts:
-    """Return what is known of devices; nothing is started for it."""
+def _facts(devices: Sequence[Device], failure: str | None = None) -> Facts:
+    """Return what is known of devices; nothing is started for it.
+
+    Args:
+        devices: The replicas' devices.
+        failure: How NCCL failed, if it was tried.
+    """
     if any(device.type != "GPU" for device in devices):
         return Facts(gpus=False)
     if any(device.simulated for device in devices):
@@ -114,5 +119,7 @@ def _facts(devices: Sequence[Device]) -> Facts:
     if facts.ranks == 1:
         return facts
     first, *others = streamed([devices[rank.leader] for rank in parts])
-    peers = all(a.reads(b) for a in cards for b in cards if a is not b)
-    return facts._replace(why_no_nccl=first.why_not_connected(others), peers=peers)
+    why = first.why_not_connected(others) if failure is None else failure
+    # Only where it matters: it asks the driver for every pair of cards.
+    peers = why is not None and all(a.reads(b) for a in cards for b in cards if a is not b)
+    return facts._replace(why_no_nccl=why, peers=peers)
