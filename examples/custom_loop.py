@@ -22,9 +22,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=8, help="in all, those resumed included")
     parser.add_argument("--checkpoints", metavar="FOLDER", help="resume from here, and save here")
     arguments = parser.parse_args()
-    for name, least in (("gpus", 0), ("epochs", 1)):
-        if getattr(arguments, name) < least:
-            parser.error(f"--{name} must be at least {least}. Received: {getattr(arguments, name)}")
+    for name, least, most in (("gpus", 0, 64), ("epochs", 1, 10_000)):
+        number = getattr(arguments, name)
+        if not least <= number <= most:
+            parser.error(f"--{name} must be from {least} to {most}. Received: {number}")
+    if arguments.checkpoints:
+        try:
+            os.makedirs(arguments.checkpoints, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--checkpoints: {error}")
+        if not os.access(arguments.checkpoints, os.W_OK):
+            parser.error(f"--checkpoints: {arguments.checkpoints} is read-only")
     return arguments
 
 
@@ -44,7 +52,7 @@ def load_digits() -> list[np.ndarray]:
     except ImportError as error:
         sys.exit(
             f"This example needs scikit-learn ({error}). "
-            f'Install it with: {sys.executable} -m pip install "mirrored[examples]"'
+            f"Install it with: {sys.executable} -m pip install scikit-learn"
         )
     images, labels = datasets.load_digits(return_X_y=True)
     images = (images / 8.0 - 1.0).astype(np.float32)  # A pixel is 0 to 16: now -1 to 1.

@@ -15,14 +15,14 @@ import numpy as np
 import mirrored as mr
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Return a converter for argparse that accepts whole numbers from ``least`` up."""
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return a converter for argparse that accepts whole numbers from ``least`` to ``most``."""
 
     def whole_number(text: str) -> int:
-        number = int(text)
-        if number < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}. Received: {number}")
-        return number
+        if not text.isdecimal() or not least <= int(text) <= most:
+            wanted = f"must be a whole number from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"{wanted}. Received: {text}")
+        return int(text)
 
     return whole_number
 
@@ -30,9 +30,11 @@ def at_least(least: int) -> Callable[[str], int]:
 def parse_arguments() -> argparse.Namespace:
     """Return the command line, with a plot's folder already checked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gpus", type=at_least(0), default=4, help="replicas; 0 trains on the CPU")
-    parser.add_argument("--epochs", type=at_least(1), default=30)
-    parser.add_argument("--batch-size", type=at_least(1), default=64, help="over all GPUs together")
+    parser.add_argument(
+        "--gpus", type=whole(0, 64), default=4, help="replicas; 0 trains on the CPU"
+    )
+    parser.add_argument("--epochs", type=whole(1, 10_000), default=30)
+    parser.add_argument("--batch-size", type=whole(1, 1437), default=64, help="over all GPUs")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the learning curves here")
     arguments = parser.parse_args()
     if arguments.plot and not arguments.plot.parent.is_dir():
@@ -53,7 +55,7 @@ def check_extras(plot: Path | None) -> None:
     except ImportError as error:
         sys.exit(
             f"This example needs scikit-learn, and matplotlib for --plot ({error}). "
-            f'Install both with: {sys.executable} -m pip install "mirrored[examples]"'
+            f"Install both with: {sys.executable} -m pip install scikit-learn matplotlib"
         )
 
 

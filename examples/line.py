@@ -3,6 +3,8 @@
 Splitting a device is how code for several GPUs is tried where there is one, or none.
 """
 
+import argparse
+
 import numpy as np
 
 import mirrored as mr
@@ -24,6 +26,7 @@ def split_first_gpu() -> None:
 
 def main() -> None:
     """Learn y = 3x + 2 from 256 points."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     split_first_gpu()
     mr.random.set_seed(1)
     with mr.MirroredStrategy().scope():

@@ -3,11 +3,14 @@
 This is what a strategy does for you, spelled out; the GPUs are simulated where there are none.
 """
 
+import argparse
+
 import mirrored as mr
 
 
 def main() -> None:
     """Compute the product on every GPU and print where it ran and what the sum is."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     if not mr.config.list_physical_devices("GPU"):
         print("No GPU here: simulating four in host memory.")
         mr.config.experimental.set_simulated_gpus(4)

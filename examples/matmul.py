@@ -4,32 +4,43 @@ Moving data to a device and computing there are timed apart, because they scale 
 """
 
 import argparse
+import sys
 import time
 
 import numpy as np
 
 import mirrored as mr
 
+LARGEST = 10**8  # Rows: more than any memory holds.
 
-def positive(text: str) -> int:
-    """Return ``text`` as an integer above zero, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1. Received: {number}")
-    return number
+
+def size(text: str) -> int:
+    """Return ``text`` as a number of rows, for argparse."""
+    if not text.isdecimal() or not 1 <= int(text) <= LARGEST:
+        wanted = f"must be a whole number from 1 to {LARGEST}"
+        raise argparse.ArgumentTypeError(f"{wanted}. Received: {text}")
+    return int(text)
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the device and the size that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("device", choices=["cpu", "gpu"], help="where to compute")
-    parser.add_argument("size", type=positive, metavar="SIZE", help="rows and columns")
+    parser.add_argument("size", type=size, metavar="SIZE", help="rows and columns")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Send a random matrix to the device, compute there, and print both times."""
+    """Time the product that was asked for; one line says where there is too little memory."""
     arguments = parse_arguments()
+    try:
+        time_product(arguments)
+    except MemoryError as error:
+        sys.exit(f"SIZE {arguments.size} is too large here: {error}")
+
+
+def time_product(arguments: argparse.Namespace) -> None:
+    """Send a random matrix to the device, compute there, and print both times."""
     if arguments.device == "gpu" and not mr.config.list_physical_devices("GPU"):
         print("No GPU here: simulating one, whose kernels are the CPU's.")
         mr.config.experimental.set_simulated_gpus(1)

@@ -3,9 +3,13 @@
 Compare them with ``diff examples/one_device.py examples/many_devices.py``.
 """
 
+import argparse
+
 import numpy as np
 
 import mirrored as mr
+
+argparse.ArgumentParser(description=__doc__).parse_args()  # It takes --help alone.
 
 
 def build_model() -> mr.Model:

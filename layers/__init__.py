@@ -3,6 +3,8 @@
 Everything public is named here; the modules below hold one concept each.
 """
 
+from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.layers import activations as activations
 from mirrored.layers import initializers as initializers
 from mirrored.layers import regularizers as regularizers
@@ -15,3 +17,21 @@ from mirrored.layers.input import Input as Input
 from mirrored.layers.input import InputLayer as InputLayer
 from mirrored.layers.naming import reset_names as reset_names
 from mirrored.layers.symbolic import SymbolicTensor as SymbolicTensor
+
+__all__ = [
+    "Activation",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "Input",
+    "InputLayer",
+    "Layer",
+    "SymbolicTensor",
+    "activations",
+    "initializers",
+    "regularizers",
+    "reset_names",
+]
+
+__dir__ = _public_names(__name__)
+globals()["__getattr__"] = _absent_names("tf.keras.layers", __name__)

@@ -5,12 +5,14 @@ For models that name it apart from the layer whose outputs it is applied to.
 
 from typing import Any, Unpack
 
+from mirrored._arguments import explained
 from mirrored.layers import activations
 from mirrored.layers.base import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 
 
+@explained
 class Activation(Layer):
     """Applies an activation function.
 

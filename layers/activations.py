@@ -3,11 +3,28 @@
 Each is one op; they have their own names so that ``activation="relu"`` can be looked up.
 """
 
+import math
 from collections.abc import Callable
 
 from mirrored import ops
+from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
+from mirrored._arguments import explained
 from mirrored.layers.identifiers import resolve
 from mirrored.ops import Tensor
+
+__all__ = [
+    "Activation",
+    "get",
+    "linear",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "tanh",
+]
+
+__dir__ = _public_names(__name__)
+globals()["__getattr__"] = _absent_names("tf.keras.activations", __name__)
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -68,19 +85,41 @@ def tanh(x: Tensor) -> Tensor:
     return ops.tanh(x)
 
 
-def softmax(x: Tensor, axis: int = -1) -> Tensor:
+@explained
+def softmax(x: Tensor, axis: int | tuple[int, ...] = -1) -> Tensor:
     """Return exp(x) / sum(exp(x)), the sum running along ``axis``.
 
     Args:
         x: A floating-point tensor of rank 1 or more.
-        axis: The axis of the classes.
+        axis: The axis of the classes, or several of them.
+
+    Raises:
+        ValueError: There is no such axis, or one is given twice.
 
     Example:
         >>> from mirrored import ops
         >>> softmax(ops.constant([[3.0, 3.0]])).numpy().tolist()
         [[0.5, 0.5]]
     """
+    if isinstance(axis, tuple | list):
+        return _softmax_over(ops.convert_to_tensor(x), tuple(axis))
     return ops.softmax(x, axis=axis)
+
+
+def _softmax_over(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return the softmax over several axes, which are made one, the last, on the way."""
+    last = [axis % x.ndim for axis in axes if -x.ndim <= axis < x.ndim]
+    if not last or len(last) < len(axes) or len(set(last)) < len(last):
+        raise ValueError(
+            f"`axis` is an axis of the tensor, or several different ones. Received: axis={axes} "
+            f"for a tensor of shape {x.shape}."
+        )
+    order = [*(axis for axis in range(x.ndim) if axis not in last), *last]
+    moved = ops.transpose(x, order)
+    kept = moved.shape[: x.ndim - len(last)]
+    flat = ops.reshape(moved, (*kept, math.prod(moved.shape[len(kept) :])))
+    back = sorted(range(x.ndim), key=order.__getitem__)
+    return ops.transpose(ops.reshape(ops.softmax(flat), moved.shape), back)
 
 
 _NAMES: dict[str, Activation] = {
@@ -92,6 +131,7 @@ _NAMES: dict[str, Activation] = {
 }
 
 
+@explained
 def get(identifier: object) -> Activation:
     """Return the activation that ``identifier`` stands for.
 

@@ -12,7 +12,9 @@ from typing import Any, ClassVar, TypedDict, overload
 
 import numpy as np
 
-from mirrored import ops
+from mirrored import _overrides, ops
+from mirrored._absent.members import absent_members, refused_members
+from mirrored._arguments import explained
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.conversion import as_input
 from mirrored.layers.rollback import undone_on_failure
@@ -22,6 +24,7 @@ from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
 from mirrored.ops.listeners import only
 from mirrored.ops.recording import recorded_by
+from mirrored.variables import Variable
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
 _training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
@@ -37,6 +40,9 @@ class LayerOptions(TypedDict, total=False):
     input_shape: object
 
 
+@explained
+@absent_members("tf.keras.layers.Layer")
+@refused_members("tf.keras.layers.Layer", "from_config")
 class Layer(WeightOwner):
     """A function of one tensor, with the variables that it computes with.
 
@@ -73,17 +79,21 @@ class Layer(WeightOwner):
         ['scale/factor:0']
     """
 
+    _never_called = _overrides.LAYER
+    _for_itself = _overrides.LAYER_ITSELF
     _takes_training: ClassVar[bool] = False
-    _training_default: ClassVar[bool] = False
+    _training_default: ClassVar[bool | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Look at the signature of ``call`` once, and let ``build`` run once a layer."""
         super().__init_subclass__(**kwargs)
         parameter = inspect.signature(cls.call).parameters.get("training")
         cls._takes_training = parameter is not None
-        cls._training_default = parameter is not None and parameter.default is True
-        if "build" in vars(cls):
-            type.__setattr__(cls, "build", _building(vars(cls)["build"]))
+        default = None if parameter is None else parameter.default
+        cls._training_default = default if isinstance(default, bool) else None
+        build = cls.build  # A mixin's too, which this class inherits first.
+        if build is not Layer.build and not hasattr(build, "_runs_once"):
+            type.__setattr__(cls, "build", _building(build))
 
     def __init__(
         self,
@@ -102,6 +112,7 @@ class Layer(WeightOwner):
         self._input_dtype = self._compute_dtype
         mixed = self._compute_dtype != self._dtype
         self._autocast_dtype = self._compute_dtype if mixed else None
+        self._has_run = False
 
     # What a subclass defines.
 
@@ -154,33 +165,37 @@ class Layer(WeightOwner):
             )
         if not self.built:
             self.build(input_shape)
-        # Two examples: a batch of one could be broadcast and hide which axis is the batch.
-        sizes = [2 if size is None else size for size in input_shape]
-        output = self._run(ops.zeros(tuple(sizes), dtype=self._input_dtype), training=False)
-        return without_batch(output.shape) if input_shape[:1] == (None,) else output.shape
+        shape = self._output_on_zeros(input_shape).shape
+        return without_batch(shape) if input_shape[:1] == (None,) else shape
 
     # Calling.
 
     @overload
-    def __call__(self, inputs: SymbolicTensor, training: bool | None = None) -> SymbolicTensor: ...
+    def __call__(
+        self, inputs: SymbolicTensor, *, training: bool | None = None
+    ) -> SymbolicTensor: ...
 
     @overload
-    def __call__(self, inputs: Any, training: bool | None = None) -> Tensor: ...
+    def __call__(self, inputs: Any, *, training: bool | None = None) -> Tensor: ...
 
-    def __call__(self, inputs: Any, training: bool | None = None) -> Any:
+    def __call__(
+        self, inputs: Any, *args: Any, training: bool | None = None, **options: Any
+    ) -> Any:
         """Run the layer, or, called on a placeholder, add it to a functional model.
 
         Args:
             inputs: A tensor, an array or nested lists of numbers; or what ``Input`` returned.
+            *args: Nothing: `training` is passed by its name, as in Keras.
             training: Whether this is a step of training. For None, as the layer in whose
-                ``call`` it is called; outside of one, False.
+                ``call`` it is called; where that does not say, the default of this ``call``.
+            **options: Nothing but None, as in ``mask=None``.
 
         Returns:
             The output tensor; a placeholder for a placeholder.
 
         Raises:
-            TypeError: The inputs are not numbers.
-            ValueError: Their shape does not suit the layer.
+            TypeError: The inputs are not numbers, or there are options.
+            ValueError: Their shape does not suit the layer, or more is passed by position.
             RuntimeError: The subclass's ``__init__`` did not call that of ``Layer``.
         """
         if "_name" not in vars(self):
@@ -188,6 +203,15 @@ class Layer(WeightOwner):
                 f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` as "
                 "the first statement in the `__init__()` method. Go add it!"
             )
+        for value in args:
+            if value is not None:
+                raise self._positional(value)
+        for name, value in options.items():
+            if value is not None:
+                raise TypeError(
+                    f'Layer "{self._name}" takes one input and `training`. Received: '
+                    f"{name}={value!r:.80}. Make what else it needs an argument of `__init__`."
+                )
         if isinstance(inputs, SymbolicTensor):
             return self._connect(inputs, training)
         tensor = as_input(inputs, self._input_dtype, self._name)
@@ -196,6 +220,17 @@ class Layer(WeightOwner):
         if self._output_shape is None and isinstance(output, Tensor):
             self._output_shape, self._output_dtype = without_batch(output.shape), output.dtype
         return output
+
+    def _positional(self, value: Any) -> ValueError:
+        if isinstance(value, Tensor | SymbolicTensor | np.ndarray):
+            return ValueError(
+                f'Layer "{self._name}" expects 1 input, but it received more. Join them into one '
+                "array first."
+            )
+        return ValueError(
+            "Only input tensors may be passed as positional arguments. The following argument "
+            f"value should be passed as a keyword argument: {value!r:.80} (of type {type(value)})"
+        )
 
     def _build_scope(self) -> AbstractContextManager[Any]:
         """Return the context in which weights are made; models make theirs in their strategy's."""
@@ -210,8 +245,44 @@ class Layer(WeightOwner):
             )
         self._prepare(inputs.shape, inputs.shape)
         output_shape = as_shape(self.compute_output_shape(inputs.shape))
+        self._build_inside(inputs.shape)
         self._output_shape = self._output_shape or output_shape
         return SymbolicTensor(output_shape, self._output_dtype, self._name, (self, inputs))
+
+    def _build_inside(self, input_shape: Shape) -> None:
+        """Let layers inside that have no weights yet make them, as in Keras' symbolic call.
+
+        Where a size is not known they cannot be run, and make them with the first data.
+        """
+        if not self._has_run and None not in input_shape[1:] and unbuilt(self):
+            with undone_on_failure(self):
+                self._output_on_zeros(input_shape)
+
+    def _output_on_zeros(self, input_shape: Shape) -> Tensor:
+        """Return what comes out for zeros of a shape of which the batch alone may be None."""
+        # Two examples: a batch of one could be broadcast and hide which axis is the batch.
+        sizes = tuple(2 if size is None else size for size in input_shape)
+        with only():  # No tape that is open has anything to learn from it.
+            return self.one_tensor(self._run(ops.zeros(sizes, self._input_dtype), training=False))
+
+    def one_tensor(self, output: Any) -> Tensor:
+        """Return the layer's output where it is one tensor, as models need it.
+
+        Args:
+            output: What ``call`` returned.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        if isinstance(output, Tensor):
+            return output
+        if isinstance(output, Variable):  # Its value, as where an operation takes it.
+            return ops.convert_to_tensor(output)
+        raise ValueError(
+            "All operation outputs must be tensors, and models have one output for now. Operation "
+            f"{self!r} returned a non-tensor. Non-tensor received: {output!r:.200} (of type "
+            f"{type(output)}). Return one tensor from `call`."
+        )
 
     def _prepare(self, shape: Shape, recorded: Shape) -> None:
         """Check the input's shape; build the layer, and keep the shape, on its first use."""
@@ -226,7 +297,7 @@ class Layer(WeightOwner):
             training = _training.get()
         if training is None:
             training = self._training_default
-        token = _training.set(bool(training))
+        token = _training.set(None if training is None else bool(training))
         try:
             same = self._autocast_dtype is ops.autocast_dtype()
             with _AS_IT_IS if same else ops.autocast(self._autocast_dtype):
@@ -243,6 +314,8 @@ class Layer(WeightOwner):
             raise ValueError(
                 f'The `call` method of layer "{self._name}" returned None. Return the outputs.'
             )
+        if not self._has_run:
+            self._has_run = True
         return output
 
     def _require_rank(self, shape: Shape, least: int) -> None:
@@ -293,13 +366,45 @@ def _building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         if has_strategy() and context is not None:
             # Its weights are made once for all replicas: they meet for it, at their first call.
             context.merge_call(lambda strategy: _built_eagerly(self, shape))
+            _check_shared(self)
             return
         with undone_on_failure(self), self._build_scope():
             build(self, shape)
         self._input_shape = shape
         self.built = True
 
+    run._runs_once = True  # type: ignore[attr-defined]
     return run
+
+
+def unbuilt(layer: WeightOwner) -> list[WeightOwner]:
+    """Return the layer, or those inside it, whose weights are still to be made.
+
+    Those that a layer did not use when it ran are left out.
+
+    Args:
+        layer: The layer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Dense(2, name="hidden")], name="net")
+        >>> unbuilt(model)
+        [<Sequential name=net, built=False>]
+    """
+    if not layer.built:
+        return [layer]
+    if isinstance(layer, Layer) and layer._has_run:
+        return []
+    return [each for inner in layer._sublayers for each in unbuilt(inner)]
+
+
+def _check_shared(layer: Layer) -> None:
+    """Raise RuntimeError where the replicas met to build a layer, and it was not this one."""
+    if not layer.built:
+        raise RuntimeError(
+            "A layer's weights are made once for all replicas. Received: the layer "
+            f"{layer.name!r}, made inside a replica. Make it before strategy.run."
+        )
 
 
 def _built_eagerly(layer: Layer, shape: Shape) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.ops import Tensor
+from mirrored.ops.dispatch import as_array
 from mirrored.ops.spec import holds_numbers, is_bfloat16
 
 
@@ -56,12 +57,9 @@ def _check_single(inputs: Any, owner: str) -> None:
 def _as_numbers(inputs: Any, owner: str) -> np.ndarray[Any, Any]:
     """Return ``inputs`` as an array of real numbers."""
     try:
-        array = np.asarray(inputs)
+        array = as_array(inputs)
     except ValueError as error:
-        raise ValueError(
-            f'Layer "{owner}" cannot make an array of its input: {error} Make all rows of one '
-            "length."
-        ) from error
+        raise ValueError(f'Layer "{owner}" cannot make an array of its input. {error}') from error
     if not holds_numbers(array.dtype):
         raise TypeError(
             f'Layer "{owner}" computes with real numbers only. Received: an input of dtype '

@@ -7,6 +7,7 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.layers import activations, initializers, regularizers
 from mirrored.layers.base import Layer, LayerOptions
 from mirrored.layers.checks import as_positive
@@ -15,6 +16,7 @@ from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
 
+@explained
 class Dense(Layer):
     """Computes activation(inputs @ kernel + bias) over the last axis.
 
@@ -22,8 +24,9 @@ class Dense(Layer):
         units: The size of the output's last axis.
         activation: A name, a function from a tensor to a tensor, or None for none.
         use_bias: Whether there is a bias.
-        kernel_initializer: What the kernel, of shape (inputs, units), starts as.
-        bias_initializer: What the bias, of shape (units,), starts as.
+        kernel_initializer: What the kernel, of shape (inputs, units), starts as; None is
+            "glorot_uniform", as in ``add_weight``.
+        bias_initializer: What the bias, of shape (units,), starts as; None likewise.
         kernel_regularizer: The penalty on the kernel, if any.
         bias_regularizer: The penalty on the bias, if any.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.

@@ -7,12 +7,15 @@ drops what one device drops.
 from typing import Unpack
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.layers.base import Layer, LayerOptions
 from mirrored.layers.checks import as_real
 from mirrored.layers.shapes import Shape
 from mirrored.ops import SeedGenerator, Tensor
+from mirrored.program import creation
 
 
+@explained
 class Dropout(Layer):
     """Drops each input with probability ``rate``, and divides the others by 1 - ``rate``.
 
@@ -52,6 +55,9 @@ class Dropout(Layer):
                 f"and 1. Received: rate={rate}"
             )
         self.rate = fraction
+        if not isinstance(seed, SeedGenerator):
+            # In Keras a variable: a recorded function must not make one in every call.
+            creation.ask(f"{self.name}/seed_generator_state")
         self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:

@@ -12,10 +12,32 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
+from mirrored._arguments import explained
 from mirrored.layers.checks import as_real
 from mirrored.layers.identifiers import resolve
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
+
+__all__ = [
+    "Constant",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Initializer",
+    "Ones",
+    "RandomNormal",
+    "RandomUniform",
+    "TruncatedNormal",
+    "VarianceScaling",
+    "Zeros",
+    "get",
+]
+
+__dir__ = _public_names(__name__)
+globals()["__getattr__"] = _absent_names("tf.keras.initializers", __name__)
 
 Initializer = Callable[..., Tensor]
 
@@ -49,6 +71,7 @@ class Ones:
         return ops.ones(shape, dtype=_dtype(dtype))
 
 
+@explained
 class Constant:
     """Fills a weight with one number, or with an array that broadcasts to its shape.
 
@@ -69,6 +92,7 @@ class Constant:
         return ops.constant(np.broadcast_to(array, shape))
 
 
+@explained
 class _Random:
     """Draws a weight's values; the shape and dtype are checked here, once for all kinds."""
 
@@ -106,6 +130,7 @@ class _Random:
         raise NotImplementedError
 
 
+@explained
 class RandomUniform(_Random):
     """Draws from the uniform distribution over [minval, maxval).
 
@@ -135,6 +160,7 @@ class RandomUniform(_Random):
         return generator.uniform(shape, self.minval, self.maxval, dtype=dtype)
 
 
+@explained
 class RandomNormal(_Random):
     """Draws from the normal distribution.
 
@@ -161,6 +187,7 @@ class RandomNormal(_Random):
         return generator.normal(shape, self.mean, self.stddev, dtype=dtype)
 
 
+@explained
 class TruncatedNormal(_Random):
     """Draws from the normal distribution, cut off at two standard deviations from the mean.
 
@@ -204,6 +231,7 @@ def _truncated_quantiles() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return fractions, np.array([normal.inv_cdf(p) for p in probabilities.tolist()])
 
 
+@explained
 class VarianceScaling(_Random):
     """Draws so that a layer's outputs vary about as much as its inputs: variance scale / fan.
 
@@ -253,6 +281,7 @@ class VarianceScaling(_Random):
         return TruncatedNormal(0.0, deviation / _CUT_DEVIATION, generator)(shape, dtype)
 
 
+@explained
 class GlorotUniform(VarianceScaling):
     """Draws uniformly within sqrt(6 / (fan_in + fan_out)) of zero; Keras' default for kernels.
 
@@ -271,6 +300,7 @@ class GlorotUniform(VarianceScaling):
         super().__init__(1.0, "fan_avg", "uniform", seed)
 
 
+@explained
 class GlorotNormal(VarianceScaling):
     """Draws from a truncated normal of deviation sqrt(2 / (fan_in + fan_out)).
 
@@ -289,6 +319,7 @@ class GlorotNormal(VarianceScaling):
         super().__init__(1.0, "fan_avg", "truncated_normal", seed)
 
 
+@explained
 class HeUniform(VarianceScaling):
     """Draws uniformly within sqrt(6 / fan_in) of zero, for layers before a ReLU.
 
@@ -306,6 +337,7 @@ class HeUniform(VarianceScaling):
         super().__init__(2.0, "fan_in", "uniform", seed)
 
 
+@explained
 class HeNormal(VarianceScaling):
     """Draws from a truncated normal of deviation sqrt(2 / fan_in), for layers before a ReLU.
 
@@ -368,8 +400,9 @@ _NAMES: dict[str, Callable[[], Initializer]] = {
 _CLASSES = {str(getattr(made, "__name__", "")): made for made in _NAMES.values()}
 
 
-def get(identifier: object) -> Initializer:
-    """Return the initializer that ``identifier`` stands for.
+@explained
+def get(identifier: object) -> Initializer | None:
+    """Return the initializer that ``identifier`` stands for, None for None.
 
     Args:
         identifier: A name, such as ``"glorot_uniform"`` or ``"GlorotUniform"``, a class, or a
@@ -382,6 +415,8 @@ def get(identifier: object) -> Initializer:
         >>> type(get("he_normal")).__name__
         'HeNormal'
     """
+    if identifier is None:
+        return None
     if isinstance(identifier, str) and identifier in _CLASSES:
         return _CLASSES[identifier]()
     found = resolve("initializer", identifier, _NAMES)

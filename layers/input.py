@@ -5,12 +5,14 @@
 
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.layers.base import Layer
 from mirrored.layers.shapes import Shape, as_shape, check_matches
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.ops import Tensor
 
 
+@explained
 class InputLayer(Layer):
     """Returns what it is called on; its ``output`` begins a functional model.
 
@@ -55,6 +57,7 @@ class InputLayer(Layer):
         return input_shape
 
 
+@explained
 def Input(
     shape: object = None,
     batch_size: int | None = None,

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._arguments import explained
 
 _MIXED = "mixed_bfloat16"
 _VALID = f"Valid policies are 'float32', 'float64' and '{_MIXED}'."
 
 
+@explained
 class DTypePolicy:
     """The dtypes of a layer, by a name.
 
@@ -109,6 +111,7 @@ def dtype_policy() -> DTypePolicy:
     return _global[0] if _global else DTypePolicy(ops.floatx())
 
 
+@explained
 def set_dtype_policy(policy: str | DTypePolicy) -> None:
     """Set the policy of layers that are made from now on without a ``dtype``.
 

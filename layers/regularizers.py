@@ -7,14 +7,29 @@ import math
 from collections.abc import Callable
 
 from mirrored import ops
+from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
+from mirrored._arguments import explained
 from mirrored.layers.checks import as_real
 from mirrored.layers.identifiers import resolve
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
+__all__ = [
+    "L1",
+    "L1L2",
+    "L2",
+    "Regularizer",
+    "get",
+]
+
+__dir__ = _public_names(__name__)
+globals()["__getattr__"] = _absent_names("tf.keras.regularizers", __name__)
+
 Regularizer = Callable[[Variable], Tensor]
 
 
+@explained
 class L1L2:
     """Penalises a weight by l1 * sum(abs(weight)) + l2 * sum(square(weight)).
 
@@ -57,6 +72,7 @@ class L1L2:
         return f"{type(self).__name__}(l1={self.l1}, l2={self.l2})"
 
 
+@explained
 class L1(L1L2):
     """Penalises a weight by l1 * sum(abs(weight)), which drives small weights to zero.
 
@@ -79,6 +95,7 @@ class L1(L1L2):
         return f"L1(l1={self.l1})"
 
 
+@explained
 class L2(L1L2):
     """Penalises a weight by l2 * sum(square(weight)), which keeps weights small.
 
@@ -123,6 +140,7 @@ _NAMES: dict[str, type[L1L2]] = {
 }
 
 
+@explained
 def get(identifier: object) -> Regularizer | None:
     """Return the regularizer that ``identifier`` stands for, None for None.
 

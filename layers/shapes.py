@@ -4,10 +4,12 @@ A dimension that is not known yet, such as the batch, is ``None``.
 """
 
 from collections.abc import Iterable
+from typing import TypeVar, cast
 
 from mirrored._numbers import as_integer
 
 Shape = tuple[int | None, ...]
+_Size = TypeVar("_Size", int, int | None)
 
 
 def as_shape(shape: object) -> Shape:
@@ -85,6 +87,24 @@ def without_batch(shape: tuple[int, ...]) -> Shape:
         (None, 28, 28)
     """
     return (None, *shape[1:]) if shape else ()
+
+
+def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:
+    """Return a shape with a last axis of size 1 added or left out, where the expected one asks.
+
+    Args:
+        shape: The shape of what is there.
+        expected: The shape that is wanted.
+
+    Example:
+        >>> fitted_rank((32,), (None, 1)), fitted_rank((32, 28, 28, 1), (None, 28, 28))
+        ((32, 1), (32, 28, 28))
+    """
+    if len(shape) == len(expected) + 1 and shape[-1] == 1:
+        return shape[:-1]
+    if len(shape) == len(expected) - 1 and expected[-1] == 1:
+        return (*cast("tuple[int, ...]", shape), 1)
+    return shape
 
 
 def check_matches(owner: str, expected: Shape, received: Shape) -> None:

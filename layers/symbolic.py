@@ -3,11 +3,12 @@
 Calling a layer on one gives another that remembers the layer, so the model can be read back.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from mirrored.layers.shapes import Shape
+from mirrored.ops.spec import ShapeTuple
 
 if TYPE_CHECKING:
     from mirrored.layers.base import Layer
@@ -43,7 +44,7 @@ class SymbolicTensor:
         name: str,
         producer: "tuple[Layer, SymbolicTensor | None]",
     ) -> None:
-        self.shape = shape
+        self.shape: Shape = ShapeTuple(shape)
         self.dtype = dtype
         self.name = name
         self.producer = producer
@@ -67,6 +68,39 @@ class SymbolicTensor:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_values
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_values
     __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _no_values
+
+
+class Path(NamedTuple):
+    """Placeholders each of which is made from the one before, in one list.
+
+    As they are, each holds the one before: a deep model would take more calls to copy or to pickle
+    than Python has.
+
+    Attributes:
+        begin: The first one.
+        steps: For each of the others the layer, the shape, the dtype and the name.
+    """
+
+    begin: SymbolicTensor
+    steps: "list[tuple[Layer, Shape, np.dtype[Any], str]]"
+
+    @classmethod
+    def to(cls, end: SymbolicTensor, begin: SymbolicTensor | None) -> "Path":
+        """Return the path to a placeholder, from ``begin`` or from where there is none before."""
+        steps = []
+        layer, source = end.producer
+        while end is not begin and source is not None:
+            steps.append((layer, end.shape, end.dtype, end.name))
+            end = source
+            layer, source = end.producer
+        return cls(end, steps[::-1])
+
+    def end(self) -> SymbolicTensor:
+        """Return the last placeholder, made anew with all between."""
+        tensor = self.begin
+        for layer, shape, dtype, name in self.steps:
+            tensor = SymbolicTensor(shape, dtype, name, (layer, tensor))
+        return tensor
 
 
 def trace(outputs: SymbolicTensor, inputs: SymbolicTensor) -> "list[Layer]":

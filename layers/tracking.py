@@ -17,6 +17,9 @@ def find(values: Iterable[object], kind: type[T]) -> list[T]:
             any depth; other objects are not.
         kind: The class to look for.
 
+    Raises:
+        ValueError: One of them is in a set.
+
     Example:
         >>> find([1, "a", [2, {"x": (3, 1)}]], int)
         [1, 2, 3]
@@ -35,3 +38,10 @@ def _inside(values: Iterable[object], kind: type[T], open_containers: set[int]) 
             open_containers.add(id(value))  # A container may hold itself.
             inner = value.values() if isinstance(value, dict) else value
             yield from _inside(inner, kind, open_containers)
+        elif isinstance(value, set | frozenset):
+            for item in value:
+                if isinstance(item, kind):
+                    raise ValueError(
+                        "A set has no order by which weights could be listed and saved. Received: "
+                        f"a set that holds {item!r}. Use a list or a dict."
+                    )

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored import ops
+from mirrored._absent.members import missing_attribute
+from mirrored._arguments import explained
+from mirrored._interrupt import InterruptGuard
+from mirrored._overrides import Subclassable
 from mirrored.layers import initializers, naming, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
@@ -20,7 +24,8 @@ from mirrored.ops.spec import holds_numbers
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
-class WeightOwner:
+@explained
+class WeightOwner(Subclassable):
     """An object with a name, a dtype and weights: its own, and those of the owners it holds.
 
     Owners and variables that are assigned to attributes count as held, also in lists, tuples
@@ -48,7 +53,7 @@ class WeightOwner:
                     "as the first statement in the `__init__()` method: there is no "
                     f"{attribute!r}. Go add it!"
                 )
-            return object.__getattribute__(self, attribute)  # Raises as it did before.
+            return missing_attribute(self, attribute)
 
     @property
     def name(self) -> str:
@@ -87,11 +92,11 @@ class WeightOwner:
 
     def add_weight(
         self,
-        *,
-        shape: Any,
-        initializer: Any = "glorot_uniform",
-        name: str | None = None,
+        shape: Any = None,
+        initializer: Any = None,
         dtype: Any = None,
+        *,
+        name: str | None = None,
         trainable: bool = True,
         regularizer: Any = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
@@ -100,10 +105,11 @@ class WeightOwner:
         """Create a variable that belongs to the layer; a strategy's scope mirrors it.
 
         Args:
-            shape: Its shape, every size known.
-            initializer: What it starts as: a name or ``initializer(shape, dtype=None)``.
-            name: Its name within the layer; numbered for None.
+            shape: Its shape, every size known; () for None.
+            initializer: What it starts as: a name or ``initializer(shape, dtype=None)``; for None
+                "glorot_uniform", or "zeros" where it is no floating-point variable.
             dtype: Its dtype; the layer's for None.
+            name: Its name within the layer; numbered for None.
             trainable: Whether training changes it.
             regularizer: The penalty on it: a name, a function of the variable, or None.
             synchronization: When its copies on several replicas are brought together.
@@ -113,10 +119,15 @@ class WeightOwner:
             ValueError: The shape has an unknown size, a name is unknown, or the initializer
                 returns another shape.
         """
+        if isinstance(shape, str):
+            raise ValueError(
+                f"`name` must be passed as a keyword argument. Received: add_weight({shape!r}, "
+                f"...). Use: add_weight(shape=..., name={shape!r})."
+            )
         path = f"{self._name}/{name or f'variable_{len(self._added)}'}"
-        known = as_known_shape(shape, path)
+        known = as_known_shape(() if shape is None else shape, path)
         wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
-        make = initializers.get(initializer)
+        make = _initializer_of(initializer, wanted)
         penalty = regularizers.get(regularizer)
 
         def initial_value() -> Tensor:
@@ -146,20 +157,23 @@ class WeightOwner:
         """The layers in this layer's attributes, each once, in order of assignment."""
         return find(vars(self).values(), WeightOwner)
 
-    def _walk(
-        self, *, trainable_only: bool = False, seen: set[int] | None = None
-    ) -> Iterator["WeightOwner"]:
-        """Yield this layer and all inside it, each once, a layer before its sublayers.
-
-        With ``trainable_only``, frozen layers are left out with all that is inside them.
-        """
+    def _walk(self, seen: set[int] | None = None) -> Iterator["WeightOwner"]:
+        """Yield this layer and all inside it, each once, a layer before its sublayers."""
         seen = set() if seen is None else seen
-        if id(self) in seen or (trainable_only and not self._trainable):
+        if id(self) in seen:
             return
         seen.add(id(self))
         yield self
         for layer in self._sublayers:
-            yield from layer._walk(trainable_only=trainable_only, seen=seen)
+            yield from layer._walk(seen)
+
+    def _trained(self) -> list["WeightOwner"]:
+        """Return the layers whose own weights training changes: none where this one is frozen.
+
+        Those inside a frozen layer say it for themselves, as in Keras: setting ``trainable`` sets
+        theirs too, and one that is thawed afterwards is trained.
+        """
+        return [each for each in self._walk() if each._trainable] if self._trainable else []
 
     def _own_weights(self) -> list[Variable]:
         """The variables in this layer's own attributes, trainable ones first, as Keras has it."""
@@ -178,8 +192,7 @@ class WeightOwner:
     @property
     def trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training changes."""
-        layers = self._walk(trainable_only=True)
-        owned = find([layer._own_weights() for layer in layers], Variable)
+        owned = find([layer._own_weights() for layer in self._trained()], Variable)
         return [each for each in owned if each.trainable]
 
     @property
@@ -196,8 +209,7 @@ class WeightOwner:
     @property
     def regularized_weights(self) -> list[tuple[Variable, Regularizer]]:
         """The trainable weights that have a penalty, each with its penalty."""
-        layers = self._walk(trainable_only=True)
-        pairs = [pair for layer in layers for pair in layer._regularized]
+        pairs = [pair for layer in self._trained() for pair in layer._regularized]
         return [(weight, penalty) for weight, penalty in pairs if weight.trainable]
 
     @property
@@ -251,9 +263,16 @@ class WeightOwner:
                     f"Layer {self._name} weight shape {weight.shape} is not compatible with "
                     f"provided weight shape {array.shape}. The weight is {weight.name}."
                 )
-            arrays.append(array.astype(weight.dtype))
+            arrays.append(array.astype(weight.dtype, copy=False))
         # A device may have no room for the last one: nothing is written until all are there.
         pairs = zip(own, arrays, strict=True)
         prepared = [each for weight, array in pairs for each in weight.prepare("assign", array)]
-        for copy, value in prepared:
-            copy.commit(value)
+        with InterruptGuard(whole=True):  # Half of the weights would be none.
+            for copy, value in prepared:
+                copy.commit(value)
+
+
+def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Initializer:
+    """Return the initializer of a weight; where none is asked for, Keras' for its dtype."""
+    usual = initializers.Zeros() if dtype.kind in "biu" else initializers.GlorotUniform()
+    return initializers.get(identifier) or usual

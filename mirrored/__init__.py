@@ -3,39 +3,41 @@
 Import it ``as mr``. Every public name is listed here, or in a module that is.
 """
 
+from mirrored import callbacks as callbacks
 from mirrored import config as config
 from mirrored import data as data
 from mirrored import debugging as debugging
 from mirrored import distribute as distribute
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
+from mirrored import initializers as initializers
 from mirrored import keras as keras
 from mirrored import layers as layers
 from mirrored import linalg as linalg
+from mirrored import losses as losses
 from mirrored import math as math
+from mirrored import metrics as metrics
 from mirrored import nn as nn
 from mirrored import optim as optim
+from mirrored import optimizers as optimizers
 from mirrored import profiler as profiler
 from mirrored import random as random
 from mirrored import test as test
 from mirrored import train as train
 from mirrored import version as version
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
 from mirrored.distribute.indexed_slices import IndexedSlices as IndexedSlices
-from mirrored.keras import callbacks as callbacks
-from mirrored.keras import initializers as initializers
-from mirrored.keras import losses as losses
-from mirrored.keras import metrics as metrics
-from mirrored.keras import optimizers as optimizers
 from mirrored.ops import Tensor as Tensor
 from mirrored.ops import TensorSpec as TensorSpec
 from mirrored.ops import abs as abs
 from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
 from mirrored.ops import argmax as argmax
+from mirrored.ops import argmin as argmin
 from mirrored.ops import as_dtype as as_dtype
 from mirrored.ops import bool_ as bool_
 from mirrored.ops import broadcast_to as broadcast_to
@@ -74,8 +76,11 @@ from mirrored.ops import numpy_function as numpy_function
 from mirrored.ops import ones as ones
 from mirrored.ops import ones_like as ones_like
 from mirrored.ops import pow as pow
+from mirrored.ops import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops import reduce_max as reduce_max
 from mirrored.ops import reduce_mean as reduce_mean
+from mirrored.ops import reduce_min as reduce_min
+from mirrored.ops import reduce_prod as reduce_prod
 from mirrored.ops import reduce_sum as reduce_sum
 from mirrored.ops import reshape as reshape
 from mirrored.ops import sigmoid as sigmoid
@@ -87,16 +92,117 @@ from mirrored.ops import stop_gradient as stop_gradient
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tanh as tanh
 from mirrored.ops import transpose as transpose
+from mirrored.ops import uint8 as uint8
 from mirrored.ops import zeros as zeros
 from mirrored.ops import zeros_like as zeros_like
 from mirrored.ops.spec import DType as _DType
-from mirrored.ops.spec import with_bfloat16 as _with_bfloat16
+from mirrored.ops.spec import bfloat16 as _bfloat16
 from mirrored.program import function as function
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 from mirrored.variables import Variable as Variable
 from mirrored.variables import VariableAggregation as VariableAggregation
 from mirrored.variables import VariableSynchronization as VariableSynchronization
+
+__all__ = [
+    "GradientTape",
+    "IndexedSlices",
+    "MirroredStrategy",
+    "Model",
+    "Sequential",
+    "Tensor",
+    "TensorSpec",
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
+    "add",
+    "add_n",
+    "argmax",
+    "argmin",
+    "as_dtype",
+    "bool_",
+    "broadcast_to",
+    "callbacks",
+    "cast",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "concat",
+    "config",
+    "constant",
+    "convert_to_tensor",
+    "data",
+    "debugging",
+    "device",
+    "distribute",
+    "divide",
+    "double",
+    "dtypes",
+    "equal",
+    "errors",
+    "exp",
+    "expand_dims",
+    "fill",
+    "float32",
+    "float64",
+    "function",
+    "greater",
+    "greater_equal",
+    "identity",
+    "initializers",
+    "int32",
+    "int64",
+    "keras",
+    "layers",
+    "less",
+    "less_equal",
+    "linalg",
+    "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "losses",
+    "math",
+    "matmul",
+    "maximum",
+    "metrics",
+    "minimum",
+    "multiply",
+    "negative",
+    "newaxis",
+    "nn",
+    "not_equal",
+    "numpy_function",
+    "ones",
+    "ones_like",
+    "optim",
+    "optimizers",
+    "profiler",
+    "random",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "reshape",
+    "sigmoid",
+    "sign",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stop_gradient",
+    "subtract",
+    "tanh",
+    "test",
+    "train",
+    "transpose",
+    "truediv",
+    "uint8",
+    "version",
+    "zeros",
+    "zeros_like",
+]
 
 # Other names that TensorFlow has for what is above.
 bool = bool_
@@ -106,6 +212,7 @@ truediv = divide
 
 __version__ = version.VERSION
 
+__dir__ = _public_names(__name__)
 # There when it is first asked for: another package defines it.
 bfloat16: _DType
-globals()["__getattr__"] = _with_bfloat16(_absent_names("tf"))
+globals()["__getattr__"] = _absent_names("tf", bfloat16=_bfloat16)

@@ -26,6 +26,7 @@ from mirrored.devices.configuration import configuration
 from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
 from mirrored.distribute.cross_device_ops.connections import streamed
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
+from mirrored.version import VERSION
 
 # What an optional part does, and the distributions that bring it.
 _OPTIONAL = (
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m mirrored", description="Data-parallel training on one host."
     )
+    parser.add_argument("--version", action="version", version=f"mirrored {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     commands.add_parser("devices", help="print devices, memory limits, the BLAS, what GPUs need")
     test = commands.add_parser(
@@ -271,13 +273,23 @@ def _measure(
         monitor_interval = 0  # No watching thread, which would take time of what is measured.
 
     name, right, rows = type(collective).__name__, True, 0
-    with _quiet(), Bar(total=len(sizes), desc=name, leave=False, disable=None) as bar:
+    # Large sizes take long, so it is not they that the bar counts.
+    total = len(sizes) * bandwidth.timings(turns)
+    shown = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"
+    with (
+        _quiet(),
+        Bar(total=total, desc=name, bar_format=shown, leave=False, disable=None) as bar,
+    ):
+        measured = bandwidth.measure(
+            summing, collective, sizes, turns=turns, after_timing=bar.update
+        )
         try:
-            for row in bandwidth.measure(summing, collective, sizes, turns=turns):
+            bar.set_postfix_str(f"{sizes[0]} bytes" if sizes else "")
+            for row in measured:
                 Bar.write(f"  {row}", file=sys.stdout)
-                bar.update()
                 rows += 1
                 right &= not row.wrong
+                bar.set_postfix_str(f"{sizes[rows]} bytes" if rows < len(sizes) else "")
         except (CollectiveError, DeviceLostError, DeviceUnavailableError) as error:
             Bar.write(f"  {name} failed. {error}", file=sys.stdout)
             return False

@@ -1,39 +1,105 @@
 """Writing files so that a crash leaves the old file or the new one, never a part.
 
-Whatever fails, the old file stays as it was and no temporary file is left.
+Whatever fails, the old file stays as it was and no temporary file is left; what a killed program
+leaves can be told from the files of living ones.
 """
 
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterator
-from typing import IO
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from mirrored._logging import logger
 
 PathName = str | os.PathLike[str]
 
-_BINARY: int = getattr(os, "O_BINARY", 0)  # Windows alone has it; text mode alters line ends.
+_TEMPORARY = re.compile(r"(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_NEW = 3600.0  # Seconds for which an empty temporary file may be one whose writer just made it.
+_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+
+
+def as_path(path: Any, what: str) -> str:
+    """Return a path as a string.
+
+    Args:
+        path: A string or a path object of strings.
+        what: What messages call what is there.
+
+    Raises:
+        TypeError: It is something else, such as bytes or the number of an open file.
+
+    Example:
+        >>> import pathlib
+        >>> from mirrored._files import as_path
+        >>> as_path(pathlib.PurePosixPath("run/trace.json"), "trace")
+        'run/trace.json'
+    """
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise TypeError(
+            f"A {what} is at a path. Received: {path!r}. Give its path, a string or a pathlib.Path."
+        )
+    return name
+
+
+def special_kind(path: str) -> str | None:
+    """Return what is at a path where that is no regular file; None where it is one, or nothing.
+
+    Args:
+        path: The path; symbolic links are followed.
+
+    Example:
+        >>> from mirrored._files import special_kind
+        >>> special_kind("."), special_kind("no such file")
+        ('a folder', None)
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(mode):
+        return None
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "no regular file")
 
 
 def check_replaceable(path: PathName, what: str) -> str:
     """Return the real path of a file that is to be written, after checking that it can be.
 
     Args:
-        path: The file.
+        path: The file; a symbolic link stands for what it leads to.
         what: What messages call it.
 
     Raises:
-        OSError: It is a folder, it is read-only, or its own folder is missing.
+        TypeError: `path` is no path.
+        OSError: It is no regular file, it is read-only, or its own folder is missing.
     """
-    target = os.path.realpath(path)
-    if os.path.isdir(target):
+    name = as_path(path, what)
+    target = os.path.realpath(name)
+    # Not of the target: a name such as /dev/stdout may lead to what has no path.
+    kind = special_kind(name or target)
+    if kind == "a folder" or name.endswith(os.sep):
         raise IsADirectoryError(
-            errno.EISDIR, f"A {what} cannot replace a folder; add a file name", os.fspath(path)
+            errno.EISDIR, f"A {what} cannot replace a folder; add a file name", name
+        )
+    if kind is not None:  # To rename a file over it would take it away.
+        raise OSError(
+            errno.EINVAL, f"A {what} cannot replace {kind}; give it a file of its own", name
         )
     if os.path.exists(target) and not os.access(target, os.W_OK):
         # Renaming over a file would not ask its permission, and it was taken away for a reason.
-        raise PermissionError(errno.EACCES, f"The {what} is read-only", os.fspath(path))
+        raise PermissionError(errno.EACCES, f"The {what} is read-only", name)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(
@@ -45,40 +111,126 @@ def check_replaceable(path: PathName, what: str) -> str:
 
 
 @contextlib.contextmanager
-def replacing(target: str) -> Iterator[IO[bytes]]:
-    """Open a temporary file that takes the place of `target` when all of it is written.
+def replacing(path: PathName, what: str) -> Iterator[IO[bytes]]:
+    """Open a temporary file that takes the place of another when all of it is written.
+
+    Once it has taken the place, nothing is raised but an interrupt; and what killed programs have
+    left that would have taken it is deleted.
 
     Args:
-        target: What `check_replaceable` returned.
+        path: The other file, which need not be there; a symbolic link is followed.
+        what: What messages call it.
+
+    Raises:
+        TypeError: `path` is no path.
+        OSError: As for `check_replaceable`, or the file cannot be written; the error names it.
     """
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    # Mode 0o666 less the umask is what any new file gets; tempfile's 0o600 would shut others out.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+    target = check_replaceable(path, what)
+    folder = _open_folder(os.path.dirname(target))  # Now: to fail later would be too late.
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with _replaced(target, as_path(path, what)) as file:
+            yield file
+        _sync_folder(folder, target)
+        with contextlib.suppress(OSError):  # The file is there: all else can wait.
+            remove_leftovers(os.path.dirname(target), os.path.basename(target).__eq__)
+    finally:
+        if folder is not None:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
+    temporary = _unused_name(target)
+    try:  # An interrupt may come as soon as there is a file, and must leave nothing behind.
+        # Its mode is what any new file gets; tempfile's would shut others out.
+        with open(temporary, "xb") as file:
+            with contextlib.suppress(OSError):  # A file system may have no locks.
+                _lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(temporary, target)
-    except BaseException:  # An interrupt too must leave nothing behind.
-        with contextlib.suppress(FileNotFoundError):
+            if sys.platform == "win32":  # What is open keeps its name there.
+                file.close()
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+            os.replace(temporary, target)  # It is held until it has its name.
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # It is not there; and what went wrong first is told.
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None and error.filename2 is None:
+            # The temporary one is nobody's business.
+            error.filename = name if error.filename in (None, temporary) else error.filename
         raise
-    _sync_folder(os.path.dirname(target))
 
 
-def _sync_folder(folder: str) -> None:
-    """Make the new name durable, where the system can: not on Windows nor on every file system."""
+def _unused_name(target: str) -> str:
+    while True:
+        temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+        if not os.path.lexists(temporary):
+            return temporary
+
+
+def _open_folder(folder: str) -> int | None:
+    """Open a folder to make a new name in it durable; None where the system does not let us."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:
+        return os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders.
+        return None
+
+
+def _sync_folder(folder: int | None, target: str) -> None:
+    """Make the new name durable; the file is there already, so what fails here fails no save."""
+    if folder is None:
         return
     try:
-        os.fsync(descriptor)
+        os.fsync(folder)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # Not every file system can.
+            logger.warning(
+                "The file %r is written, but its folder could not be synchronized with the disk: "
+                "%s. A power failure may bring the old file back.",
+                target,
+                error,
+            )
+
+
+# ---------------------------------------------------------------------------- leftovers
+
+
+def remove_leftovers(folder: str, owns: Callable[[str], object]) -> None:
+    """Delete the temporary files of writers that were killed; living ones hold theirs.
+
+    Args:
+        folder: Where to look.
+        owns: Whether files that take the place of this name are to be deleted.
+    """
+    for name in os.listdir(folder or os.curdir):
+        found = _TEMPORARY.fullmatch(name)
+        if found is not None and owns(found["name"]):
+            with contextlib.suppress(OSError):  # It is gone by now, held, or somebody else's.
+                _remove_leftover(os.path.join(folder, name))
+
+
+def _remove_leftover(path: str) -> None:
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        return
+    if not status.st_size and abs(time.time() - status.st_mtime) < _NEW:
+        return  # Its writer may be about to lock it.
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        _lock(descriptor)
+        if sys.platform != "win32":
+            os.unlink(path)
     finally:
         os.close(descriptor)
+    if sys.platform == "win32":  # It can be deleted where nobody has it open.
+        os.unlink(path)
+
+
+def _lock(descriptor: int) -> None:
+    """Hold an open file until it is closed, or the program ends; OSError where others hold it."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

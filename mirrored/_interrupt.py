@@ -84,8 +84,9 @@ class InterruptGuard:
     ) -> None:
         """Give interrupts back to whoever had them before."""
         if self._installed:
-            _set_handler(_SIGINT, self._previous)
-            self._installed = False
+            if _handler_of(_SIGINT) == self._receive:  # Nobody set another one meanwhile.
+                _set_handler(_SIGINT, self._previous)
+            self._installed = self._in_step = False
             self.deliver()
 
     @property

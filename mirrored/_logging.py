@@ -4,8 +4,30 @@ It stays out of the way of an application that configures logging itself.
 """
 
 import logging
+import os
 import sys
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TextIO
+
+_VARIABLE = "MIRRORED_LOG_LEVEL"
+
+
+class _Logger(logging.Logger):
+    """Shows INFO until the application configures logging, and has its level from then on."""
+
+    def getEffectiveLevel(self) -> int:
+        """Return its own level if it has one, else that of the application, by default INFO."""
+        root = logging.getLogger()
+        untouched = not root.handlers and root.level == logging.WARNING  # As Python makes it.
+        if self.level == logging.NOTSET and untouched:
+            return logging.INFO
+        return super().getEffectiveLevel()
+
+    def isEnabledFor(self, level: int) -> bool:
+        """Return whether lines of a level are written: asked anew, as handlers come and go."""
+        off = self.disabled or level <= self.manager.disable
+        return not off and level >= self.getEffectiveLevel()
 
 
 class _StandardErrorHandler(logging.StreamHandler[TextIO]):
@@ -15,11 +37,94 @@ class _StandardErrorHandler(logging.StreamHandler[TextIO]):
         if logging.getLogger().handlers:
             return  # The record propagates to the application's own handlers.
         self.stream = sys.stderr  # Looked up now: tests and notebooks replace it.
-        super().emit(record)
+        with room_for_a_line():
+            super().emit(record)
 
 
-logger = logging.getLogger("mirrored")
-if not logger.handlers:
-    logger.addHandler(_StandardErrorHandler())
-if logger.level == logging.NOTSET:
-    logger.setLevel(logging.INFO)
+def room_for_a_line() -> AbstractContextManager[Any]:
+    """Return the context to write a line in: progress bars go before it, and come back below it."""
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    if tqdm is None or not getattr(tqdm, "_instances", None):
+        return nullcontext()
+    room: AbstractContextManager[Any] = tqdm.external_write_mode(file=sys.stderr)
+    return room
+
+
+class _BesideBars:
+    """A terminal on which each line finds room beside progress bars.
+
+    Args:
+        stream: The terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a line."""
+        with room_for_a_line():
+            return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def beside_bars() -> Iterator[None]:
+    """Until the end of this context let the application's own handlers make room for their lines.
+
+    This logger's own handler always does.
+    """
+    streams: list[tuple[logging.StreamHandler[Any], Any, Any]] = []
+    for handler in (*logging.getLogger().handlers, *logger.handlers):
+        ours = isinstance(handler, _StandardErrorHandler)
+        if isinstance(handler, logging.StreamHandler) and not ours and _is_terminal(handler.stream):
+            through: Any = _BesideBars(handler.stream)
+            streams.append((handler, handler.stream, through))
+            handler.setStream(through)
+    try:
+        yield
+    finally:
+        for handler, stream, through in streams:
+            if handler.stream is through:  # Nobody gave it another one meanwhile.
+                handler.setStream(stream)
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):  # It writes elsewhere; it is closed.
+        return False
+
+
+def _level_asked_for() -> int:
+    """Return the level that the environment asks for; NOTSET if it asks for none.
+
+    Raises:
+        ValueError: It is no level.
+    """
+    given = os.environ.get(_VARIABLE, "").strip()
+    if given.isdecimal():
+        return int(given)
+    levels = logging.getLevelNamesMapping()
+    if given and given.upper() not in levels:
+        raise ValueError(
+            f"{_VARIABLE} is a level of Python's logging: a number, or one of {', '.join(levels)}. "
+            f"Received: {_VARIABLE}={given!r}."
+        )
+    return levels[given.upper()] if given else logging.NOTSET
+
+
+def _make_logger(name: str) -> logging.Logger:
+    made = logging.getLogger(name)
+    if type(made) is logging.Logger:  # The application's own class of loggers stays.
+        made.__class__ = _Logger
+    if not made.handlers:
+        made.addHandler(_StandardErrorHandler())
+    level = _level_asked_for()
+    if level:
+        made.setLevel(level)
+    return made
+
+
+logger = _make_logger("mirrored")

@@ -3,6 +3,7 @@
 Gradients, replicas' arguments and their results all travel in such structures.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,7 +57,7 @@ def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, e
             key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]", each)
             for key in sorted_keys(first)
         }
-        return {key: mapped[key] for key in first}
+        return rebuild_dict(first, {key: mapped[key] for key in first})
     if isinstance(first, list | tuple):
         _check_alike(
             structures,
@@ -111,6 +112,12 @@ def rebuild(like: Any, items: list[Any]) -> Any:
         # A named tuple takes its fields one by one.
         return type(like)(*items) if hasattr(like, "_fields") else tuple(items)
     return items
+
+
+def rebuild_dict(like: dict[Any, Any], mapped: dict[Any, Any]) -> dict[Any, Any]:
+    """Return `mapped` as a dict of the type of `like`; of a `defaultdict` it is a plain one."""
+    kind = type(like)
+    return mapped if kind is dict or isinstance(like, defaultdict) else kind(mapped)
 
 
 def pack_like(structure: Any, leaves: list[Any]) -> Any:

@@ -3,19 +3,31 @@
 Gradients are made of ops too, so they are placed, logged and can themselves be differentiated.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, NoReturn, Self, TypeVar, overload
 
 from mirrored import _nest, ops
+from mirrored._absent.members import refused_members
+from mirrored._arguments import explained
+from mirrored._logging import logger
 from mirrored.devices import device as device_scope
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, add_listener, only, remove_listener
 from mirrored.ops.registry import Op
 from mirrored.ops.spec import FLOATS
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Operators, Tensor
+
+# How often each remark is made, here and in TensorFlow: loops would fill the log with it.
+_MOST_TOLD = 5
+_told: Counter[str] = Counter()
+
+
+_Key = TypeVar("_Key")
+_Source = TypeVar("_Source", bound=Operators)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,8 @@ class _Read:
     output: Tensor
 
 
+@explained
+@refused_members("tf.GradientTape", "batch_jacobian jacobian reset")
 class GradientTape:
     """Follows what is computed while it is open, and differentiates it.
 
@@ -71,6 +85,12 @@ class GradientTape:
         self._entered = False
         self._used = False
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A GradientTape is neither pickled nor copied: it follows what this process computes. "
+            "Take its gradients, and pickle these."
+        )
+
     def __enter__(self) -> Self:
         """Follow what this context computes."""
         if self._entered:
@@ -92,8 +112,11 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Follow what is computed from a tensor, a variable, or a structure of them.
 
+        What has no floating-point dtype has no gradient: a line of the log says so, as
+        TensorFlow's does.
+
         Raises:
-            TypeError: One of them is neither, or has no floating-point dtype.
+            TypeError: One of them is neither.
         """
         for each in _nest.flatten(tensor):
             if not hasattr(each, "_id"):
@@ -101,12 +124,9 @@ class GradientTape:
                     f"Only tensors and variables can be watched. Received: {each!r}. Make a "
                     "tensor of it with mr.constant first."
                 )
-            if each.dtype not in FLOATS:
-                raise TypeError(
-                    "The dtype of the watched tensor must be floating (e.g. mr.float32), got "
-                    f"{each.dtype.name}."
-                )
         for each in _nest.flatten(tensor):
+            if not _is_floating(each, "watched tensor"):
+                continue
             self._tracked.add(each._id)
             if not isinstance(each, Tensor):
                 self._variables[each._id] = each
@@ -154,6 +174,51 @@ class GradientTape:
         self._tracked.add(value._id)
         self._nodes.append(_Read(variable, value))
 
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Operators,
+        output_gradients: Any = None,
+        unconnected_gradients: Literal["none"] = "none",
+    ) -> Tensor | None: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: list[_Source],
+        output_gradients: Any = None,
+        unconnected_gradients: Literal["none"] = "none",
+    ) -> list[Tensor | None]: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Operators, ...],
+        output_gradients: Any = None,
+        unconnected_gradients: Literal["none"] = "none",
+    ) -> tuple[Tensor | None, ...]: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: dict[_Key, _Source],
+        output_gradients: Any = None,
+        unconnected_gradients: Literal["none"] = "none",
+    ) -> dict[_Key, Tensor | None]: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: str = "none",
+    ) -> Any: ...
+
     def gradient(
         self,
         target: Any,
@@ -162,6 +227,9 @@ class GradientTape:
         unconnected_gradients: str = "none",
     ) -> Any:
         """Return the gradients of `target` by each of `sources`.
+
+        That of a tensor or variable by itself is one, whether it was watched or not. What has no
+        floating-point dtype has no other gradient, which a line of the log says.
 
         Args:
             target: A tensor, or a structure of them, whose gradients are summed.
@@ -194,12 +262,14 @@ class GradientTape:
                     f"Sources are tensors and variables. Received: {each!r}. Make a tensor of it "
                     "and watch it before it is used."
                 )
-        grads = self._seed_gradients(target, output_gradients)
+            _is_floating(each, "source tensor", " when calling GradientTape.gradient")
+        wanted = {each._id for each in leaves}
+        grads = self._seed_gradients(target, output_gradients, wanted)
         if self._persistent:
             nodes = list(self._nodes)
         else:
             nodes, self._nodes, self._used = self._nodes, [], True
-        found = _backpropagate(nodes, grads, {each._id for each in leaves})
+        found = _backpropagate(nodes, grads, wanted)
         results = [found.get(each._id) for each in leaves]
         if unconnected_gradients == "zero":
             results = [
@@ -208,7 +278,9 @@ class GradientTape:
             ]
         return _nest.pack_like(sources, results)
 
-    def _seed_gradients(self, target: Any, output_gradients: Any) -> dict[int, list[Tensor]]:
+    def _seed_gradients(
+        self, target: Any, output_gradients: Any, wanted: set[int]
+    ) -> dict[int, list[Tensor]]:
         targets = [
             adopt(each, None) if not hasattr(each, "_id") else each
             for each in _nest.flatten(target)
@@ -221,11 +293,12 @@ class GradientTape:
             )
         grads: dict[int, list[Tensor]] = {}
         for i, each in enumerate(targets):
-            if each._id not in self._tracked:
+            _is_floating(each, "target tensor", " when calling GradientTape.gradient")
+            if each._id not in self._tracked and each._id not in wanted:
                 continue
             given = upstream[i] if upstream else None
             with _on_device_of(each):
-                g = ops.ones_like(each) if given is None else adopt(given, each.dtype)
+                g = _ones_for(each) if given is None else adopt(given, each.dtype)
             if g.shape != each.shape:
                 raise ValueError(
                     f"An output gradient has the shape of its target. Received: {g.shape} for "
@@ -265,6 +338,27 @@ def _backpropagate(
         with _on_device_of(grads[key][0]):
             found[key] = _summed(grads[key])
     return found
+
+
+def _ones_for(target: Any) -> Tensor:
+    # A variable is not read for it.
+    is_tensor = isinstance(target, Tensor)
+    return ops.ones_like(target) if is_tensor else ops.ones(target.shape, target.dtype)
+
+
+def _is_floating(value: Any, what: str, when: str = "") -> bool:
+    """Return whether a value has gradients; the log says where it has not, as TensorFlow's does."""
+    if value.dtype in FLOATS:
+        return True
+    _told[what] += 1
+    if _told[what] <= _MOST_TOLD:
+        logger.warning(
+            "The dtype of the %s must be floating (e.g. mr.float32)%s, got %s",
+            what,
+            when,
+            value.dtype.name,
+        )
+    return False
 
 
 def _zeros_for(source: Any) -> Tensor:

@@ -8,9 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+__all__ = [
+    "CollectiveError",
+    "CollectiveTimeoutError",
+    "DeviceLostError",
+    "DeviceUnavailableError",
+    "DevicesResetError",
+    "InvalidArgumentError",
+    "NonFiniteLossError",
+    "OperatorNotAllowedInGraphError",
+    "OutOfRangeError",
+    "ResourceExhaustedError",
+    "WeightsFileError",
+]
 
 
 class InvalidArgumentError(ValueError, RuntimeError):
@@ -27,6 +42,10 @@ class DeviceUnavailableError(RuntimeError):
 
 class DeviceLostError(RuntimeError):
     """A device failed in a way that only a new process can mend; the host still works."""
+
+
+class DevicesResetError(RuntimeError):
+    """Something was used whose devices ended when `reset_devices` set devices up anew."""
 
 
 class CollectiveError(RuntimeError):
@@ -89,4 +108,5 @@ class OutOfRangeError(StopIteration):
     """An iterator over a dataset has no more elements; a `for` loop ends with it."""
 
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.errors")

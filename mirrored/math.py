@@ -4,19 +4,25 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.ops import abs as abs
 from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
 from mirrored.ops import argmax as argmax
+from mirrored.ops import argmin as argmin
 from mirrored.ops import divide as divide
 from mirrored.ops import divide as truediv
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
+from mirrored.ops import expm1 as expm1
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import less as less
 from mirrored.ops import less_equal as less_equal
 from mirrored.ops import log as log
+from mirrored.ops import log1p as log1p
+from mirrored.ops import log_softmax as log_softmax
 from mirrored.ops import logical_and as logical_and
 from mirrored.ops import logical_not as logical_not
 from mirrored.ops import logical_or as logical_or
@@ -26,30 +32,40 @@ from mirrored.ops import multiply as multiply
 from mirrored.ops import negative as negative
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import pow as pow
+from mirrored.ops import reciprocal as reciprocal
+from mirrored.ops import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops import reduce_max as reduce_max
 from mirrored.ops import reduce_mean as reduce_mean
+from mirrored.ops import reduce_min as reduce_min
+from mirrored.ops import reduce_prod as reduce_prod
 from mirrored.ops import reduce_sum as reduce_sum
+from mirrored.ops import rsqrt as rsqrt
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sign as sign
 from mirrored.ops import softmax as softmax
+from mirrored.ops import softplus as softplus
 from mirrored.ops import sqrt as sqrt
 from mirrored.ops import square as square
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tanh as tanh
 
 __all__ = [
-    "abs",
     "add",
     "add_n",
     "argmax",
+    "argmin",
     "divide",
     "equal",
     "exp",
+    "expm1",
     "greater",
     "greater_equal",
+    "l2_normalize",
     "less",
     "less_equal",
     "log",
+    "log1p",
+    "log_softmax",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -58,13 +74,18 @@ __all__ = [
     "multiply",
     "negative",
     "not_equal",
-    "pow",
+    "reciprocal",
+    "reduce_logsumexp",
     "reduce_max",
     "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
     "reduce_sum",
+    "rsqrt",
     "sigmoid",
     "sign",
     "softmax",
+    "softplus",
     "sqrt",
     "square",
     "subtract",
@@ -72,4 +93,5 @@ __all__ = [
     "truediv",
 ]
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.math")

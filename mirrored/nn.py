@@ -4,12 +4,16 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.ops import bias_add as bias_add
+from mirrored.ops import l2_normalize as l2_normalize
+from mirrored.ops import log_softmax as log_softmax
 from mirrored.ops import relu as relu
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
 from mirrored.ops import softmax as softmax
 from mirrored.ops import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
+from mirrored.ops import softplus as softplus
 from mirrored.ops import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
@@ -17,4 +21,21 @@ from mirrored.ops import tanh as tanh
 from mirrored.training.loss_scaling import compute_average_loss as compute_average_loss
 from mirrored.training.loss_scaling import scale_regularization_loss as scale_regularization_loss
 
+__all__ = [
+    "bias_add",
+    "compute_average_loss",
+    "l2_normalize",
+    "log_softmax",
+    "relu",
+    "scale_regularization_loss",
+    "sigmoid",
+    "sigmoid_cross_entropy_with_logits",
+    "softmax",
+    "softmax_cross_entropy_with_logits",
+    "softplus",
+    "sparse_softmax_cross_entropy_with_logits",
+    "tanh",
+]
+
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.nn")

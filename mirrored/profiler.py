@@ -14,10 +14,17 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
+from mirrored._arguments import explained
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.base import MEGABYTE
 from mirrored.ops.observing import ALL_REPLICAS, Work, observers
 from mirrored.ops.random import current_position
+
+__all__ = [
+    "summary",
+    "trace",
+]
 
 # A trace of more would be slow to open, and take hundreds of megabytes while it is on.
 _MOST_EVENTS = 1_000_000
@@ -104,6 +111,7 @@ _claiming = threading.Lock()
 _last: list[_Summary] = []
 
 
+@explained
 @contextlib.contextmanager
 def trace(filepath: PathName) -> Iterator[None]:
     """Write where time goes within the block to a file of Chrome trace events.
@@ -125,7 +133,7 @@ def trace(filepath: PathName) -> Iterator[None]:
 
     Raises:
         TypeError: `filepath` is no path.
-        OSError: The file cannot be written there.
+        OSError: The file cannot be written there, or what is there is no file, such as a device.
         RuntimeError: Another trace is on.
 
     Example:
@@ -137,7 +145,8 @@ def trace(filepath: PathName) -> Iterator[None]:
         ...     os.listdir(folder)
         ['trace.json']
     """
-    target = _checked(filepath)
+    # Now, not after the hour that it is to measure; nor does it matter where the program is then.
+    target = check_replaceable(filepath, "trace")
     ours = _Trace(os.fspath(filepath))
     _claim(ours)
     try:
@@ -148,6 +157,7 @@ def trace(filepath: PathName) -> Iterator[None]:
     _end(ours, target, None)
 
 
+@explained
 def summary(*, print_fn: Callable[[str], Any] | None = None) -> None:
     """Print a table of the last trace that has ended: calls, time and bytes by op.
 
@@ -189,18 +199,6 @@ def summary(*, print_fn: Callable[[str], Any] | None = None) -> None:
 # ---------------------------------------------------------------------------- begin and end
 
 
-def _checked(filepath: PathName) -> str:
-    """Return the file to replace, after checking that it can be."""
-    given: Any = filepath
-    path: Any = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(path, str):
-        raise TypeError(
-            f"A trace is written to a file. Received: {filepath!r}. Give its path, a string or a "
-            "pathlib.Path, as in mr.profiler.trace('trace.json')."
-        )
-    return check_replaceable(path, "trace")  # Now, not after the hour that it is to measure.
-
-
 def _claim(ours: _Trace) -> None:
     with _claiming:
         for other in observers:
@@ -218,7 +216,7 @@ def _end(ours: _Trace, target: str, failed: BaseException | None) -> None:
     events = ours.close()
     _last[:] = [_Summary(ours.path, ours.end - ours.start, ours.dropped, _totals(events))]
     try:
-        with replacing(target) as file:
+        with replacing(target, "trace") as file:
             for line in _json_lines(events, ours):
                 file.write(line.encode())
     except OSError as error:
@@ -359,4 +357,5 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([f"{row[0]:<{widths[0]}}", *cells])
 
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.profiler")

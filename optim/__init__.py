@@ -7,13 +7,27 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
+from mirrored._arguments import explained
 from mirrored.optim.adam import Adam as Adam
 from mirrored.optim.base import Optimizer as Optimizer
 from mirrored.optim.sgd import SGD as SGD
 
+__all__ = [
+    "SGD",
+    "Adam",
+    "Optimizer",
+    "get",
+]
+
+__dir__ = _public_names(__name__)
+globals()["__getattr__"] = _absent_names("tf.keras.optimizers", __name__)
+
 _BY_NAME: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": SGD}
 
 
+@explained
 def get(identifier: Any) -> Optimizer:
     """Return the optimizer that `identifier` names or is.
 

@@ -6,11 +6,13 @@ It adapts to each weight by itself, so it needs little tuning.
 from typing import ClassVar
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.optim.base import Optimizer
 from mirrored.optim.checks import check_number
 
 
+@explained
 class Adam(Optimizer):
     """Adam (Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015).
 

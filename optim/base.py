@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
+from mirrored._absent.members import absent_members, refused_members
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.distribute import (
     DistributedValues,
@@ -26,6 +28,7 @@ from mirrored.ops.listeners import only
 from mirrored.ops.recording import active_recorder
 from mirrored.optim.checks import check_number, check_variables
 from mirrored.optim.packing import Target, Unit, alike, packed, summed
+from mirrored.program.creation import ruled_by
 from mirrored.variables import Variable, VariableAggregation
 
 
@@ -44,7 +47,10 @@ class Update:
 _SAME_SCOPE = "Create the model and its optimizer inside the same `with strategy.scope():`."
 
 
-class Optimizer:
+@explained
+@absent_members("tf.keras.optimizers.Optimizer")
+@refused_members("tf.keras.optimizers.Optimizer", "from_config")
+class Optimizer(_overrides.Subclassable):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Args:
@@ -58,7 +64,8 @@ class Optimizer:
 
     Attributes:
         elementwise: Whether `update` treats each element by itself. A recorded step then updates
-            all variables of one dtype as one vector. A subclass that says so must keep to it.
+            all variables of one dtype as one vector. A subclass that says so must keep to it; one
+            that overrides `update` says so again.
 
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
@@ -71,7 +78,19 @@ class Optimizer:
         array([0.7, 1.7], dtype=float32)
     """
 
+    _never_called = _overrides.OPTIMIZER
+    _for_itself = _overrides.OPTIMIZER_ITSELF
     elementwise: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """See to it that a class says `elementwise` of its own rule, not of one it inherited."""
+        super().__init_subclass__(**kwargs)
+        for owner in cls.__mro__:
+            if "elementwise" in vars(owner):
+                return
+            if "update" in vars(owner):
+                cls.elementwise = False
+                return
 
     def __init__(
         self,
@@ -114,13 +133,21 @@ class Optimizer:
         self._slots: dict[int, tuple[Variable, tuple[Variable, ...]]] = {}
         self._warned: set[str] = set()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_slots": list(self._slots.values())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # Slots are known by their variables' identities, which are others now.
+        self._slots = {id(variable): (variable, slots) for variable, slots in state["_slots"]}
+
     @property
     def slot_names(self) -> tuple[str, ...]:
         """The names of the values that are kept for each variable beside it."""
         return ()
 
     @property
-    def learning_rate(self) -> Any:
+    def learning_rate(self) -> Variable:
         """The size of a step: a variable, which may be set to a number between steps."""
         return self._learning_rate
 
@@ -165,9 +192,18 @@ class Optimizer:
         """Make the slots of `variables`, zeros on every replica, where they have none yet.
 
         Raises:
-            ValueError: A variable was made in another strategy's scope than this optimizer.
+            ValueError: A variable was made in another strategy's scope than this optimizer, or
+                `slot_names` has names that its slots were made without.
         """
-        new = [each for each in variables if id(each) not in self._slots]
+        given, names = list(variables), self.slot_names
+        for variable in given:
+            if len(self._slots.get(id(variable), (variable, names))[1]) < len(names):
+                raise ValueError(
+                    f"The optimizer {self.name} has slots for {variable.name} that were made "
+                    f"before its settings asked for {names}. Make a new optimizer, with these "
+                    "settings from the start."
+                )
+        new = [each for each in given if id(each) not in self._slots]
         for variable in new:
             if not self._strategy.owns(variable):
                 raise ValueError(
@@ -175,7 +211,7 @@ class Optimizer:
                     f"scope of ({self._strategy}), which is that of the optimizer {self.name}. "
                     f"{_SAME_SCOPE}"
                 )
-        made = [(each, tuple(self._slot(each, name) for name in self.slot_names)) for each in new]
+        made = [(each, tuple(self._slot(each, name) for name in names)) for each in new]
         # All of them or none: the device may have no room for the last one.
         self._slots.update({id(variable): (variable, slots) for variable, slots in made})
 
@@ -212,7 +248,8 @@ class Optimizer:
             return ops.zeros(variable.shape, variable.dtype)
 
         plain = variable.name.removesuffix(":0").replace("/", "_")
-        with self._strategy.scope(), devices.device(variable.device):
+        # It is kept with its variable: what makes slots may be recorded again.
+        with ruled_by(None), self._strategy.scope(), devices.device(variable.device):
             return Variable(zeros, trainable=False, name=f"{self.name}/{plain}_{name}")
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:

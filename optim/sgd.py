@@ -5,11 +5,13 @@ The plainest rule there is: a step against the gradient.
 
 from typing import ClassVar
 
+from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.optim.base import Optimizer
 from mirrored.optim.checks import check_number
 
 
+@explained
 class SGD(Optimizer):
     """Gradient descent, with momentum (Polyak 1964) or Nesterov's (1983) if asked for.
 
@@ -18,7 +20,7 @@ class SGD(Optimizer):
 
     Args:
         learning_rate: r, a number >= 0; it may be set between steps.
-        momentum: m, in [0, 1).
+        momentum: m, in [0, 1].
         nesterov: Whether to look ahead along the momentum.
         weight_decay: The part of each weight, times r, that a step takes away; None: none.
         clipnorm: The largest L2 norm of each gradient; None: any.
@@ -53,7 +55,7 @@ class SGD(Optimizer):
         name: str = "sgd",
     ) -> None:
         """Check the arguments."""
-        self.momentum = check_number("momentum", momentum, below=1.0)
+        self.momentum = check_number("momentum", momentum, at_most=1.0)
         self.nesterov = bool(nesterov)
         super().__init__(
             learning_rate,

@@ -3,6 +3,7 @@
 import faulthandler
 import gc
 import itertools
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from shutil import which
 from typing import Any
@@ -19,11 +20,21 @@ from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.recording import recorded_by
 from mirrored.program import GraphRecorder, Program, Team
 
+_done = itertools.count(1)
+_FREEZE_EVERY = 200
+
 
 def pytest_collection_finish() -> None:
     """Keep all that is loaded by now out of garbage collections, of which the tests make many."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Keep pytest's reports out too, and out of what devices look through when they end."""
+    if next(_done) % _FREEZE_EVERY == 0:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +56,7 @@ def clean_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _reset() -> None:
-    devices.reset()
+    devices.reset_devices()
     layers.reset_names()
     ops.set_floatx("float32")
     ops.set_seed(20)
@@ -79,6 +90,14 @@ def at_tanh(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], None
         monkeypatch.setattr(np, "tanh", counting)
 
     return arm
+
+
+@pytest.fixture
+def python_interrupts() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, also in a run that `&` or `nohup` started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored import devices, ops
+from mirrored import autodiff, devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.ops.listeners import active_listeners
 from mirrored.variables import Variable
+
+
+@pytest.fixture(autouse=True)
+def nothing_told() -> None:
+    autodiff._told.clear()
 
 
 def test_watched_tensor() -> None:
@@ -138,13 +143,31 @@ def test_watching_what_is_no_tensor(bad: Any) -> None:
         tape.watch(bad)
 
 
-def test_watching_integers() -> None:
-    x = ops.constant(3.0)
+def test_watching_integers(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says that they have no gradient, as TensorFlow's does; what else is watched, is."""
+    x, n = ops.constant(3.0), ops.constant(3)
     with GradientTape() as tape:
-        with pytest.raises(TypeError, match=r"must be floating \(e.g. mr.float32\), got int32"):
-            tape.watch([x, ops.constant(3)])
-        y = x * x  # Nothing is watched where one of several cannot be.
-    assert tape.gradient(y, x) is None
+        tape.watch([x, n])
+        y = x * x
+        m = n * n
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        "The dtype of the watched tensor must be floating (e.g. mr.float32), got int32"
+    ]
+    caplog.clear()
+    by_x, by_n = tape.gradient([y, m], [x, n])
+    assert float(by_x) == 6.0
+    assert by_n is None
+    when = "must be floating (e.g. mr.float32) when calling GradientTape.gradient, got int32"
+    assert [each.getMessage() for each in caplog.records] == [
+        f"The dtype of the source tensor {when}",
+        f"The dtype of the target tensor {when}",
+    ]
+
+
+def test_the_log_is_not_filled_with_remarks(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(9):
+        GradientTape().watch(ops.constant(3))
+    assert sum("watched" in each.getMessage() for each in caplog.records) == 5
 
 
 def test_higher_order() -> None:
@@ -160,6 +183,27 @@ def test_higher_order() -> None:
         by_twice = second.gradient(by_once, x)
     by_thrice = third.gradient(by_twice, x)
     assert [float(each) for each in (by_once, by_twice, by_thrice)] == [80.0, 160.0, 240.0]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        # TensorFlow 2.21's: of a slope that is a step, zeros and not None.
+        (ops.relu, [0.0, 0.0, 0.0]),
+        (lambda x: ops.relu(x * x), [2.0, 0.0, 2.0]),
+        (ops.abs, [0.0, 0.0, 0.0]),
+        (lambda x: 2.0 * x, None),
+        (lambda x: ops.maximum(x, 0.0), None),
+    ],
+)
+def test_second_gradients_of_pieces(function: Any, expected: list[float] | None) -> None:
+    x = Variable([-2.0, 0.0, 3.0])
+    with GradientTape() as second:
+        with GradientTape() as first:
+            y = function(x)
+        by_once = first.gradient(y, x)
+    by_twice = second.gradient(by_once, x)
+    assert by_twice is None if expected is None else by_twice.numpy().tolist() == expected
 
 
 def test_nested_tapes_are_independent() -> None:

@@ -48,7 +48,53 @@ HELD: dict[str, dict[str, str]] = {
         "one-copy-saved": "test_one_copy_is_saved_and_all_are_restored",
         "batch-size": "test_a_batch_of_all_replicas_together_has_32_examples",
     },
+    "training/test_loop_shapes.py": {
+        "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "
+        "test_images_with_and_without_their_one_channel test_inputs_that_do_not_fit",
+        "sample-weights": "test_weights_and_losses_as_in_keras test_refused_weights_change_nothing "
+        "test_one_weight_an_example_weighs_all_of_its_losses",
+        "scalar-loss": "test_weights_and_losses_as_in_keras test_refused_weights_change_nothing "
+        "test_weights_of_examples_and_a_metric_of_one_number",
+    },
+    "test_absent_names.py": {
+        "absent-names": "test_every_absent_name_says_so test_a_misspelt_name_leads_to_the_nearest "
+        "test_a_misspelt_absent_name_leads_to_its_advice "
+        "test_importing_an_absent_name_says_what_reading_it_says",
+    },
+    "test_absent_members.py": {
+        "absent-names": "test_every_absent_attribute_says_so test_what_is_refused_is_not_listed",
+    },
+    "test_argument_names.py": {
+        "argument-names": "test_a_misspelt_or_old_argument_names_the_right_one",
+    },
+    "test_public_api.py": {
+        "star-import": "test_importing_all_of_a_module_hides_nothing_of_python",
+    },
+    "ops/test_hard_values.py": {
+        "hard-gradients": "test_eagerly test_recorded test_recorded_on_the_emulated_card",
+        "norm-not-finite": "test_eagerly test_recorded",
+    },
+    "test_advice_formulas.py": {
+        "formulas": "test_a_formula_computes_what_it_stands_for test_every_formula_is_here",
+    },
     "backends/cuda/test_faults.py": {"device-lost": "test_a_lost_device"},
+    "distribute/test_travelling.py": {
+        "strategies-travel": "test_a_strategy_in_another_process test_one_strategy_stays_one "
+        "test_devices_that_are_not_there test_the_strategy_in_force_is_taken_where_it_is_alike",
+    },
+    "training/test_model_pickling.py": {
+        "models-travel": "test_training_goes_on_with_the_same_bits test_parts_of_models "
+        "test_a_model_that_runs test_history_travels_without_its_model",
+        "tensors-travel": "test_what_does_not_travel_says_so test_what_is_one_stays_one",
+    },
+    "test_pytest_plugin.py": {
+        "pytest-plugin": "test_each_test_has_devices_of_its_own "
+        "test_nothing_is_imported_before_it_is_used",
+    },
+    "devices/test_resetting.py": {
+        "reset-devices": "test_what_was_made_before_says_so test_it_is_refused_in_the_middle "
+        "test_memory_goes_back_whoever_keeps_the_tensors test_no_thread_stays",
+    },
     "backends/cuda/test_toolkit.py": {
         "gpu-unavailable": "test_no_cupy test_several_cupys test_a_cupy_that_cannot_be_imported "
         "test_a_driver_that_is_too_old test_no_driver_and_no_card test_no_nvrtc "
@@ -245,6 +291,9 @@ HELD: dict[str, dict[str, str]] = {
         "merge-calls": "test_different_numbers_of_merge_calls",
         "no-hang": "test_different_numbers_of_merge_calls",
     },
+    "test_threads.py": {
+        "refused-thread": "test_a_thread_is_refused test_a_thread_between_cards_is_refused"
+    },
     "distribute/test_sharding.py": {"shard-sizes": "test_table test_any_batch"},
     "distribute/test_strategy.py": {
         "default-devices": "test_devices test_logical_devices "
@@ -274,12 +323,15 @@ HELD: dict[str, dict[str, str]] = {
         "default-placement": "test_inputs_are_copied_to_where_the_op_runs",
         "constant-dtype": "test_constant_dtype",
         "constant-shape": "test_constant_of_a_given_shape test_constant_of_another_count",
-        "numbers-adopt": "test_numbers_adopt_the_dtype_of_the_tensor",
+        "numbers-adopt": "test_numbers_adopt_the_dtype_of_the_tensor test_integers_that_do_not_fit",
+        "absent-dtypes": "test_what_cannot_be_a_tensor",
+        "ragged-lists": "test_rows_that_differ_in_length test_lists_that_mix_booleans_and_numbers",
+        "tensors-keep-their-dtype": "test_tensors_are_not_converted_by_the_way",
     },
     "ops/test_elementwise.py": {
         "two-dtypes": "test_errors",
         "numbers-adopt": "test_errors",
-        "integer-division": "test_division_of_integers_gives_float64",
+        "integer-division": "test_division_of_integers_gives_float64 test_division_of_two_dtypes",
     },
     "ops/test_every_op.py": {
         "default-placement": "test_device_and_log",
@@ -290,9 +342,16 @@ HELD: dict[str, dict[str, str]] = {
         "cpu-only": "test_soft_placement_runs_it_on_the_cpu test_hard_placement_is_an_error",
     },
     "ops/test_linalg.py": {"shapes-that-do-not-fit": "test_shapes_that_do_not_fit"},
-    "ops/test_reduction.py": {"deterministic": "test_order_is_fixed"},
+    "ops/test_reduction.py": {
+        "deterministic": "test_order_is_fixed",
+        "integer-means": "test_means_of_integers_are_of_sums_in_64_bits test_of_nothing",
+    },
     "ops/test_slicing.py": {"index-out-of-bounds": "test_bad_indices"},
     "ops/test_spec.py": {"shapes-that-do-not-fit": "test_broadcast_shapes_that_do_not_fit"},
+    "ops/test_uint8.py": {
+        "uint8": "test_values test_refused test_variables",
+        "integer-division": "test_values test_refused",
+    },
     "ops/test_widened.py": {
         "bfloat16": "test_forward_rounds_once test_without_the_package",
     },
@@ -311,6 +370,19 @@ HELD: dict[str, dict[str, str]] = {
         "nesterov": "test_nesterov",
         "half-square": "test_half_the_square",
     },
+    "program/test_creation.py": {
+        "function-variables": "test_what_is_made_in_every_call test_what_is_made_once "
+        "test_another_variable_in_a_later_call test_a_recorded_step_of_a_model",
+    },
+    "program/test_signature.py": {
+        "input-signature": "test_a_signature_of_another_function test_calls",
+    },
+    "program/test_results.py": {
+        "function-returns": "test_variables test_numbers test_what_is_no_tensor_is_refused",
+        "assigns-return": "test_results_of_replicas test_eager_assigns_in_replicas",
+    },
+    "test_autodiff.py": {"watch-integers": "test_watching_integers"},
+    "test_autodiff_targets.py": {"gradient-of-itself": "test_a_target_that_is_a_source"},
     "program/test_replay.py": {"deterministic": "test_threads_change_no_bits"},
     "programs/test_add_n_program.py": {"four-gpus-by-hand": "test_four_products_and_their_sum"},
     "programs/test_mirrored_line_program.py": {
@@ -334,9 +406,23 @@ HELD: dict[str, dict[str, str]] = {
         "mixed-precision": "test_training_converges test_files_hold_float32",
         "mixed-replicas": "test_replicas_equal_one",
     },
+    "training/test_uint8_data.py": {
+        "input-dtype": "test_fit_has_the_bits_of_floats "
+        "test_bytes_are_copied_to_the_devices_as_such",
+        "loss-dtype": "test_losses_and_metrics test_losses_of_integers_are_floats",
+        "uint8": "test_mirrored_variables_of_bytes",
+    },
+    "training/test_checkpoint_restoring.py": {"either-name": "test_either_of_two_names"},
     "training/test_checkpoint_resume.py": {
         "optimizer-restore": "test_goes_on_with_the_same_bits test_on_another_number_of_replicas",
         "deterministic": "test_goes_on_with_the_same_bits",
+    },
+    "test_overrides.py": {
+        "overrides": "test_overrides_that_nothing_calls_are_refused "
+        "test_assignments_to_instances_are_refused "
+        "test_what_is_assigned_to_a_class_is_refused_by_compile "
+        "test_a_name_that_is_taken_is_refused",
+        "layer-metrics": "test_metrics_in_layers_are_refused",
     },
     "training/test_loop.py": {
         "loss-shown": "test_logs_of_a_batch_are_the_means_so_far",
@@ -362,8 +448,47 @@ HELD: dict[str, dict[str, str]] = {
         "fit-arguments": "test_arguments_stand_as_in_keras",
         "own-scope": "test_a_strategy_scope_may_be_open_or_not",
     },
+    "layers/test_base.py": {"layer-arguments": "test_what_is_no_input_is_not_passed_by_position"},
+    "layers/test_tracking.py": {"layers-in-sets": "test_sets_are_refused"},
+    "training/test_network_layers.py": {
+        "not-built": "test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files",
+        "layer-names": "test_names_that_are_there_twice",
+        "layer-outputs": "test_what_is_no_tensor_is_no_output",
+    },
     "training/test_progress.py": {"progress": "test_bar_shows_the_values_of_each_batch"},
-    "training/test_saving.py": {"one-copy-saved": "test_between_replicas"},
+    "training/test_loop_hooks.py": {
+        "stop-flags": "test_stop_evaluating_and_stop_predicting test_stop_training",
+    },
+    "bad_input/test_memory.py": {"out-of-memory-of-a-step": "test_out_of_memory_at_every_place"},
+    "training/test_bars.py": {
+        "progress-bar": "test_lines_do_not_tear_the_bar test_a_bar_within_a_bar "
+        "test_a_bar_of_the_applications_own test_rate_and_time_left "
+        "test_a_bar_of_unknown_length_moves test_in_a_notebook_the_bar_is_a_widget "
+        "test_in_a_notebook_without_widgets_the_bar_is_plain",
+    },
+    "test_logging.py": {
+        "log-level": "test_levels_that_an_application_sets test_the_environments_level "
+        "test_a_level_that_an_application_gave_without_a_handler "
+        "test_an_application_that_configured_logging_gets_each_line_once_at_its_level",
+    },
+    "test_files.py": {
+        "regular-files": "test_what_is_no_file_is_neither_replaced_nor_read "
+        "test_a_file_that_is_there_is_no_error test_failure_changes_nothing "
+        "test_an_error_names_the_file",
+        "leftovers": "test_leftovers test_the_file_of_a_living_writer_is_no_leftover",
+    },
+    "training/test_checkpoint_manager.py": {"leftovers": "test_what_a_killed_program_left"},
+    "training/test_weights_header.py": {
+        "crafted-files": "test_what_a_checkpoint_says test_what_a_weights_file_says "
+        "test_one_bad_file_hides_no_good_one",
+    },
+    "training/test_reading_weights.py": {
+        "host-reads": "test_a_look_takes_nothing test_what_just_fits_is_trained_and_saved",
+    },
+    "training/test_saving.py": {
+        "one-copy-saved": "test_between_replicas",
+        "weights-ending": "test_names_of_other_formats",
+    },
     "training/test_step_data.py": {
         "input-dtype": "test_float64_end_to_end test_data_are_cast_to_the_dtype_of_the_model",
         "shard-sizes": "test_a_batch_is_cut_and_brought_to_the_devices",

@@ -1,6 +1,5 @@
 """docs/from-tensorflow.md and the code say the same: which names are same, different and absent."""
 
-import ast
 import importlib
 import inspect
 import re
@@ -11,6 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from mirrored._absent.advice import ABSENT, OLDER
+from mirrored._absent.member_advice import ABSENT_MEMBERS, OLDER_MEMBERS
+from mirrored._absent.tensorflow_members import MEMBERS
 from mirrored._absent.tensorflow_names import NAMES
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "from-tensorflow.md").read_text()
@@ -43,24 +44,15 @@ def rows() -> list[Row]:
 
 
 ROWS = rows()
+ADVICE = (*ABSENT, *OLDER, *ABSENT_MEMBERS, *OLDER_MEMBERS)
 PRESENT = [row for row in ROWS if row.kind in ("same", "different")]
 
 
 def public(module: str) -> set[str]:
     """Return the names that a module of ours makes public."""
     home = importlib.import_module("mirrored" + module.removeprefix("tf"))
-    found = set(inspect.get_annotations(home))  # What is there when it is first asked for.
-    listed = getattr(home, "__all__", None)
-    if listed is not None:
-        return found | set(listed)
-    for each in ast.parse(inspect.getsource(home)).body:
-        if isinstance(each, ast.ImportFrom):
-            found |= {alias.name for alias in each.names if alias.asname == alias.name}
-        elif isinstance(each, ast.ClassDef | ast.FunctionDef):
-            found.add(each.name)
-        elif isinstance(each, ast.Assign):
-            found |= {target.id for target in each.targets if isinstance(target, ast.Name)}
-    return {name for name in found if not name.startswith("_")}
+    late = inspect.get_annotations(home)  # What is there when it is first asked for.
+    return {name for name in (*dir(home), *late) if not name.startswith("_")}
 
 
 PUBLIC = {module: public(module) for module in NAMES}
@@ -74,7 +66,7 @@ def known(module: str) -> set[str]:
 def test_rows_are_of_four_kinds_and_say_something() -> None:
     assert {row.kind for row in ROWS} == {"same", "different", "absent", "ours"}
     assert all(row.text.endswith(".") for row in ROWS if row.kind != "same")
-    assert {module for row in ROWS for module in row.modules} == set(NAMES)
+    assert {module for row in ROWS for module in row.modules} == {*NAMES, *MEMBERS}
 
 
 @pytest.mark.parametrize("row", PRESENT, ids=str)
@@ -94,7 +86,7 @@ def test_names_of_ours_are_not_tensorflow_s(row: Row) -> None:
 
 def test_absent_names_are_those_of_the_errors() -> None:
     table = [(frozenset(r.names), r.text) for r in ROWS if r.kind == "absent"]
-    code = [(frozenset(names.split()), advice) for _, names, advice in (*ABSENT, *OLDER)]
+    code = [(frozenset(names.split()), advice) for _, names, advice in ADVICE]
     assert Counter(table) == Counter(code)
 
 
@@ -102,7 +94,7 @@ def test_absent_names_are_those_of_the_errors() -> None:
 def test_absent_names_stand_below_their_modules(row: Row) -> None:
     (modules,) = {
         modules
-        for modules, names, advice in (*ABSENT, *OLDER)
+        for modules, names, advice in ADVICE
         if (set(names.split()), advice) == (set(row.names), row.text)
     }
     assert set(modules.split()) <= set(row.modules)

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -78,3 +79,36 @@ def test_other_threads_leave_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
         assert _interrupt.is_overdue()
     assert answers == [False]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_handler_that_is_set_meanwhile_stays(whole: bool, handled: list[int]) -> None:
+    """It may hand on to the one before it, which is the guard's, whenever that is."""
+    mine: list[int] = []
+    with InterruptGuard(whole=whole):
+        before = signal.getsignal(signal.SIGINT)
+        assert callable(before)
+
+        def handler(number: int, frame: Any) -> None:
+            mine.append(number)
+            before(number, frame)
+
+        signal.signal(signal.SIGINT, handler)
+        interrupt()
+        assert (len(mine), len(handled)) == (1, 0 if whole else 1)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert len(handled) == 1
+    interrupt()
+    assert (len(mine), len(handled)) == (2, 2)
+
+
+@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
+def test_signals_without_a_handler_of_pythons_are_left_alone(before: Any) -> None:
+    """As in a run that was started with `&` or `nohup`."""
+    signal.signal(signal.SIGINT, before)
+    with InterruptGuard(whole=True, may_break=True):
+        assert signal.getsignal(signal.SIGINT) is before
+        if before is signal.SIG_IGN:
+            interrupt()
+        assert not _interrupt.is_overdue()
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,6 +1,7 @@
 """``python -m mirrored``: what it prints, and how it refuses what it does not know."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import threadpoolctl
 
+import mirrored as mr
 from mirrored import __main__ as command
 from mirrored import devices
 from mirrored.backends.communication import selftest
@@ -143,7 +145,7 @@ def test_packages(
     majors = installed_for[:1] or ([12, 13] if cuda is None else [cuda[0]])
     for major in (12, 13):
         wanted = there is not ALL and major in majors
-        assert text.count(f"pip install 'mirrored[cuda{major}]'") == wanted
+        assert text.count(f"pip install '.[cuda{major}]'") == wanted
 
 
 @pytest.mark.parametrize(
@@ -439,3 +441,23 @@ def test_sizes_that_are_none(capsys: pytest.CaptureFixture[str], text: str) -> N
         command.main(["selftest", f"--sizes={text}"])
     assert end.value.code == 2
     assert "a size is as in 512, 64K, 4M or 1G, not " in capsys.readouterr().err
+
+
+def test_progress_is_shown_in_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bar counts what is timed, and names the size."""
+    devices.set_simulated_gpus(2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    command.main(["selftest", "--sizes", "2048"])
+    printed = capsys.readouterr()
+    shares = re.findall(r"ReductionToOneDevice: +(\d+)%\|", printed.err)
+    assert {"0", "100"} <= set(shares)
+    assert ", 2048 bytes" in printed.err
+    assert "ReductionToOneDevice: " not in printed.out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"mirrored {mr.__version__}\n")

@@ -1,6 +1,6 @@
 """Structures of lists, tuples and dicts."""
 
-from collections import namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 import pytest
@@ -80,3 +80,22 @@ def test_structures_that_differ(first: Any, second: Any, where: str) -> None:
 def test_messages_say_what_differs() -> None:
     with pytest.raises(ValueError, match="replica 0 has a int, replica 2 has a list of 0"):
         _nest.map_structure(lambda *xs: xs, 1, 2, [], each="replica")
+
+
+class Batch(dict[str, Any]):
+    """A dict of a user's own kind."""
+
+
+@pytest.mark.parametrize(
+    ("mapping", "kind"),
+    [
+        ({"b": 1, "a": 2}, dict),
+        (OrderedDict(b=1, a=2), OrderedDict),
+        (Batch(b=1, a=2), Batch),
+        (defaultdict(int, b=1, a=2), dict),
+    ],
+)
+def test_dicts_keep_their_type_and_order(mapping: dict[str, int], kind: type) -> None:
+    doubled = _nest.map_structure(lambda leaf: 2 * leaf, [mapping])[0]
+    assert type(doubled) is kind
+    assert list(doubled.items()) == [("b", 2), ("a", 4)]

@@ -6,6 +6,7 @@ What users meet first is the archive, its metadata and two pasted lines: all are
 import ast
 import importlib.metadata
 import json
+import os
 import re
 import shlex
 import shutil
@@ -53,10 +54,10 @@ def readme_commands() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Build both archives from a copy of the checkout and return the names in each."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build both archives from a copy of the checkout and return where they are."""
     copy = tmp_path_factory.mktemp("source") / "mirrored"
-    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+    ignored = shutil.ignore_patterns(".[!c]*", "build", "dist", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
     for kind in ("sdist", "wheel"):
         code = f"from setuptools import build_meta as b; b.build_{kind}('dist')"
@@ -66,9 +67,15 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         assert done.returncode == 0, done.stderr
     (wheel,) = copy.glob("dist/*.whl")
     (sdist,) = copy.glob("dist/*.tar.gz")
-    with zipfile.ZipFile(wheel) as opened_wheel, tarfile.open(sdist) as opened_sdist:
-        inner = [name.partition("/")[2] for name in opened_sdist.getnames()]
-        return {"wheel": opened_wheel.namelist(), "sdist": inner}
+    return {"wheel": wheel, "sdist": sdist}
+
+
+@pytest.fixture(scope="module")
+def archives(built: dict[str, Path]) -> dict[str, list[str]]:
+    """Return the names in each archive."""
+    with zipfile.ZipFile(built["wheel"]) as wheel, tarfile.open(built["sdist"]) as sdist:
+        inner = [name.partition("/")[2] for name in sdist.getnames()]
+        return {"wheel": wheel.namelist(), "sdist": inner}
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
@@ -79,13 +86,80 @@ def test_archive_holds_every_module(archives: dict[str, list[str]], kind: str) -
         for folder in OWN_FOLDERS
         for path in (ROOT / folder).rglob("*.py")
     ]
-    assert {path.as_posix() for path in [*package, *linked]} <= set(archives[kind])
+    expected = {path.as_posix() for path in [*package, *linked]}
+    if kind == "wheel":  # What pytest loads stands beside the package there.
+        expected = {name.removeprefix("mirrored/_plugins/") for name in expected}
+    assert expected <= set(archives[kind])
     assert "mirrored/py.typed" in archives[kind]
 
 
-def test_wheel_installs_one_top_level_name(archives: dict[str, list[str]]) -> None:
+def test_wheel_installs_the_package_and_what_pytest_loads(archives: dict[str, list[str]]) -> None:
     top_level = {name.partition("/")[0] for name in archives["wheel"]}
-    assert top_level == {"mirrored", f"mirrored-{mr.__version__}.dist-info"}
+    installed = f"mirrored-{mr.__version__}.dist-info"
+    assert top_level == {"mirrored", "pytest_mirrored", installed}
+    assert f"{installed}/entry_points.txt" in archives["wheel"]
+    # By the name of its module, pytest finds it once, though it is asked for twice.
+    assert PROJECT["entry-points"] == {"pytest11": {"pytest_mirrored": "pytest_mirrored"}}
+
+
+def test_sdist_has_the_tests_and_what_they_look_at(archives: dict[str, list[str]]) -> None:
+    folders = ("tests", "examples", "docs", "benchmarks", ".ci")
+    files = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
+    kept = {path.relative_to(ROOT).as_posix() for path in files if path.suffix != ".pyc"}
+    assert kept <= set(archives["sdist"])
+
+
+@pytest.mark.slow
+def test_twine_finds_nothing_wrong(built: dict[str, Path]) -> None:
+    pytest.importorskip("twine")
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, built.values())]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2
+
+
+FIRST_PROGRAM = """
+import numpy as np
+import mirrored as mr
+mr.config.experimental.set_simulated_gpus(2)
+with mr.MirroredStrategy().scope():
+    model = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(np.ones((8, 3)), np.ones((8, 1)), verbose=0)
+print(mr.__version__)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_archive_installs_in_a_bare_environment(
+    built: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    """It brings all that it needs, by itself; packages come from where pip takes them."""
+    python = tmp_path / "bare" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "bare"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", built[kind]], check=True)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    for arguments in (["-c", FIRST_PROGRAM], ["-m", "mirrored", "--version"]):
+        done = subprocess.run(
+            [python, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split()[-1] == mr.__version__
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_sdist_run(built: dict[str, Path], tmp_path: Path) -> None:
+    with tarfile.open(built["sdist"]) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    files = ("test_from_tensorflow.py", "test_public_api.py", "layers", "examples/test_line.py")
+    command = [sys.executable, "-m", "pytest", "-q", *(f"tests/{name}" for name in files)]
+    # As if it were installed: the package, and what pytest loads, which stands beside it then.
+    paths = (folder, folder / "mirrored" / "_plugins")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
 
 
 def test_wheel_carries_the_licence(archives: dict[str, list[str]]) -> None:
@@ -174,7 +248,10 @@ def test_ci_runs_exactly_the_readme_test_line() -> None:
     found = [line for line in readme_commands() if re.search(pattern[1], line)]
     assert found == readme_commands()[1:]
     assert 'bash -c "${lines[0]}"' in script
-    assert script.count("pytest") == 1, "tests are run by the README's line alone"
+    # Beside it run those that it leaves out, and no others.
+    assert re.findall(r"/pytest\b.*", script) == [
+        "/pytest -q -m slow # What installs packages, as users do."
+    ]
 
 
 def test_test_extra_installs_what_the_examples_need() -> None:

@@ -4,8 +4,11 @@ Alias modules hold no logic, so that there is one place where each thing is defi
 """
 
 import ast
+import builtins
 import importlib
 import inspect
+import pydoc
+import sys
 from types import ModuleType
 
 import pytest
@@ -14,6 +17,21 @@ import mirrored as mr
 from mirrored import ops, training
 from mirrored.layers import policy
 
+
+def public_modules() -> dict[str, ModuleType]:
+    """Return all modules that users find from the package on, by their names."""
+    found: dict[str, ModuleType] = {}
+    waiting = [mr]
+    while waiting:
+        module = waiting.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = module
+            inner = (getattr(module, name) for name in dir(module))
+            waiting += [each for each in inner if isinstance(each, ModuleType)]
+    return found
+
+
+PUBLIC = public_modules()
 KERAS = [
     mr.keras.activations,
     mr.keras.backend,
@@ -73,6 +91,54 @@ def test_public_functions_have_an_example(module: ModuleType) -> None:
     assert missing == []
 
 
+def test_public_modules_are_those_that_users_know() -> None:
+    keras = {module.__name__ for module in KERAS}
+    parts = {f"mirrored.layers.{name}" for name in ("activations", "initializers", "regularizers")}
+    ours = {"mirrored", "mirrored.errors", "mirrored.layers", "mirrored.optim", "mirrored.profiler"}
+    aliases = {module.__name__ for module in ALIAS_MODULES}
+    assert set(PUBLIC) == {*keras, *parts, *ours, *aliases}
+
+
+@pytest.mark.parametrize("module", PUBLIC.values(), ids=PUBLIC)
+def test_a_public_module_lists_what_it_offers(module: ModuleType) -> None:
+    """What it defines or names again, as its source says it, and nothing that it is made of."""
+    offered: set[str] = set()
+    for each in ast.parse(inspect.getsource(module)).body:
+        if isinstance(each, ast.ImportFrom):
+            offered |= {alias.asname for alias in each.names if alias.asname}
+        elif isinstance(each, ast.ClassDef | ast.FunctionDef):
+            offered.add(each.name)
+        elif isinstance(each, ast.Assign):
+            offered |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+    offered = {name for name in offered if not name.startswith("_")}
+    assert {name for name in dir(module) if not name.startswith("_")} == offered
+    assert set(module.__all__) == {name for name in offered if not hasattr(builtins, name)}
+    assert all(hasattr(module, name) for name in dir(module))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_importing_all_of_a_module_hides_nothing_of_python(name: str) -> None:
+    scope: dict[str, object] = {}
+    exec(f"from {name} import *", scope)
+    assert scope.keys() - {"__builtins__"} == set(PUBLIC[name].__all__)
+    assert not {each for each in scope if hasattr(builtins, each)} - {"__builtins__"}
+
+
+@pytest.mark.parametrize(
+    ("module", "shown"),
+    [
+        (mr, ["class GradientTape(", "class Model(", "    matmul(", "    function("]),
+        (mr.layers, ["class Dense(", "class Dropout(", "    Input("]),
+        (mr.optim, ["class Adam(", "    get(identifier"]),
+        (mr.losses, ["class MeanSquaredError(", "    mse = "]),
+    ],
+    ids=lambda part: part.__name__ if isinstance(part, ModuleType) else "",
+)
+def test_help_shows_what_there_is(module: ModuleType, shown: list[str]) -> None:
+    text = pydoc.render_doc(module, renderer=pydoc.plaintext)
+    assert [line for line in shown if line not in text] == []
+
+
 def test_names_lead_to_the_same_thing() -> None:
     assert mr.matmul is mr.linalg.matmul is ops.matmul
     assert mr.sigmoid is mr.math.sigmoid is mr.nn.sigmoid
@@ -87,7 +153,9 @@ def test_names_lead_to_the_same_thing() -> None:
 
 @pytest.mark.parametrize("name", ["callbacks", "initializers", "losses", "metrics", "optimizers"])
 def test_parts_of_keras_are_found_at_the_top_too(name: str) -> None:
-    assert getattr(mr, name) is getattr(mr.keras, name)
+    module = importlib.import_module(f"mirrored.{name}")
+    assert module is getattr(mr, name) is getattr(mr.keras, name)
+    assert sys.modules[f"mirrored.{name}"] is sys.modules[f"mirrored.keras.{name}"]
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def make_data(case: Case) -> dict[str, Any]:
 
 def train(case: Case, replicas: int, floatx: str) -> dict[str, Any]:
     """Return everything that a run of three epochs leaves: weights, slots, history, outputs."""
-    devices.reset()
+    devices.reset_devices()
     layers.reset_names()
     mr.keras.backend.set_floatx(floatx)
     mr.random.set_seed(case.seed)

@@ -8,36 +8,24 @@ Row = tuple[str, str, str]
 
 ABSENT: tuple[Row, ...] = (
     # Operations.
-    ("tf tf.math", "reduce_min", "Use `-reduce_max(-x)`."),
-    ("tf tf.math", "argmin", "Use `argmax(-x)`."),
     (
         "tf tf.math",
         "reduce_all reduce_any",
-        "Compare `reduce_sum(cast(x, int32))` with the number of elements, or with 0.",
-    ),
-    (
-        "tf tf.math",
-        "reduce_prod reduce_logsumexp",
-        "Use `exp(reduce_sum(log(x)))`, or `log(reduce_sum(exp(x)))`.",
+        "Use `reduce_sum(cast(x, int32)) == x.size`, or `reduce_sum(cast(x, int32)) > 0`.",
     ),
     (
         "tf.math",
         "reduce_variance reduce_std",
-        "Use `reduce_mean(square(x - reduce_mean(x)))`, and `sqrt` of it.",
+        "Use `reduce_mean(square(x - reduce_mean(x, axis, True)), axis)`, and `sqrt` of it.",
     ),
     ("tf tf.math", "scalar_mul", "Use `*`."),
     ("tf.math", "accumulate_n", "Use `add_n`."),
     ("tf.math", "squared_difference", "Use `square(x - y)`."),
-    ("tf.math", "reciprocal rsqrt", "Use `1.0 / x`, or `1.0 / sqrt(x)`."),
-    ("tf.math", "log1p expm1", "Use `log(1.0 + x)`, or `exp(x) - 1.0`."),
-    ("tf.math tf.nn", "softplus", "Use `nn.sigmoid_cross_entropy_with_logits(zeros_like(x), x)`."),
-    ("tf.math tf.nn", "log_softmax", "Use `log(nn.softmax(x))`, or a loss with `from_logits`."),
-    ("tf.math tf.nn tf.linalg", "l2_normalize", "Use `x / sqrt(reduce_sum(square(x)))`."),
-    ("tf tf.linalg", "norm", "Use `sqrt(reduce_sum(square(x)))`."),
-    ("tf.nn", "l2_loss", "Use `reduce_sum(square(x)) / 2.0`."),
+    ("tf tf.linalg", "norm", "Use `sqrt(reduce_sum(x * x, axis))`."),
+    ("tf.nn", "l2_loss", "Use `reduce_sum(x * x) / 2.0`."),
     ("tf.nn", "dropout", "Use the layer `keras.layers.Dropout`."),
-    ("tf.nn", "leaky_relu", "Use `maximum(x, 0.2 * x)`."),
-    ("tf.nn", "relu6", "Use `minimum(nn.relu(x), 6.0)`."),
+    ("tf.nn", "leaky_relu", "Use `maximum(0.2 * x, x)`."),
+    ("tf.nn", "relu6", "Use `minimum(6.0, nn.relu(x))`."),
     (
         "tf tf.math",
         "floor round sin cos tan asin acos atan atan2 sinh cosh cumsum sort argsort where "
@@ -55,7 +43,7 @@ ABSENT: tuple[Row, ...] = (
         "Make it with NumPy, as in `constant(np.arange(4))`.",
     ),
     ("tf", "one_hot", "Use `keras.utils.to_categorical(labels, depth)`."),
-    ("tf", "stack", "Use `concat` of `expand_dims(x, axis)` for each."),
+    ("tf", "stack", "Use `concat([expand_dims(each, axis) for each in xs], axis)`."),
     ("tf", "unstack split slice strided_slice", "Use an index, as in `x[2:4]` or `x[:, 0]`."),
     ("tf", "gather gather_nd boolean_mask", "Choose rows on the host, with NumPy or a `Dataset`."),
     ("tf", "tile repeat pad", "Use `broadcast_to`, or `concat` with `zeros`."),
@@ -92,8 +80,9 @@ ABSENT: tuple[Row, ...] = (
     # Types.
     (
         "tf tf.dtypes",
-        "float16 half int8 int16 uint8 uint16 uint32 uint64 complex64 complex128 complex string",
-        "Tensors are float32, float64, bfloat16, int32, int64 or bool: convert with NumPy before.",
+        "float16 half int8 int16 uint16 uint32 uint64 complex64 complex128 complex string",
+        "Tensors are float32, float64, bfloat16, int32, int64, uint8 or bool: convert with NumPy "
+        "before.",
     ),
     ("tf tf.dtypes", "DType", "Use `numpy.dtype`, which dtypes are here."),
     ("tf", "Module", "Subclass `keras.layers.Layer`."),
@@ -226,6 +215,11 @@ ABSENT: tuple[Row, ...] = (
     ("tf.keras", "Variable", "Use `mirrored.Variable`, or a layer's `add_weight`."),
     ("tf.keras", "constraints", "Use the optimizer's `clipnorm` or `clipvalue`, or a callback."),
     (
+        "tf.keras.activations",
+        "softplus log_softmax",
+        "Use `mirrored.nn.softplus` or `mirrored.nn.log_softmax`.",
+    ),
+    (
         "tf.keras.layers",
         "Conv1D Conv2D Conv3D MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D "
         "AveragePooling2D GlobalAveragePooling2D Embedding LSTM GRU SimpleRNN MultiHeadAttention",
@@ -277,7 +271,11 @@ ABSENT: tuple[Row, ...] = (
     ("tf.keras.utils", "plot_model model_to_dot", "Use `model.summary()`."),
     ("tf.keras.utils", "Progbar", "Use tqdm."),
     ("tf.keras.utils", "get_file", "Download the file with `urllib.request`."),
-    ("tf.keras.utils", "normalize", "Use `x / np.linalg.norm(x, axis=-1, keepdims=True)`."),
+    (
+        "tf.keras.utils",
+        "normalize",
+        "Use `x / (n + (n == 0))` with `n = np.linalg.norm(x, axis=-1, keepdims=True)`.",
+    ),
     ("tf.keras.backend", "epsilon", "Use `1e-7`, which the losses use."),
     ("tf.keras.backend", "get_value", "Use `x.numpy()`."),
     ("tf.keras.backend", "set_value", "Use `x.assign(value)`."),

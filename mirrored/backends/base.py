@@ -50,6 +50,10 @@ class Pool(Protocol):
         """Give ``nbytes`` back. Takes no lock: the garbage collector may call it anywhere."""
         ...
 
+    def close(self) -> None:
+        """Give what is not in use back to the hardware; nothing more is asked of the pool."""
+        ...
+
 
 class Storage:
     """Counted memory that goes back to its pool when the last reference to it goes.
@@ -60,17 +64,18 @@ class Storage:
     Attributes:
         array: The array that owns the memory: C-contiguous, uninitialised, of the backend's kind.
         nbytes: The bytes that were counted for it.
+        pool: Where they were counted.
     """
 
-    __slots__ = ("__weakref__", "_pool", "array", "nbytes")
+    __slots__ = ("__weakref__", "array", "nbytes", "pool")
 
     def __init__(self, array: Any, pool: Pool, nbytes: int) -> None:
         self.array = array
         self.nbytes = nbytes
-        self._pool = pool
+        self.pool = pool
 
     def __del__(self) -> None:
-        self._pool.release(self.nbytes)
+        self.pool.release(self.nbytes)
 
 
 class OwnKernel(Protocol):

@@ -90,6 +90,9 @@ class CountingPool:
         if self.parent is not None:
             self.parent.release(nbytes)
 
+    def close(self) -> None:
+        """Do nothing: host memory goes back with its arrays."""
+
     def _settle(self) -> int:
         """Subtract what was released since; the caller holds the lock."""
         released = self._released

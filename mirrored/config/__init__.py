@@ -4,6 +4,7 @@ Scripts find them in the same place; what they do is in ``mirrored.devices``.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.config import experimental as experimental
 from mirrored.devices import LogicalDevice as LogicalDevice
 from mirrored.devices import LogicalDeviceConfiguration as LogicalDeviceConfiguration
@@ -17,4 +18,20 @@ from mirrored.devices import set_logical_device_configuration as set_logical_dev
 from mirrored.devices import set_soft_device_placement as set_soft_device_placement
 from mirrored.devices import set_visible_devices as set_visible_devices
 
+__all__ = [
+    "LogicalDevice",
+    "LogicalDeviceConfiguration",
+    "PhysicalDevice",
+    "experimental",
+    "get_logical_device_configuration",
+    "get_soft_device_placement",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_logical_device_configuration",
+    "set_soft_device_placement",
+    "set_visible_devices",
+]
+
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.config")

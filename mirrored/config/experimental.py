@@ -4,6 +4,7 @@ Scripts find them in the same place; what they do is in ``mirrored.devices``.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.devices import LogicalDeviceConfiguration as VirtualDeviceConfiguration
 from mirrored.devices import get_device_details as get_device_details
 from mirrored.devices import get_device_policy as get_device_policy
@@ -13,6 +14,7 @@ from mirrored.devices import get_memory_info as get_memory_info
 from mirrored.devices import get_visible_devices as get_visible_devices
 from mirrored.devices import list_logical_devices as list_logical_devices
 from mirrored.devices import list_physical_devices as list_physical_devices
+from mirrored.devices import reset_devices as reset_devices
 from mirrored.devices import reset_memory_stats as reset_memory_stats
 from mirrored.devices import set_device_policy as set_device_policy
 from mirrored.devices import set_logical_device_configuration as set_virtual_device_configuration
@@ -37,6 +39,7 @@ __all__ = [
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
+    "reset_devices",
     "reset_memory_stats",
     "set_device_policy",
     "set_memory_growth",
@@ -46,4 +49,5 @@ __all__ = [
     "tensor_float_32_execution_enabled",
 ]
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.config.experimental")

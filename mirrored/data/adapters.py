@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._numbers import as_integer
+from mirrored.ops.dispatch import as_array
 
 # Inputs, targets and weights; None for those that there are none of.
 Columns = tuple[Any, Any, Any]
@@ -24,7 +25,8 @@ class Arrays:
     Attributes:
         x: Inputs of shape (examples, ...), of a bool, integer or floating-point dtype.
         y: Targets of shape (examples, ...), or None.
-        sample_weight: Weights of shape (examples,), or None.
+        sample_weight: Weights of shape (examples, ...), of one axis where each is for an example,
+            or None.
         size: The number of examples, at least 1.
     """
 
@@ -103,7 +105,8 @@ def adapt(
     Args:
         x: Inputs of shape (examples, ...): an array, a tensor or nested lists of numbers.
         y: Targets of shape (examples, ...); None where `for_what` is "predict".
-        sample_weight: Finite weights of shape (examples,) or (examples, 1), or None.
+        sample_weight: Finite weights of shape (examples, ...), or None. More axes than the first
+            are for those of the losses, which are not known here.
         for_what: The method that asks, named in errors; targets are required but for "predict".
 
     Returns:
@@ -247,12 +250,9 @@ def _to_array(value: Any, name: str) -> np.ndarray:
     if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
         value = value.numpy()
     try:
-        array = np.asarray(value)
+        array = as_array(value)
     except ValueError as error:
-        raise ValueError(
-            f"`{name}` is not an array: its rows differ in length or depth ({error}). "
-            "Pad the rows to one length."
-        ) from error
+        raise ValueError(f"`{name}` is not an array. {error}") from error
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise ValueError(
             f"`{name}` must hold numbers (bool, integer or floating-point). "
@@ -314,18 +314,13 @@ def _check_cardinality(arrays: Mapping[str, np.ndarray | None]) -> None:
 
 
 def _check_weights(weights: np.ndarray, size: int) -> np.ndarray:
-    if weights.shape not in ((size,), (size, 1)):
-        raise ValueError(
-            f"`sample_weight` must have one weight an example, shape ({size},) or ({size}, 1). "
-            f"Received: sample_weight with shape {weights.shape}."
-        )
     if not np.isfinite(weights).all():
         raise ValueError(
             "`sample_weight` must be finite. Received: "
             f"{weights[~np.isfinite(weights)][0]} among the weights. "
             "Replace it, or drop the example."
         )
-    return weights.reshape(size)
+    return weights.reshape(size) if weights.shape == (size, 1) else weights
 
 
 def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:

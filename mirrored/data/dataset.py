@@ -4,29 +4,39 @@ A dataset describes a pipeline; each iteration over it runs the pipeline anew.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from mirrored import _overrides
+from mirrored._absent.members import MembersOfClass, absent_members
+from mirrored._arguments import explained
 from mirrored.data import checks, transforms
+from mirrored.data.pipeline import ElementT
 from mirrored.data.prefetch import Prefetched
 from mirrored.data.shuffle import Shuffled
 from mirrored.data.sources import Sources
 from mirrored.data.stages import Slices
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops import Tensor
+
+# What a mapping may return that is an element as it is; numbers and arrays become tensors.
+MappedT = TypeVar("MappedT", bound=Tensor | tuple[Tensor, ...] | dict[str, Tensor])
 
 AUTOTUNE = -1
 _AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while another one waits.
 
 
-class Dataset(Sources):
+@explained
+@absent_members("tf.data.Dataset")
+class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
     """Elements, each a tensor or a tuple or dict of such, made while they are iterated over.
 
     Datasets come from `from_tensor_slices` and the other static methods, and each method returns
-    a new one. Elements have the dtypes of tensors: Python's floats are float32 and its integers
-    int32; arrays keep their dtype, but for float16, which becomes float32, and short integers
-    (uint8, int8, uint16, int16), which become int32. Tensors are on CPU:0. Functions that are
-    given are called with tensors, outside of tapes and recordings, on CPU:0; they may return
-    tensors, arrays or numbers. An exception in one of them reaches whoever iterates, with a note
-    that names the method and the element's number.
+    a new one. Elements have the dtypes of tensors, and those that `constant` gives: Python's floats
+    are float32 and its integers int32; arrays keep their dtype, and those of one that tensors
+    cannot have are a TypeError. Tensors are on CPU:0. Functions that are given are called with
+    tensors, outside of tapes and recordings, on CPU:0; they may return tensors, arrays or numbers.
+    An exception in one of them reaches whoever iterates, with a note that names the method and the
+    element's number.
 
     Args:
         stage: What makes the elements.
@@ -38,14 +48,33 @@ class Dataset(Sources):
         [[0, 2], [4, 6], [8]]
     """
 
+    _never_called = _overrides.DATASET
+    _elsewhere = "TensorFlow"
+
     # ------------------------------------------------------------------ users' functions
+
+    @overload
+    def map(
+        self,
+        map_func: Callable[..., MappedT],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> "Dataset[MappedT]": ...
+
+    @overload
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> "Dataset[Any]": ...
 
     def map(
         self,
         map_func: Callable[..., Any],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
-    ) -> "Dataset":
+    ) -> "Dataset[Any]":
         """Return what a function makes of each element.
 
         Random numbers that the function draws follow from a seed that is taken from the global one
@@ -71,7 +100,7 @@ class Dataset(Sources):
             checks.count("num_parallel_calls", num_parallel_calls, least=1)
         return Dataset(transforms.Mapped(self._stage, map_func))
 
-    def filter(self, predicate: Callable[..., Any]) -> "Dataset":
+    def filter(self, predicate: Callable[..., Any]) -> "Dataset[ElementT]":
         """Return the elements of which a predicate is true.
 
         Args:
@@ -95,7 +124,7 @@ class Dataset(Sources):
         buffer_size: int,
         seed: int | None = None,
         reshuffle_each_iteration: bool | None = True,
-    ) -> "Dataset":
+    ) -> "Dataset[ElementT]":
         """Return the elements in random order.
 
         A buffer is filled with the first elements; then one of those in it is picked each time,
@@ -120,7 +149,7 @@ class Dataset(Sources):
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
         return Dataset(Shuffled(self._stage, size, seed, anew))
 
-    def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset":
+    def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset[ElementT]":
         """Return elements joined, so many at a time, along a new first axis.
 
         Args:
@@ -139,7 +168,7 @@ class Dataset(Sources):
         size = checks.count("batch_size", batch_size, least=1)
         return Dataset(transforms.Batched(self._stage, size, bool(drop_remainder)))
 
-    def unbatch(self) -> "Dataset":
+    def unbatch(self) -> "Dataset[ElementT]":
         """Return the rows of each element, one after another.
 
         Example:
@@ -149,7 +178,7 @@ class Dataset(Sources):
         """
         return Dataset(transforms.Unbatched(self._stage))
 
-    def enumerate(self, start: int = 0) -> "Dataset":
+    def enumerate(self, start: int = 0) -> "Dataset[tuple[Tensor, ElementT]]":
         """Return pairs of a number and an element.
 
         Args:
@@ -167,7 +196,7 @@ class Dataset(Sources):
 
     # ------------------------------------------------------------------ which elements
 
-    def repeat(self, count: int | None = None) -> "Dataset":
+    def repeat(self, count: int | None = None) -> "Dataset[ElementT]":
         """Return the elements so many times over; a shuffled dataset is in another order each time.
 
         Args:
@@ -184,7 +213,7 @@ class Dataset(Sources):
         times = -1 if count is None else checks.count("count", count, least=-1)
         return Dataset(transforms.Repeated(self._stage, None if times == -1 else times))
 
-    def take(self, count: int) -> "Dataset":
+    def take(self, count: int) -> "Dataset[ElementT]":
         """Return at most the first `count` elements.
 
         Args:
@@ -201,7 +230,7 @@ class Dataset(Sources):
         number = checks.count("count", count, least=-1)
         return self if number == -1 else self._chosen(0, number)
 
-    def skip(self, count: int) -> "Dataset":
+    def skip(self, count: int) -> "Dataset[ElementT]":
         """Return the elements after the first `count`.
 
         Args:
@@ -218,7 +247,7 @@ class Dataset(Sources):
         number = checks.count("count", count, least=-1)
         return self._chosen(0, 0) if number == -1 else self._chosen(number, None)
 
-    def shard(self, num_shards: int, index: int) -> "Dataset":
+    def shard(self, num_shards: int, index: int) -> "Dataset[ElementT]":
         """Return every `num_shards`-th element, from number `index` on.
 
         Args:
@@ -241,20 +270,20 @@ class Dataset(Sources):
             )
         return Dataset(transforms.Chosen(self._stage, number, None, shards))
 
-    def _chosen(self, start: int, stop: int | None) -> "Dataset":
+    def _chosen(self, start: int, stop: int | None) -> "Dataset[ElementT]":
         if isinstance(self._stage, Slices):
             end = self._stage.cardinality if stop is None else stop
             return Dataset(self._stage.part(start, end))
         return Dataset(transforms.Chosen(self._stage, start, stop))
 
-    def concatenate(self, dataset: "Dataset") -> "Dataset":
+    def concatenate(self, dataset: "Dataset[Any]") -> "Dataset[ElementT]":
         """Return the elements of this dataset and then those of another.
 
         Args:
             dataset: The other one.
 
         Raises:
-            TypeError: It is no dataset.
+            TypeError: It is no dataset, or its elements have another structure or other dtypes.
 
         Example:
             >>> import mirrored as mr
@@ -267,7 +296,7 @@ class Dataset(Sources):
 
     # ------------------------------------------------------------------ when they are made
 
-    def cache(self) -> "Dataset":
+    def cache(self) -> "Dataset[ElementT]":
         """Return the same elements, kept in memory from the first whole iteration on.
 
         Iterations before it, which did not come to the end, are in the same order and draw the same
@@ -280,7 +309,7 @@ class Dataset(Sources):
         """
         return Dataset(transforms.Kept(self._stage))
 
-    def prefetch(self, buffer_size: int) -> "Dataset":
+    def prefetch(self, buffer_size: int) -> "Dataset[ElementT]":
         """Return the same elements, made ahead of their use by a thread in the background.
 
         The thread ends with the iterator: when the elements end, with an exception, when the

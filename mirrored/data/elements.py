@@ -14,22 +14,13 @@ from numpy.typing import NDArray
 from mirrored import _nest
 from mirrored.devices import device, get_device
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops import Tensor, TensorSpec, as_dtype, float32, int32, int64, transfer
+from mirrored.ops import Tensor, TensorSpec, as_dtype, transfer
 from mirrored.ops.dispatch import is_tensor, to_array
 from mirrored.ops.listeners import only
 from mirrored.ops.recording import recorded_by
 
 Element = Any  # An array, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
-# The dtypes that tensors cannot have, and those that hold all of their values.
-_WIDER = {
-    np.dtype(np.float16): float32,
-    np.dtype(np.int8): int32,
-    np.dtype(np.uint8): int32,
-    np.dtype(np.int16): int32,
-    np.dtype(np.uint16): int32,
-    np.dtype(np.uint32): int64,
-}
 _OWN = (bool, int, float, list)  # What NumPy makes arrays of that share no memory with them.
 
 
@@ -66,23 +57,15 @@ def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
 
     Args:
         value: A number, an array, a tensor or a list of those.
-        dtype: The dtype to convert to; None: that of the value, or one that tensors can have and
-            that holds all values of it.
+        dtype: The dtype to convert to; None: the one that a constant of the value has.
 
     Raises:
         TypeError: It holds no numbers, or numbers of a dtype that tensors cannot have.
+        ValueError: Its rows differ in length.
     """
-    given = value.numpy() if callable(getattr(value, "numpy", None)) else value
-    first = given
-    while isinstance(first, list) and first:
-        first = first[0]
-    wider = _WIDER.get(getattr(first, "dtype", None))
-    if wider is not None:
-        array = np.asarray(given).astype(wider)
-    else:
-        array = to_array(given)
-        if not isinstance(value, (*_OWN, Tensor)):
-            array = np.array(array, order="C")
+    array = to_array(value.numpy() if callable(getattr(value, "numpy", None)) else value)
+    if not isinstance(value, (*_OWN, Tensor)):
+        array = np.array(array, order="C")
     if dtype is not None and array.dtype != dtype:
         array = array.astype(dtype)
     array.flags.writeable = False
@@ -97,11 +80,13 @@ def to_element(value: Any, what: str) -> Element:
         what: What errors call it.
 
     Raises:
-        TypeError: A part is none of numbers, or None.
-        ValueError: It has no parts.
+        TypeError: A part is none of numbers that tensors can have, or None.
+        ValueError: It has no parts, or rows that differ in length.
     """
     if isinstance(value, dict):
-        return {key: to_element(item, f"{what}[{key!r}]") for key, item in _filled(value, what)}
+        filled = _filled(value, what)
+        mapped = {key: to_element(item, f"{what}[{key!r}]") for key, item in filled}
+        return _nest.rebuild_dict(value, mapped)
     if isinstance(value, tuple):
         parts = [to_element(item, f"{what}[{i}]") for i, item in _filled(value, what)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -109,6 +94,8 @@ def to_element(value: Any, what: str) -> Element:
         return to_leaf(value)
     except TypeError as error:
         raise TypeError(f"{what} is no array of numbers. {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{what} is no array of numbers. {error}") from error
 
 
 def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tuple[Any, Any]]:

@@ -5,19 +5,31 @@ Users see tensors or copies; what works for them inside sees the arrays themselv
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored._arguments import explained
 from mirrored.data.elements import Elements, LeafSpec, to_numpy, to_tensors
 from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Stage
 from mirrored.devices import get_device
 from mirrored.ops import Tensor, transfer
 from mirrored.program import Stream
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Pipeline:
+    # What elements are, where type checkers know it. (In Python itself defaults came with 3.13.)
+    ElementT = TypeVar("ElementT", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    ElementT = TypeVar("ElementT", covariant=True)
+
+
+@explained
+class Pipeline(Generic[ElementT]):
     """Elements that are made while they are iterated over, anew each time.
 
     Args:
@@ -27,7 +39,7 @@ class Pipeline:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def __iter__(self) -> "DatasetIterator":
+    def __iter__(self) -> "DatasetIterator[ElementT]":
         """Return an iterator of tensors; its `close` ends the threads that work for it."""
         return DatasetIterator(self)
 
@@ -100,16 +112,20 @@ class Pipeline:
         return words.get(size, f"{size} elements")
 
 
-class DatasetIterator(Stream):
+class DatasetIterator(Stream, Generic[ElementT]):
     """Goes over the elements of a dataset, as tensors; it may be an argument of `mr.function`.
 
     Args:
         dataset: The dataset.
     """
 
-    def __init__(self, dataset: Pipeline) -> None:
+    def __init__(self, dataset: Pipeline[ElementT]) -> None:
         super().__init__(dataset)
         self._elements = dataset._host_elements()
+
+    if TYPE_CHECKING:
+
+        def __next__(self) -> ElementT: ...
 
     def produce(self) -> Any:
         """Return the next element."""

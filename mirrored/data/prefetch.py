@@ -10,14 +10,21 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Any
 
+from mirrored._threads import new_thread, start
 from mirrored.data.draws import Turn
 from mirrored.data.elements import Elements
 from mirrored.data.stages import Derived, Stage
+from mirrored.devices import hold_devices
+from mirrored.errors import DevicesResetError
 
 Items = SimpleQueue[tuple[str, Any]]
 
 
 _PATIENCE = 1.0  # Seconds.
+_LOST = (
+    "This iterator of a dataset with `prefetch` is of before mr.config.experimental."
+    "reset_devices(), which has ended its thread. Iterate over the dataset again."
+)
 
 
 class Prefetched(Derived):
@@ -64,16 +71,19 @@ class _Worker:
         self._items: Items = SimpleQueue()
         self._room = threading.Semaphore(most)
         stopped = threading.Event()
-        thread = threading.Thread(
-            target=_work,
-            args=(stage, turn, self._items, self._room, stopped),
-            name="mirrored-prefetch",
-            daemon=True,
+        thread = new_thread(
+            "mirrored-prefetch", _work, stage, turn, self._items, self._room, stopped
         )
         # At exit too: a thread must not run Python code while the interpreter goes away. Before
         # the start, which an interrupt may end.
         self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
-        thread.start()
+        start(thread)
+        hold_devices(self)
+
+    def lose_devices(self) -> None:
+        """End the thread, and say so to whoever waits for an element."""
+        self.stop()
+        self._items.put(("error", DevicesResetError(_LOST)))
 
     def next(self) -> tuple[str, Any]:
         """Wait for the next item.

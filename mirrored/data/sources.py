@@ -5,22 +5,50 @@ Arrays are copied once, so that a dataset stays as it was made.
 
 import builtins
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast, overload
+
+import numpy as np
 
 from mirrored import _nest
+from mirrored._arguments import explained
 from mirrored.data.checks import integer
 from mirrored.data.elements import as_signature, signature_of, to_element, to_leaf
-from mirrored.data.pipeline import Pipeline
+from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.stages import Counted, Generated, Single, Slices, zipped
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops import as_dtype, int64
+from mirrored.ops import Tensor, as_dtype, int64
+from mirrored.ops.tensor import Operators
+
+if TYPE_CHECKING:
+    from mirrored.data.dataset import Dataset
+
+_Array = np.ndarray[Any, Any] | Operators | list[Any]
 
 
-class Sources(Pipeline):
+@explained
+class Sources(Pipeline[ElementT]):
     """The ways to make a dataset of what is none; `Dataset` has them."""
 
+    @overload
     @classmethod
-    def from_tensor_slices(cls, tensors: Any) -> Self:
+    def from_tensor_slices(cls, tensors: _Array) -> "Dataset[Tensor]": ...
+
+    @overload
+    @classmethod
+    def from_tensor_slices(
+        cls, tensors: tuple[_Array, _Array]
+    ) -> "Dataset[tuple[Tensor, Tensor]]": ...
+
+    @overload
+    @classmethod
+    def from_tensor_slices(cls, tensors: dict[str, _Array]) -> "Dataset[dict[str, Tensor]]": ...
+
+    @overload
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any) -> "Dataset[Any]": ...
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any) -> Any:
         """Return the rows of arrays, which are copied once.
 
         Args:
@@ -111,7 +139,7 @@ class Sources(Pipeline):
         return cls(Generated(generator, [to_leaf(each)[()] for each in args or ()], signature))
 
     @classmethod
-    def range(cls, *args: Any, output_type: Any = int64) -> Self:
+    def range(cls, *args: Any, output_type: Any = int64) -> "Dataset[Tensor]":
         """Return the numbers of a range, as scalars.
 
         Args:
@@ -137,7 +165,8 @@ class Sources(Pipeline):
             raise InvalidArgumentError(
                 f"step must be a non-zero integer. Received: range{tuple(numbers)}."
             )
-        return cls(Counted(builtins.range(*numbers), as_dtype(output_type)))
+        made = cls(Counted(builtins.range(*numbers), as_dtype(output_type)))
+        return cast("Dataset[Tensor]", made)
 
     @classmethod
     def zip(cls, *args: Any, datasets: Any = None) -> Self:

@@ -273,7 +273,8 @@ class Counted(Stage):
     def open(self, turn: Turn) -> Elements:
         """Return an iterator of scalars."""
         for number in self._numbers:
-            yield np.array(number, self._dtype)
+            # Those that the dtype cannot hold wrap around, as in TensorFlow.
+            yield np.array(number, np.int64).astype(self._dtype)
 
     def specs(self) -> Any:
         """Return that of a scalar."""

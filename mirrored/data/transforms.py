@@ -318,11 +318,17 @@ class Concatenated(Derived):
     Args:
         source: The first stage.
         other: The second one.
+
+    Raises:
+        TypeError: Their elements are known, and differ in structure or dtypes.
     """
 
     def __init__(self, source: Stage, other: Stage) -> None:
         super().__init__(source)
         self.sources = source, other
+        self.known = source.known and other.known
+        if self.known:
+            self._specs = _common_specs(source.specs(), other.specs())
         sizes = (source.cardinality, other.cardinality)
         if INFINITE_CARDINALITY in sizes:
             self.cardinality = INFINITE_CARDINALITY
@@ -336,6 +342,31 @@ class Concatenated(Derived):
         for index, stage in enumerate(self.sources):
             with closing(stage.open(turn.source(index))) as elements:
                 yield from elements
+
+    def specs(self) -> Any:
+        """Return what both have in common, or those of the first."""
+        return self._specs if self.known else super().specs()
+
+
+def _common_specs(first: Any, second: Any) -> Any:
+    """Return specs with None for sizes that differ; raises where more than sizes do."""
+
+    def common(x: LeafSpec, y: LeafSpec) -> LeafSpec:
+        if x.dtype != y.dtype:
+            raise ValueError(f"{x.dtype.name} is not {y.dtype.name}.")
+        if x.shape is None or y.shape is None or len(x.shape) != len(y.shape):
+            return LeafSpec(None, x.dtype)
+        sizes = zip(x.shape, y.shape, strict=True)
+        return LeafSpec(tuple(a if a == b else None for a, b in sizes), x.dtype)
+
+    try:
+        return _nest.map_structure(common, first, second, each="dataset")
+    except ValueError as error:
+        specs = [_nest.map_structure(LeafSpec.public, each) for each in (first, second)]
+        raise TypeError(
+            f"Incompatible dataset elements: {specs[0]} vs. {specs[1]}. {error} Give the elements "
+            "of both one structure and the same dtypes, as with `map` and mr.cast."
+        ) from None
 
 
 class Numbered(Following):

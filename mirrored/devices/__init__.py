@@ -4,7 +4,6 @@ Everything above this package asks here for a device and never looks at the hard
 """
 
 from mirrored.backends import Storage as Storage
-from mirrored.backends import precision
 from mirrored.devices.config import (
     enable_tensor_float_32_execution as enable_tensor_float_32_execution,
 )
@@ -30,7 +29,6 @@ from mirrored.devices.config import (
 from mirrored.devices.configuration import (
     LogicalDeviceConfiguration as LogicalDeviceConfiguration,
 )
-from mirrored.devices.configuration import configuration
 from mirrored.devices.log import get_log_device_placement as get_log_device_placement
 from mirrored.devices.log import log_placement as log_placement
 from mirrored.devices.log import placed_as as placed_as
@@ -47,23 +45,8 @@ from mirrored.devices.placement import get_soft_device_placement as get_soft_dev
 from mirrored.devices.placement import logical_devices as logical_devices
 from mirrored.devices.placement import place as place
 from mirrored.devices.placement import set_soft_device_placement as set_soft_device_placement
+from mirrored.devices.resetting import empty_with as empty_with
+from mirrored.devices.resetting import hold_devices as hold_devices
+from mirrored.devices.resetting import refuse_reset_where as refuse_reset_where
+from mirrored.devices.resetting import reset_devices as reset_devices
 from mirrored.devices.runtime import Device as Device
-
-
-def reset() -> None:
-    """Forget the configuration and every device, for tests.
-
-    Tensors made before stay readable, but take no part in later ops.
-
-    Example:
-        >>> from mirrored import devices
-        >>> devices.set_simulated_gpus(2)
-        >>> devices.reset()
-        >>> devices.list_physical_devices("GPU")
-        []
-    """
-    configuration.clear()
-    set_soft_device_placement(True)
-    set_log_device_placement(False)
-    set_device_policy(None)
-    precision.allow_tensor_float_32(True)

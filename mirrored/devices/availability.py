@@ -5,6 +5,7 @@ None of them initialises the devices, so that they can still be configured after
 
 from __future__ import annotations
 
+from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.backends import Hardware
 from mirrored.devices.checks import checked_bool
@@ -15,6 +16,7 @@ from mirrored.errors import InvalidArgumentError
 _ANY = (0, 0)
 
 
+@explained
 def is_gpu_available(
     cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None
 ) -> bool:

@@ -116,5 +116,6 @@ def refuse_if_initialised(what: str) -> None:
     if configuration.initialised:
         raise RuntimeError(
             f"{what} cannot be modified after being initialized. Do this at the start of the "
-            "program, before the first tensor, strategy or list_logical_devices()."
+            "program, before the first tensor, strategy or list_logical_devices(), or after "
+            "mr.config.experimental.reset_devices()."
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mirrored._arguments import explained
 from mirrored.backends import MEGABYTE, precision
 from mirrored.devices.checks import (
     checked_bool,
@@ -24,6 +25,7 @@ _POLICIES = ("silent", "warn", "explicit", "silent_for_int32")
 _policy = "silent"
 
 
+@explained
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the physical devices, CPU first, without initialising them.
 
@@ -42,6 +44,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     return _of_type(list(configuration.hardware()), device_type)
 
 
+@explained
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """Return the logical devices, CPU first; this initialises them and freezes the configuration.
 
@@ -63,6 +66,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     ]
 
 
+@explained
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the physical devices that logical ones are made of.
 
@@ -77,6 +81,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     return _of_type(list(configuration.visible), device_type)
 
 
+@explained
 def set_visible_devices(
     devices: PhysicalDevice | Sequence[PhysicalDevice], device_type: str | None = None
 ) -> None:
@@ -116,6 +121,7 @@ def set_visible_devices(
         configuration.visible = kept + chosen
 
 
+@explained
 def get_memory_growth(device: PhysicalDevice) -> bool | None:
     """Return what was set by ``set_memory_growth``, None where nothing was.
 
@@ -134,6 +140,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool | None:
     return configuration.growth.get(known_device(device))
 
 
+@explained
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     """Choose whether a GPU's memory is taken as it is needed or all at the start.
 
@@ -173,6 +180,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         configuration.growth[known] = bool(enable)
 
 
+@explained
 def get_logical_device_configuration(
     device: PhysicalDevice,
 ) -> list[LogicalDeviceConfiguration] | None:
@@ -194,6 +202,7 @@ def get_logical_device_configuration(
     return None if parts is None else list(parts)
 
 
+@explained
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
@@ -226,6 +235,7 @@ def set_logical_device_configuration(
         configuration.logical[known] = parts
 
 
+@explained
 def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
     """Stand in for GPUs with host memory and NumPy, in place of any real ones.
 
@@ -258,6 +268,7 @@ def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
         configuration.simulation = wanted
 
 
+@explained
 def get_device_details(device: PhysicalDevice) -> dict[str, object]:
     """Return what is known about a physical device.
 
@@ -282,6 +293,7 @@ def get_device_details(device: PhysicalDevice) -> dict[str, object]:
     return dict(configuration.hardware()[known_device(device)].details)
 
 
+@explained
 def set_device_policy(device_policy: str | None) -> None:
     """Accept TensorFlow's setting for what happens when an input is on another device.
 
@@ -317,6 +329,7 @@ def get_device_policy() -> str:
     return _policy
 
 
+@explained
 def enable_tensor_float_32_execution(enabled: bool) -> None:
     """Choose whether float32 products on GPUs may be computed in TensorFloat-32.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mirrored import backends
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, Hardware
 from mirrored.devices.names import PhysicalDevice
@@ -18,6 +19,7 @@ from mirrored.devices.runtime import Device
 from mirrored.errors import InvalidArgumentError
 
 
+@explained
 class LogicalDeviceConfiguration(NamedTuple):
     """How one logical device of a physical one is to be made.
 
@@ -54,17 +56,20 @@ class Configuration:
     def __init__(self) -> None:
         # Reentrant, because what it guards lists physical devices on the way.
         self.lock = threading.RLock()
+        self._devices: tuple[Device, ...] = ()  # Empty until initialised: a CPU is a must.
         self.clear()
 
-    def clear(self) -> None:
-        """Forget every setting and every device."""
+    def clear(self) -> tuple[Device, ...]:
+        """Forget every setting and every device, and return the devices that there were."""
         with self.lock:
+            gone = self._devices
             self.growth: dict[PhysicalDevice, bool] = {}
             self.logical: dict[PhysicalDevice, list[LogicalDeviceConfiguration]] = {}
             self._visible: list[PhysicalDevice] | None = None
             self._simulation: Simulation | None = None
             self._hardware: dict[PhysicalDevice, Hardware] | None = None
-            self._devices: tuple[Device, ...] = ()  # Empty until initialised: a CPU is a must.
+            self._devices = ()
+            return gone
 
     @property
     def initialised(self) -> bool:

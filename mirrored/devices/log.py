@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices.checks import checked_bool
 from mirrored.devices.runtime import Device
@@ -38,6 +39,7 @@ def placed_as(names: NodeNames | None) -> Iterator[None]:
         _names.reset(token)
 
 
+@explained
 def set_log_device_placement(enabled: bool) -> None:
     """Turn the placement log on or off, at any time.
 

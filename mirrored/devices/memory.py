@@ -5,12 +5,14 @@ The figures are those of the device's own pool: tensors, buffers and workspaces,
 
 from __future__ import annotations
 
+from mirrored._arguments import explained
 from mirrored.devices.names import DeviceSpec, LogicalDevice
 from mirrored.devices.placement import describe_devices, find_device, to_spec
 from mirrored.devices.runtime import Device
 from mirrored.errors import InvalidArgumentError
 
 
+@explained
 def get_memory_info(device: str | LogicalDevice | DeviceSpec | Device) -> dict[str, int]:
     """Return the memory in use on a logical device, initialising the devices.
 
@@ -34,6 +36,7 @@ def get_memory_info(device: str | LogicalDevice | DeviceSpec | Device) -> dict[s
     return {"current": pool.current, "peak": pool.peak}
 
 
+@explained
 def reset_memory_stats(device: str | LogicalDevice | DeviceSpec | Device) -> None:
     """Start measuring a logical device's peak memory again from what is in use now.
 

@@ -5,9 +5,12 @@ It runs for every eager op, so each answer is worked out once and remembered.
 
 from __future__ import annotations
 
+import copyreg
 from contextvars import ContextVar
 from types import TracebackType
+from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.devices.checks import checked_bool
 from mirrored.devices.configuration import configuration
 from mirrored.devices.names import DeviceSpec, LogicalDevice
@@ -56,6 +59,9 @@ class DeviceScope:
     def __init__(self, request: _Request) -> None:
         self._request = request
 
+    def __reduce__(self) -> Any:
+        return device, (self._request.spec,)
+
     def __enter__(self) -> None:
         _scope.set(_Entered(self._request, _scope.get()))
 
@@ -68,6 +74,7 @@ class DeviceScope:
         _scope.set(_scope.get().outer or _OUTSIDE)
 
 
+@explained
 def device(name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScope:
     """Ask for a device for the ops inside a ``with`` block.
 
@@ -91,6 +98,11 @@ def device(name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScop
         return DeviceScope(_ANYWHERE)
     spec = to_spec(name)
     return DeviceScope(_requests.setdefault(spec, _Request(spec)))
+
+
+def in_device_scope() -> bool:
+    """Return whether the running code is inside a ``device`` scope."""
+    return _scope.get() is not _OUTSIDE
 
 
 def current_device_spec() -> DeviceSpec | None:
@@ -154,6 +166,10 @@ def get_device(name: str | LogicalDevice | DeviceSpec | Device) -> Device:
     return found
 
 
+# A device travels as its name, and is the one of that name where it arrives.
+copyreg.pickle(Device, lambda device: (get_device, (device.full_name,)))
+
+
 def find_device(spec: DeviceSpec) -> Device | None:
     """Return the first logical device that a spec with a type names, None where there is none."""
     if spec.device_type is None:
@@ -178,6 +194,7 @@ def logical_devices(device_type: str | None = None) -> tuple[Device, ...]:
     return tuple(device for device in found if device.type == device_type)
 
 
+@explained
 def set_soft_device_placement(enabled: bool) -> None:
     """Choose what happens where a device asked for is not there or cannot run an op.
 
@@ -221,6 +238,7 @@ def to_spec(name: object) -> DeviceSpec:
 
     Raises:
         InvalidArgumentError: It is neither.
+        DevicesResetError: It is a device that is gone.
     """
     match name:
         case DeviceSpec():
@@ -228,6 +246,7 @@ def to_spec(name: object) -> DeviceSpec:
         case LogicalDevice(text, _):
             return DeviceSpec.from_string(text)
         case Device():
+            name.require()
             return DeviceSpec.from_string(name.full_name)
         case str():
             return DeviceSpec.from_string(name)

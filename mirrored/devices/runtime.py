@@ -6,13 +6,13 @@ There is one object for each device of a configuration, so devices compare by id
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from mirrored.backends import MEGABYTE, Backend, OutOfPoolMemory, Pool, Storage
 from mirrored.devices.names import PhysicalDevice, full_name
-from mirrored.errors import ResourceExhaustedError
+from mirrored.errors import DevicesResetError, ResourceExhaustedError
 
 
 class Device:
@@ -67,16 +67,36 @@ class Device:
         self.pool = pool
         self.simulated = simulated
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the devices were set up anew since it was made."""
+        return isinstance(self.backend, _Gone)
+
+    def end(self) -> None:
+        """Let go of backend and memory; whatever asks for them from now on is told so."""
+        gone: Any = _Gone(self.full_name)
+        self.backend = self.pool = gone
+
+    def require(self) -> None:
+        """Raise DevicesResetError where the device is gone."""
+        if self.is_gone:
+            raise _gone_error(self.full_name)
+
     def __repr__(self) -> str:
+        if self.is_gone:
+            return f"<Device {self.full_name}, gone>"
         simulated = ", simulated" if self.simulated else ""
         return f"<Device {self.full_name}{simulated}>"
 
-    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
+    def allocate(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], purpose: str | None = None
+    ) -> Storage:
         """Return uninitialised memory for an array on this device.
 
         Args:
             shape: The array's shape, any rank.
             dtype: Its element type.
+            purpose: What the error calls it; None: a tensor of that shape.
 
         Raises:
             ResourceExhaustedError: The memory limit does not allow it, not even after the garbage
@@ -98,16 +118,14 @@ class Device:
         except OutOfPoolMemory as refused:
             # Not bound to a name: the error's traceback holds this frame, and a frame that held
             # the error would keep every tensor of the failed call alive.
-            raise ResourceExhaustedError(self._explain(refused, shape, dtype)) from None
+            dims = ",".join(map(str, shape))
+            what = purpose or f"tensor with shape [{dims}] and type {dtype.name}"
+            raise ResourceExhaustedError(self._explain(refused, what)) from None
 
-    def _explain(
-        self, refused: OutOfPoolMemory, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> str:
-        dims = ",".join(map(str, shape))
+    def _explain(self, refused: OutOfPoolMemory, what: str) -> str:
         said = (
-            f"OOM when allocating tensor with shape [{dims}] and type {dtype.name} on "
-            f"{self.full_name}: {format_bytes(refused.asked)} asked for, "
-            f"{format_bytes(self.pool.current)} in use"
+            f"OOM when allocating {what} on {self.full_name}: {format_bytes(refused.asked)} "
+            f"asked for, {format_bytes(self.pool.current)} in use"
         )
         if refused.pool is None:
             return f"{said}, and the machine itself has no more memory. Free some, or ask for less."
@@ -119,6 +137,27 @@ class Device:
             f"devices, which use {format_bytes(refused.pool.current)}. Use a smaller batch or "
             "model, or give the physical device more memory."
         )
+
+
+class _Gone:
+    """Stands where the backend and the pool of a device were: to ask it for anything is an error.
+
+    So a tensor of that device needs no look before each op.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, _: str) -> NoReturn:
+        raise _gone_error(self._name)
+
+
+def _gone_error(name: str) -> DevicesResetError:
+    return DevicesResetError(
+        f"{name} as it was is gone: mr.config.experimental.reset_devices() has set devices up "
+        "anew. Tensors, variables, models, optimizers, strategies and iterators that were made "
+        "before cannot be used any more. Make them anew."
+    )
 
 
 def format_bytes(nbytes: int) -> str:

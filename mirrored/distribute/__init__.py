@@ -4,6 +4,7 @@ What is public of it is `mirrored.distribute`, as in TensorFlow.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.distribute import experimental as experimental
 from mirrored.distribute.context import ReplicaContext as ReplicaContext
 from mirrored.distribute.context import experimental_set_strategy as experimental_set_strategy
@@ -40,4 +41,39 @@ from mirrored.distribute.values import DistributedValues as DistributedValues
 from mirrored.distribute.values import Mirrored as Mirrored
 from mirrored.distribute.values import PerReplica as PerReplica
 
+__all__ = [
+    "CrossDeviceOps",
+    "DefaultStrategy",
+    "DistributedDataset",
+    "DistributedIterator",
+    "DistributedValues",
+    "DistributedVariable",
+    "HierarchicalCopyAllReduce",
+    "IndexedSlices",
+    "InputContext",
+    "Mirrored",
+    "MirroredStrategy",
+    "MirroredVariable",
+    "NcclAllReduce",
+    "OneDeviceStrategy",
+    "PerReplica",
+    "ReduceOp",
+    "ReductionToOneDevice",
+    "ReplicaContext",
+    "Strategy",
+    "StrategyExtended",
+    "SyncOnReadVariable",
+    "ValueContext",
+    "choose_cross_device_ops",
+    "experimental",
+    "experimental_set_strategy",
+    "get_replica_context",
+    "get_strategy",
+    "has_strategy",
+    "in_cross_replica_context",
+    "shard_bounds",
+    "split_sizes",
+]
+
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.distribute")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,6 +37,8 @@ _GIGA = 1e9  # Bandwidths are in GB/s of 10**9 bytes.
 
 # Seconds that a turn takes at least, so that the clock's steps do not show; but not more calls.
 _TURN, _MOST_CALLS = 5e-3, 1000
+# All-reduces before that: the first records, and connects; the second captures, where that is done.
+_WARM_UP = 2
 
 HEADING = (
     f"{'collective':<25} {'bytes':>10} {'count':>10} {'type':>8} {'time, us':>11} "
@@ -254,6 +256,7 @@ def measure(
     nbytes: Sequence[int],
     *,
     turns: int = 7,
+    after_timing: Callable[[], object] | None = None,
 ) -> Iterator[Row]:
     """Yield what a collective's sums of float32 cost, size after size.
 
@@ -267,6 +270,7 @@ def measure(
         nbytes: How many bytes each device adds; it ends before the first size that a device has
             no memory for.
         turns: How many turns.
+        after_timing: Called whenever something was timed, `timings(turns)` times a size.
 
     Raises:
         CollectiveError: A sum was not done in time, or failed.
@@ -282,19 +286,38 @@ def measure(
     for size in nbytes:
         count = max(1, size // _FLOAT32.itemsize)
         try:
-            row = _measured(devices, collective, count, turns)
+            row = _measured(devices, collective, count, turns, after_timing or _nothing)
         except ResourceExhaustedError:
             return
         yield row
 
 
-def _measured(devices: Sequence[Device], collective: CrossDeviceOps, count: int, turns: int) -> Row:
+def timings(turns: int) -> int:
+    """Return how often something is timed for one size.
+
+    Args:
+        turns: How many turns there are.
+    """
+    return _WARM_UP + 1 + turns
+
+
+def _nothing() -> None:
+    pass
+
+
+def _measured(
+    devices: Sequence[Device],
+    collective: CrossDeviceOps,
+    count: int,
+    turns: int,
+    after_timing: Callable[[], object],
+) -> Row:
     measured: _Measured
     if isinstance(collective, NcclAllReduce):
         measured = _Queued(devices, count)
     else:
         measured = _Recorded(devices, collective, count)
-    seconds = _seconds(measured, turns)
+    seconds = _seconds(measured, turns, after_timing)
     expected = known_sum(measured.ranks, count, _FLOAT32)
     wrong = sum(int(np.count_nonzero(each != expected)) for each in measured.results())
     return Row(
@@ -308,13 +331,18 @@ def _measured(devices: Sequence[Device], collective: CrossDeviceOps, count: int,
     )
 
 
-def _seconds(measured: _Measured, turns: int) -> float:
+def _seconds(measured: _Measured, turns: int, after_timing: Callable[[], object]) -> float:
     """Return the median time of one all-reduce."""
-    for _ in range(2):  # The first records, and connects; the second captures, where that is done.
-        once = _timed(measured, 1)
-    once = _timed(measured, 1)
-    times = min(_MOST_CALLS, max(1, round(_TURN / once)))
-    return statistics.median(_timed(measured, times) / times for _ in range(turns))
+
+    def timed(times: int) -> float:
+        seconds = _timed(measured, times) / times
+        after_timing()
+        return seconds
+
+    for _ in range(_WARM_UP):
+        timed(1)
+    times = min(_MOST_CALLS, max(1, round(_TURN / timed(1))))
+    return statistics.median(timed(times) for _ in range(turns))
 
 
 def _timed(measured: _Measured, times: int) -> float:

@@ -47,7 +47,8 @@ def _mapped(batch: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(batch, tuple):
         return _nest.rebuild(batch, [_mapped(each, function) for each in batch])
     if isinstance(batch, dict):
-        return {key: _mapped(each, function) for key, each in batch.items()}
+        mapped = {key: _mapped(each, function) for key, each in batch.items()}
+        return _nest.rebuild_dict(batch, mapped)
     return function(batch)
 
 

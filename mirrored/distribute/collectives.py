@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.devices import Device
 from mirrored.distribute import reduction
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
@@ -21,6 +22,7 @@ from mirrored.ops.tensor import Tensor
 ON_NCCL_FAILURE = ("raise", "fallback")
 
 
+@explained
 class Collectives:
     """How the replicas of a strategy reduce and gather values.
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest
+from mirrored._absent.members import absent_members
+from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored.devices import hold_devices, refuse_reset_where
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
+@absent_members("tf.distribute.ReplicaContext")
 class ReplicaContext:
     """What the function given to `strategy.run` can ask and do.
 
@@ -224,6 +228,26 @@ _frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None
 _default: list["DefaultStrategy"] = []
 
 
+def _in_scope() -> str | None:
+    """Return why devices cannot be set up anew here, where they cannot."""
+    frame = _frame.get()
+    if frame is None or frame.lasting:
+        return None
+    return "a strategy's scope" if frame.replica is None else "a replica"
+
+
+class _Lasting:
+    """Ends what `experimental_set_strategy` put in force when its devices go."""
+
+    def lose_devices(self) -> None:
+        if _frame.get() is not None:
+            experimental_set_strategy(None)
+
+
+_lasting = _Lasting()
+hold_devices(_lasting)
+refuse_reset_where(_in_scope)
+
 # A recorded function that asks for the strategy is another one in another strategy's scope.
 register_in_force(_frame.get)
 
@@ -243,6 +267,7 @@ def enter(strategy: "Strategy", replica: ReplicaContext | None) -> Iterator[None
         _frame.reset(token)
 
 
+@explained
 def experimental_set_strategy(strategy: "Strategy | None") -> None:
     """Put a strategy in force from now on, as its scope would, without a `with` block.
 

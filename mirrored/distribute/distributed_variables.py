@@ -3,8 +3,11 @@
 Strategies make them. In a replica they stand for that replica's copy.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored.distribute.context import get_replica_context
@@ -16,16 +19,18 @@ from mirrored.distribute.values import (
     listed,
     select,
 )
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.dispatch import adopt, is_tensor
 from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.spec import FLOATS, DType, Shape
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import (
     DeviceVariable,
+    Prepared,
     Variable,
     VariableAggregation,
     VariableSynchronization,
 )
+from mirrored.variables.device_variable import VariableState
 
 _ADVICE = "Call it in replica context, or use `assign`."
 
@@ -109,15 +114,46 @@ class DistributedVariable(Variable):
 
     def read_value(self) -> Tensor:
         """Return the value of the running replica's copy; a later assign does not change it."""
+        return self._read(DeviceVariable.read_value)
+
+    def _view(self) -> Tensor:
+        return self._read(DeviceVariable._view)
+
+    def _read(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
         with only():
-            value = self.local().read_value()
+            value = self._value(read)
         for listener in active_listeners():
             # Told of this variable, not of its copy: what a tape watched is what optimizers take.
             listener.on_read(self, value)
         return value
 
+    def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
+        """Return the value, with `read` for that of a copy."""
+        return read(self.local())
+
+    def __reduce__(self) -> Any:
+        states: list[VariableState] = []
+        for copy in self._copies:
+            state = copy.state()
+            # What is equal travels once; copies on cards and the host may differ in the last bits.
+            if states and _same_bits(states[0].value, state.value):
+                state = state._replace(value=states[0].value)
+            states.append(state)
+        return _restored, (type(self), self._strategy, states)
+
     def __repr__(self) -> str:
         return listed(type(self).__name__, [repr(copy) for copy in self._copies])
+
+
+def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    return np.array_equal(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8))
+
+
+def _restored(
+    kind: type[DistributedVariable], strategy: Any, states: Sequence[VariableState]
+) -> DistributedVariable:
+    pairs = zip(states, strategy.devices, strict=True)
+    return kind(strategy, [state.restored(device) for state, device in pairs])
 
 
 class MirroredVariable(DistributedVariable):
@@ -132,7 +168,7 @@ class MirroredVariable(DistributedVariable):
 
     __slots__ = ()
 
-    def _write(self, method: str, value: Any) -> Variable:
+    def _write(self, method: str, value: Any) -> Any:
         if not self._in_replica and not isinstance(value, PerReplica):
             return super()._write(method, value)
         if self.aggregation is VariableAggregation.NONE:
@@ -151,19 +187,21 @@ class MirroredVariable(DistributedVariable):
         if isinstance(value, list | tuple):
             value = adopt(value, self.dtype)  # One value, not a structure of several.
         context.merge_call(self._aggregate, (method, value))
-        return self
+        return self.read_value()  # Its own copy's value: to write that alone would part the copies.
 
     def _aggregate(self, strategy: Any, method: str, value: Any) -> None:
         if isinstance(value, DistributedValues):
             # Numbers take the variable's dtype, as in any assign.
             value = PerReplica([adopt(part, self.dtype) for part in value.values])
+        elif not is_tensor(value):
+            value = adopt(value, self.dtype)
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             total = select(0, value)
         else:
             total = strategy.reduce(ReduceOp[self.aggregation.name], value, axis=None)
         super()._write(method, total)
 
-    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
+    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return every copy with what the method would write into it."""
         return [pair for copy in self.copies for pair in copy.prepare(method, value)]
 
@@ -201,8 +239,11 @@ class SyncOnReadVariable(DistributedVariable):
         Raises:
             ValueError: It is read outside replicas, and has no aggregation.
         """
+        return super().read_value()
+
+    def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
         if self._in_replica:
-            return super().read_value()
+            return super()._value(read)
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
                 "Could not convert from `mr.VariableAggregation` VariableAggregation.NONE to "
@@ -210,17 +251,17 @@ class SyncOnReadVariable(DistributedVariable):
                 "replicas, whose copies differ. Give it an `aggregation`, or read its parts by "
                 "strategy.experimental_local_results."
             )
-        with only():
-            if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-                value = self._copies[0].read_value()
-            else:
-                op = ReduceOp[self.aggregation.name]
-                value = self._strategy.reduce(op, self, axis=None)
-        for listener in active_listeners():
-            listener.on_read(self, value)
-        return value
+        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            return read(self._copies[0])
+        op = ReduceOp[self.aggregation.name]
+        parts = PerReplica([read(copy) for copy in self._copies])
+        return cast(Tensor, self._strategy.reduce(op, parts, axis=None))
 
-    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Tensor]]:
+    def _write(self, method: str, value: Any) -> Any:
+        super()._write(method, value)
+        return self.local() if self._in_replica else self
+
+    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return the copies that the method would write to, with what it would write.
 
         In a replica that is its own copy. Outside, a sum is given out in equal parts.
@@ -235,7 +276,7 @@ class SyncOnReadVariable(DistributedVariable):
                 "aggregation is set to `mr.VariableAggregation.SUM`. Received: the variable "
                 f"{self.name!r}. {_ADVICE}"
             )
-        pairs: list[tuple[DeviceVariable, Tensor]] = []
+        pairs: list[tuple[DeviceVariable, Prepared]] = []
         for replica, copy in enumerate(self._copies):
             part = select(replica, value) if isinstance(value, DistributedValues) else value
             if summed and part is value:

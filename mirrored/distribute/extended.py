@@ -6,7 +6,7 @@ It is apart from the strategy, as in TensorFlow, so that what most people use st
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mirrored import _nest, devices
+from mirrored import _nest, _overrides, devices
 from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.reduce_op import ReduceOp
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mirrored.distribute.strategy import Strategy
 
 
-class StrategyExtended:
+class StrategyExtended(_overrides.Subclassable):
     """The further methods of a strategy, as `strategy.extended`.
 
     Args:
@@ -29,6 +29,9 @@ class StrategyExtended:
         >>> mr.MirroredStrategy(["CPU:0"]).extended.worker_devices
         ('/job:localhost/replica:0/task:0/device:CPU:0',)
     """
+
+    _never_called = _overrides.STRATEGY_EXTENDED
+    _elsewhere = "TensorFlow"
 
     def __init__(self, strategy: "Strategy") -> None:
         self._strategy = strategy

@@ -14,7 +14,7 @@ from mirrored.devices import Device
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt
-from mirrored.ops.spec import INTEGERS, DType, as_shape
+from mirrored.ops.spec import INDICES, DType, as_shape
 from mirrored.ops.tensor import Tensor
 
 
@@ -49,7 +49,7 @@ class IndexedSlices:
             self.indices = adopt(indices, None)
         self.dense_shape = None if dense_shape is None else as_shape(dense_shape)
         rows = self.values.shape[:1]
-        if self.indices.dtype not in INTEGERS or not rows or self.indices.shape != rows:
+        if self.indices.dtype not in INDICES or not rows or self.indices.shape != rows:
             raise InvalidArgumentError(
                 "IndexedSlices has one integer index a row. Received: values of shape "
                 f"{self.values.shape} and indices of shape {self.indices.shape} and dtype "
@@ -136,7 +136,7 @@ def reduce_slices(
         indices = ops.concat([each.indices for each in slices], axis=0)
         values, indices = ops.numpy_function(_sum_equal_rows, [values, indices], dtypes)
         if reduce_op is ReduceOp.MEAN and len(slices) > 1:
-            values = values / float(len(slices))
+            values = values / len(slices)
     return IndexedSlices(values, indices, slices[0].dense_shape).copy_to(destination)
 
 

@@ -136,6 +136,7 @@ class DistributedIterator(Stream):
         take: Take,
         origin: DistributedDataset,
     ) -> None:
+        strategy.require_devices()
         super().__init__(origin)
         self._batches = batches
         self._take = take

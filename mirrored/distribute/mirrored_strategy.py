@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored import devices, ops
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.collectives import ON_NCCL_FAILURE
@@ -29,6 +30,7 @@ from mirrored.program.executors import EXECUTORS
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
+@explained
 class MirroredStrategy(Strategy):
     """Trains one model on several devices: each has a copy of every variable.
 
@@ -84,12 +86,14 @@ class MirroredStrategy(Strategy):
             cross_device_ops, executor, communication_options, on_nccl_failure, deterministic
         )
         self._devices = _resolve(devices)
+        self._given_ops = cross_device_ops
         if cross_device_ops is None:
             cross_device_ops = choose_cross_device_ops(self._devices)
         cross_device_ops.check_devices(self._devices)
         if deterministic:
             cross_device_ops.make_deterministic(self._devices)
         super().__init__(cross_device_ops, executor, communication_options, on_nccl_failure)
+        self._deterministic = deterministic
         logger.info(
             "Using MirroredStrategy with devices %s",
             tuple(device.full_name for device in self._devices),
@@ -104,6 +108,17 @@ class MirroredStrategy(Strategy):
     def num_replicas_in_sync(self) -> int:
         """How many replicas gradients are summed over."""
         return len(self._devices)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what another process makes the same strategy with; see `Strategy`."""
+        return {
+            "devices": [device.full_name for device in self._devices],
+            "cross_device_ops": self._given_ops,
+            "executor": self.executor,
+            "communication_options": self._options,
+            "on_nccl_failure": self._on_nccl_failure,
+            "deterministic": self._deterministic,
+        }
 
     def owns(self, variable: Variable) -> bool:
         """Return whether a variable was made in this strategy's scope."""

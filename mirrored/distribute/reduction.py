@@ -31,8 +31,9 @@ def reduced(strategy: "Strategy", op: ReduceOp, value: Any, axis: Any) -> Tensor
     total = strategy.reduce_parts(ReduceOp.SUM, sums)
     if op is ReduceOp.SUM:
         return total
+    count: int = sum(part.shape[axis] for part in parts)
     with devices.device(total._device):
-        return total / float(sum(part.shape[axis] for part in parts))
+        return total / count
 
 
 def gathered(strategy: "Strategy", value: Any, axis: Any) -> Tensor:

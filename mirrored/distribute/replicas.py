@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mirrored._threads import new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, enter
 from mirrored.distribute.values import regroup, select
 from mirrored.ops.random import ShardPosition, shard_position
@@ -189,10 +190,9 @@ class _Relay:
             replica.error = None  # What was raised while unwinding has nobody to go to.
 
     def _start_thread(self, first: _Replica) -> None:
-        name = f"mirrored-replica-{first.number}"
-        thread = threading.Thread(target=self._run_from, args=(first,), name=name, daemon=True)
+        thread = new_thread(f"mirrored-replica-{first.number}", self._run_from, first)
         self._threads.append(thread)  # First: an interrupt of `start` must not lose it.
-        thread.start()
+        start(thread)
 
     def _run_from(self, first: _Replica) -> None:
         replica: _Replica | None = first
@@ -223,10 +223,12 @@ class _Relay:
             replica.request = (merge_fn, args, kwargs)
             replica.waiting = True
             following = self._pass_turn(replica)
-            if following is not None:
-                self._start_thread(following)
-            replica.resume.acquire()
-            replica.waiting = False
+            try:
+                if following is not None:
+                    self._start_thread(following)
+                replica.resume.acquire()
+            finally:  # Without a thread for the next replica nobody would wake this one.
+                replica.waiting = False
         if self._stopping:
             raise _Stopped
         merged, replica.merged = replica.merged, None

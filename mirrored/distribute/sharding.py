@@ -5,9 +5,11 @@ Sizes differ by at most one, so no replica waits for a larger shard than it must
 
 import itertools
 
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 
 
+@explained
 def split_sizes(examples: int, replicas: int) -> list[int]:
     """Return how many of `examples` each replica gets: sizes differ by at most one, larger first.
 
@@ -28,6 +30,7 @@ def split_sizes(examples: int, replicas: int) -> list[int]:
     return [share + (replica < rest) for replica in range(replicas)]
 
 
+@explained
 def shard_bounds(examples: int, replicas: int) -> list[tuple[int, int]]:
     """Return where each replica's part of a batch begins and ends.
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from mirrored import devices, ops
+from mirrored._arguments import explained
 from mirrored.devices import Device, LogicalDevice
 from mirrored.distribute.context import ReplicaContext, set_default_strategy
 from mirrored.distribute.cross_device_ops import ReductionToOneDevice
@@ -22,6 +23,7 @@ from mirrored.ops.tensor import Tensor
 from mirrored.variables import Variable
 
 
+@explained
 class _SingleStrategy(Strategy):
     """What strategies of one replica have in common."""
 
@@ -54,6 +56,9 @@ class DefaultStrategy(_SingleStrategy):
         super().__init__()
         self.only_replica = ReplicaContext(self, 0, merge_alone(self))
 
+    def __reduce__(self) -> str:
+        return "DEFAULT_STRATEGY"
+
     @property
     def devices(self) -> tuple[Device, ...]:
         """The device that the placement rules choose now."""
@@ -64,6 +69,7 @@ class DefaultStrategy(_SingleStrategy):
         return contextlib.nullcontext()
 
 
+@explained
 class OneDeviceStrategy(_SingleStrategy):
     """Runs on one device: variables made in its scope are there, and `run` computes there.
 
@@ -97,6 +103,10 @@ class OneDeviceStrategy(_SingleStrategy):
     def devices(self) -> tuple[Device, ...]:
         """The device, alone."""
         return (self._device,)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what another process makes the same strategy with; see `Strategy`."""
+        return {"device": self._device.full_name}
 
     def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
         """Return a variable that is made in this strategy's scope; see `Strategy`."""

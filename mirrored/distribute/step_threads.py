@@ -3,9 +3,12 @@
 They belong to the strategy, so that steps of one model after the other do not start new ones.
 """
 
+from mirrored._arguments import explained
+from mirrored.devices import hold_devices
 from mirrored.program import Team
 
 
+@explained
 class StepThreads:
     """Who runs recorded steps, and the threads that do.
 
@@ -16,6 +19,7 @@ class StepThreads:
     def __init__(self, executor: str) -> None:
         self._executor = executor
         self._team: Team | None = None
+        hold_devices(self)
 
     @property
     def executor(self) -> str:
@@ -34,6 +38,10 @@ class StepThreads:
             self.end_threads()
             self._team = Team(threads)
         return self._team
+
+    def lose_devices(self) -> None:
+        """End the threads: the devices that they work for are about to go."""
+        self.end_threads()
 
     def end_threads(self) -> None:
         """End the threads that recorded steps were run by; another step starts new ones.

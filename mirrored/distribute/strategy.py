@@ -7,9 +7,13 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from mirrored import _nest, devices
+import numpy as np
+
+from mirrored import _nest, _overrides, devices
+from mirrored._absent.members import absent_members
+from mirrored._arguments import explained
 from mirrored.distribute import reduction
 from mirrored.distribute.collectives import Collectives
 from mirrored.distribute.context import (
@@ -31,14 +35,22 @@ from mirrored.distribute.input import (
 from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.distribute.replicas import run_replicas
 from mirrored.distribute.step_threads import StepThreads
+from mirrored.distribute.travelling import packed
 from mirrored.distribute.values import DistributedValues, PerReplica, regroup, select
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.recording import active_recorder
+from mirrored.ops.tensor import Operators, Tensor
 from mirrored.program import Function
 from mirrored.variables import Variable, variable_creator_scope
 
+# For type checkers: what a replica may return as one value, and what is one value of all replicas.
+_Value = TypeVar("_Value", bound=Operators | float)
+_OneValue = DistributedValues | Operators | np.ndarray[Any, Any] | float
 
-class Strategy(Collectives, StepThreads):
+
+@explained
+@absent_members("tf.distribute.Strategy")
+class Strategy(Collectives, StepThreads, _overrides.Subclassable):
     """What all strategies have in common. Use `MirroredStrategy`.
 
     Args:
@@ -47,6 +59,9 @@ class Strategy(Collectives, StepThreads):
         options: The hints for collectives that are given none.
         on_nccl_failure: "raise" or "fallback".
     """
+
+    _never_called = _overrides.STRATEGY
+    _elsewhere = "TensorFlow"
 
     def __init__(
         self,
@@ -57,6 +72,26 @@ class Strategy(Collectives, StepThreads):
     ) -> None:
         Collectives.__init__(self, cross_device_ops, options, on_nccl_failure)
         StepThreads.__init__(self, executor)
+
+    def __copy__(self) -> "Strategy":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Strategy":
+        return self  # A copy of what it has made is of the same strategy.
+
+    def __reduce__(self) -> Any:
+        return packed(self)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what another process makes the same strategy with, devices as their names.
+
+        Raises:
+            TypeError: The class does not say.
+        """
+        raise TypeError(
+            f"A {type(self).__name__} is not pickled: it does not say what it was made with. "
+            "Define `arguments`, which returns the arguments of its class, by name."
+        )
 
     def close(self) -> None:
         """End the threads that recorded steps were run by, and disconnect GPUs from each other.
@@ -90,6 +125,10 @@ class Strategy(Collectives, StepThreads):
         """Return the device scope that one replica runs in."""
         return devices.device(self.devices[replica])
 
+    def require_devices(self) -> None:
+        """Raise DevicesResetError where the strategy's devices are gone."""
+        self.replica_device_scope(0)
+
     @contextlib.contextmanager
     def replica_scope(self, replica: int) -> Iterator[None]:
         """Work for one replica: on its device, and what is raised says which one it was."""
@@ -108,6 +147,7 @@ class Strategy(Collectives, StepThreads):
 
         Raises:
             RuntimeError: Another strategy is in force, or a replica is running.
+            DevicesResetError: Its devices are gone.
         """
         current = get_strategy()
         if has_strategy() and current is not self:
@@ -120,6 +160,7 @@ class Strategy(Collectives, StepThreads):
             "`evaluate` and `predict`. Received: a call inside a replica, from the function that "
             "strategy.run calls. Make the call outside it."
         )
+        self.require_devices()
         # Entered again, it must not mirror twice.
         entered = current is self
         creator = variable_creator_scope(self.create_variable)
@@ -138,6 +179,33 @@ class Strategy(Collectives, StepThreads):
             **kwargs: The arguments of `Variable`.
         """
         return next_creator(**kwargs)
+
+    @overload
+    def run(
+        self,
+        fn: Callable[..., None],
+        args: tuple[Any, ...] | list[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: Any = None,
+    ) -> None: ...
+
+    @overload
+    def run(
+        self,
+        fn: Callable[..., _Value],
+        args: tuple[Any, ...] | list[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: Any = None,
+    ) -> _Value | PerReplica: ...
+
+    @overload
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...] | list[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any: ...
 
     def run(
         self,
@@ -206,6 +274,14 @@ class Strategy(Collectives, StepThreads):
                 break
         return [ShardPosition(run, i, start) for i, start in enumerate(starts)]
 
+    @overload
+    def reduce(
+        self, reduce_op: ReduceOp | str, value: _OneValue, axis: int | None = None
+    ) -> Tensor: ...
+
+    @overload
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any: ...
+
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
         """Return the sum or mean of a value over the replicas, and over an axis of its parts.
 
@@ -234,6 +310,12 @@ class Strategy(Collectives, StepThreads):
         reduction.check_parts(self, value)
         with enter(self, None):
             return _nest.map_structure(lambda leaf: reduction.reduced(self, op, leaf, axis), value)
+
+    @overload
+    def gather(self, value: _OneValue, axis: int) -> Tensor: ...
+
+    @overload
+    def gather(self, value: Any, axis: int) -> Any: ...
 
     def gather(self, value: Any, axis: int) -> Any:
         """Return the replicas' values, one after the other along an axis, as one tensor.

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.keras import activations as activations
 from mirrored.keras import backend as backend
 from mirrored.keras import callbacks as callbacks
@@ -25,4 +26,28 @@ from mirrored.training import Sequential as Sequential
 from mirrored.training.losses import Loss as Loss
 from mirrored.training.metric import Metric as Metric
 
+__all__ = [
+    "DTypePolicy",
+    "Input",
+    "Layer",
+    "Loss",
+    "Metric",
+    "Model",
+    "Optimizer",
+    "Sequential",
+    "activations",
+    "backend",
+    "callbacks",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "mixed_precision",
+    "models",
+    "optimizers",
+    "regularizers",
+    "utils",
+]
+
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.keras")

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.layers import reset_names as clear_session
 from mirrored.ops import floatx as floatx
 from mirrored.ops import set_floatx as set_floatx
@@ -14,4 +15,5 @@ __all__ = [
     "set_floatx",
 ]
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.keras.backend")

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.layers.initializers import Constant as Constant
 from mirrored.layers.initializers import Constant as constant
 from mirrored.layers.initializers import GlorotNormal as GlorotNormal
@@ -54,4 +55,5 @@ __all__ = [
     "zeros",
 ]
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.keras.initializers")

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.layers import Activation as Activation
 from mirrored.layers import Dense as Dense
 from mirrored.layers import Dropout as Dropout
@@ -12,4 +13,15 @@ from mirrored.layers import Input as Input
 from mirrored.layers import InputLayer as InputLayer
 from mirrored.layers import Layer as Layer
 
+__all__ = [
+    "Activation",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "Input",
+    "InputLayer",
+    "Layer",
+]
+
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.keras.layers")

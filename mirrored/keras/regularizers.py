@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.layers.regularizers import L1 as L1
 from mirrored.layers.regularizers import L1 as l1
 from mirrored.layers.regularizers import L1L2 as L1L2
@@ -22,4 +23,5 @@ __all__ = [
     "l2",
 ]
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.keras.regularizers")

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import absent_names as _absent_names
+from mirrored._absent import public_names as _public_names
 from mirrored.layers import reset_names as clear_session
 from mirrored.training.utilities import set_random_seed as set_random_seed
 from mirrored.training.utilities import to_categorical as to_categorical
@@ -14,4 +15,5 @@ __all__ = [
     "to_categorical",
 ]
 
+__dir__ = _public_names(__name__)
 globals()["__getattr__"] = _absent_names("tf.keras.utils")

@@ -8,12 +8,13 @@ from mirrored.ops.activations import bias_add as bias_add
 from mirrored.ops.activations import logits_of as logits_of
 from mirrored.ops.activations import relu as relu
 from mirrored.ops.activations import sigmoid as sigmoid
-from mirrored.ops.activations import softmax as softmax
+from mirrored.ops.activations import softplus as softplus
 from mirrored.ops.activations import tanh as tanh
 from mirrored.ops.clipping import clip_by_global_norm as clip_by_global_norm
 from mirrored.ops.clipping import clip_by_norm as clip_by_norm
 from mirrored.ops.clipping import clip_by_value as clip_by_value
 from mirrored.ops.clipping import global_norm as global_norm
+from mirrored.ops.clipping import l2_normalize as l2_normalize
 from mirrored.ops.comparison import equal as equal
 from mirrored.ops.comparison import greater as greater
 from mirrored.ops.comparison import greater_equal as greater_equal
@@ -41,19 +42,23 @@ from mirrored.ops.elementwise import abs as abs
 from mirrored.ops.elementwise import add as add
 from mirrored.ops.elementwise import add_n as add_n
 from mirrored.ops.elementwise import divide as divide
-from mirrored.ops.elementwise import exp as exp
-from mirrored.ops.elementwise import log as log
 from mirrored.ops.elementwise import maximum as maximum
 from mirrored.ops.elementwise import minimum as minimum
 from mirrored.ops.elementwise import multiply as multiply
 from mirrored.ops.elementwise import negative as negative
-from mirrored.ops.elementwise import pow as pow
 from mirrored.ops.elementwise import sign as sign
-from mirrored.ops.elementwise import sqrt as sqrt
-from mirrored.ops.elementwise import square as square
 from mirrored.ops.elementwise import subtract as subtract
 from mirrored.ops.host_function import numpy_function as numpy_function
 from mirrored.ops.linalg import matmul as matmul
+from mirrored.ops.powers import exp as exp
+from mirrored.ops.powers import expm1 as expm1
+from mirrored.ops.powers import log as log
+from mirrored.ops.powers import log1p as log1p
+from mirrored.ops.powers import pow as pow
+from mirrored.ops.powers import reciprocal as reciprocal
+from mirrored.ops.powers import rsqrt as rsqrt
+from mirrored.ops.powers import sqrt as sqrt
+from mirrored.ops.powers import square as square
 from mirrored.ops.random import SeedGenerator as SeedGenerator
 from mirrored.ops.random import ShardPosition as ShardPosition
 from mirrored.ops.random import random_normal as random_normal
@@ -61,8 +66,11 @@ from mirrored.ops.random import random_uniform as random_uniform
 from mirrored.ops.random import set_seed as set_seed
 from mirrored.ops.random import shard_position as shard_position
 from mirrored.ops.reduction import argmax as argmax
+from mirrored.ops.reduction import argmin as argmin
 from mirrored.ops.reduction import reduce_max as reduce_max
 from mirrored.ops.reduction import reduce_mean as reduce_mean
+from mirrored.ops.reduction import reduce_min as reduce_min
+from mirrored.ops.reduction import reduce_prod as reduce_prod
 from mirrored.ops.reduction import reduce_sum as reduce_sum
 from mirrored.ops.registry import OPS as OPS
 from mirrored.ops.registry import Op as Op
@@ -77,6 +85,9 @@ from mirrored.ops.shaping import reshape as reshape
 from mirrored.ops.shaping import squeeze as squeeze
 from mirrored.ops.shaping import stop_gradient as stop_gradient
 from mirrored.ops.shaping import transpose as transpose
+from mirrored.ops.softmax import log_softmax as log_softmax
+from mirrored.ops.softmax import reduce_logsumexp as reduce_logsumexp
+from mirrored.ops.softmax import softmax as softmax
 from mirrored.ops.sparse_cross_entropy import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
@@ -90,6 +101,7 @@ from mirrored.ops.spec import floatx as floatx
 from mirrored.ops.spec import int32 as int32
 from mirrored.ops.spec import int64 as int64
 from mirrored.ops.spec import set_floatx as set_floatx
+from mirrored.ops.spec import uint8 as uint8
 from mirrored.ops.tensor import Tensor as Tensor
 from mirrored.ops.widened import autocast as autocast
 from mirrored.ops.widened import autocast_dtype as autocast_dtype

@@ -1,4 +1,4 @@
-"""Limits on values and on norms of gradients.
+"""Limits on values and on norms, and norms themselves.
 
 They are made of other ops, and so place, log and differentiate as those do.
 """
@@ -6,15 +6,17 @@ They are made of other ops, and so place, log and differentiate as those do.
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from mirrored._arguments import explained
 from mirrored.ops.dispatch import adopt
-from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, SQRT, SQUARE, add_n
+from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, add_n
+from mirrored.ops.powers import RSQRT, SQRT, SQUARE
 from mirrored.ops.reduction import reduce_sum
-from mirrored.ops.spec import FLOATS, DType, is_bfloat16
+from mirrored.ops.shaping import IDENTITY
+from mirrored.ops.spec import FLOATS, check_dtype, float_limits
 from mirrored.ops.tensor import Tensor
 
 
+@explained
 def clip_by_value(
     t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None
 ) -> Tensor:
@@ -28,6 +30,7 @@ def clip_by_value(
     return MAXIMUM(MINIMUM(adopt(t, None), clip_value_max), clip_value_min)
 
 
+@explained
 def clip_by_norm(
     t: Any, clip_norm: float, axes: int | Sequence[int] | None = None, name: str | None = None
 ) -> Tensor:
@@ -48,16 +51,20 @@ def clip_by_norm(
         array([0.6, 0.8], dtype=float32)
     """
     limit, t = _checked_limit(clip_norm), adopt(t, None)
-    squared = reduce_sum(SQUARE(t), axis=axes, keepdims=axes is not None)
+    squared = _sum_of_squares(t, axes, keepdims=axes is not None)
     if t.dtype in FLOATS:  # At 0 the square root has no slope, and the gradient would be NaN.
-        squared = MAXIMUM(squared, _least(t.dtype))
+        squared = MAXIMUM(squared, float_limits(t.dtype)[0])
     # By a factor that is exactly 1 where nothing is to be clipped.
     return MUL(t, limit / MAXIMUM(SQRT(squared), limit))
 
 
-def _least(dtype: DType) -> float:
-    """Return the least normal number above 0; bfloat16 has the exponents of float32."""
-    return float(np.finfo(np.float32 if is_bfloat16(dtype) else dtype).tiny)
+def _sum_of_squares(
+    t: Tensor, axes: int | Sequence[int] | None = None, keepdims: bool = False
+) -> Tensor:
+    # The gradient of `square` overflows to NaN where that of a product does not. The product is of
+    # another name of `t`, so that its two gradients are added to each other before any other.
+    same = IDENTITY(t)
+    return reduce_sum(MUL(same, same), axis=axes, keepdims=keepdims)
 
 
 def _checked_limit(clip_norm: Any) -> float:
@@ -91,9 +98,40 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     tensors = [adopt(t, None) for t in t_list if t is not None]
     if not tensors:
         raise ValueError(f"The norm of no tensors is not defined. Received: {t_list!r}")
-    return SQRT(add_n([reduce_sum(SQUARE(t)) for t in tensors]))
+    return SQRT(add_n([_sum_of_squares(t) for t in tensors]))
 
 
+@explained
+def l2_normalize(
+    x: Any,
+    axis: int | Sequence[int] | None = None,
+    epsilon: float = 1e-12,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` divided by its L2 norm; zeros stay zeros.
+
+    Args:
+        x: Floats.
+        axis: The axes that a norm is taken over; None: all.
+        epsilon: The least that the sum of squares counts as.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, one is named twice, or it holds no floats.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.l2_normalize([[3.0, 4.0], [0.0, 0.0]], axis=1).numpy()
+        array([[0.6, 0.8],
+               [0. , 0. ]], dtype=float32)
+    """
+    x = adopt(x, None)
+    check_dtype("Rsqrt", x.dtype, FLOATS)
+    squared = reduce_sum(SQUARE(x), axis=axis, keepdims=True)
+    return MUL(x, RSQRT(MAXIMUM(squared, epsilon)))
+
+
+@explained
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: float, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
@@ -109,7 +147,7 @@ def clip_by_global_norm(
         name: Accepted for compatibility; eager ops have no name.
 
     Returns:
-        The scaled tensors, and the norm they had before.
+        The scaled tensors, and the norm they had before. Where that is not finite they are NaN.
 
     Raises:
         TypeError: `t_list` is not a list.
@@ -123,5 +161,6 @@ def clip_by_global_norm(
     """
     limit = _checked_limit(clip_norm)
     norm = global_norm(t_list) if use_norm is None else adopt(use_norm, None)
-    scale = limit / MAXIMUM(norm, limit)
+    # A norm that is not finite makes all of them NaN, as in TensorFlow.
+    scale = limit / MAXIMUM(norm, limit) + (norm - norm)
     return [None if t is None else adopt(t, None) * scale for t in t_list], norm

@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.registry import Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32
@@ -39,6 +40,7 @@ ZEROS_LIKE, ONES_LIKE = (
 )
 
 
+@explained
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
     """Return a tensor of zeros.
 
@@ -50,6 +52,7 @@ def zeros(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
     return FILL(shape=as_shape(shape), value=0, dtype=as_dtype(dtype))
 
 
+@explained
 def ones(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
     """Return a tensor of ones.
 
@@ -61,6 +64,7 @@ def ones(shape: Any, dtype: Any = float32, name: str | None = None) -> Tensor:
     return FILL(shape=as_shape(shape), value=1, dtype=as_dtype(dtype))
 
 
+@explained
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """Return a tensor of shape `dims` whose every element is the scalar `value`.
 
@@ -78,6 +82,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     return FILL(shape=as_shape(dims), value=scalar.numpy().item(), dtype=scalar.dtype)
 
 
+@explained
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Return zeros of the shape of `input`, and of its dtype unless another one is given.
 
@@ -89,6 +94,7 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor
     return ZEROS_LIKE(input) if dtype is None else zeros(adopt(input, None).shape, dtype)
 
 
+@explained
 def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """Return ones of the shape of `input`, and of its dtype unless another one is given.
 

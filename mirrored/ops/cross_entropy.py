@@ -6,13 +6,15 @@ From logits they are exact and finite where the probabilities would round to 0 o
 from collections.abc import Sequence
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.activations import SIGMOID, SOFTMAX, row_spec, softmax_into
-from mirrored.ops.creation import ONES_LIKE
-from mirrored.ops.dispatch import as_tensors
+from mirrored.ops.activations import SIGMOID
+from mirrored.ops.dispatch import adopt
+from mirrored.ops.elementwise import when
 from mirrored.ops.reduction import SUM
 from mirrored.ops.registry import Op, OpCall, register
-from mirrored.ops.shaping import normalize_axis, transpose
+from mirrored.ops.shaping import cast, normalize_axis, transpose
+from mirrored.ops.softmax import LOG_SOFTMAX, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.spec import (
     FLOATS,
     TensorSpec,
@@ -73,34 +75,26 @@ def _xent_grad(
 ) -> None:
     if not logits.size:
         return
-    row = workspace[0]
-    softmax_into(xp, out, logits, row, 1)
-    xp.sum(labels, axis=1, keepdims=True, out=row)
-    xp.multiply(out, row, out=out)
+    # As in TensorFlow, that of distributions: where labels do not sum to 1 it is not the slope.
+    softmax_into(xp, out, logits, workspace[0], 1)
     xp.subtract(out, labels, out=out)
     xp.multiply(out, g[:, None], out=out)
 
 
 def _grad_xent(call: OpCall, g: Tensor) -> Grads:
     logits, labels = call.inputs
-    by_labels = None
-    if call.needs(1):
-        # By a label it is minus the logarithm of softmax. With every label 1 the op itself gives
-        # the sum of these over the classes, and so the logarithm of the sum of exponentials.
-        summed = XENT(logits, ONES_LIKE(logits)) + SUM(logits, axis=(1,), keepdims=False)
-        log_sum = summed / float(logits.shape[1])
-        by_labels = g[:, None] * (log_sum[:, None] - logits)
-    return [XENT_GRAD(logits, labels, g) if call.needs(0) else None, by_labels]
+    return [
+        when(call.needs(0), lambda: XENT_GRAD(logits, labels, g)),
+        when(call.needs(1), lambda: -(g[:, None] * LOG_SOFTMAX(logits, axis=1))),
+    ]
 
 
 def _grad_xent_grad(call: OpCall, g: Tensor) -> Grads:
     logits, labels, upstream = call.inputs
     p = SOFTMAX(logits, axis=1)
-    total = SUM(labels, axis=(1,), keepdims=True)
     scale = upstream[:, None]
-    by_labels = scale * (SUM(p * g, axis=(1,), keepdims=True) - g)
-    by_upstream = SUM(g * (p * total - labels), axis=(1,), keepdims=False)
-    return [softmax_curvature(logits, g, scale * total), by_labels, by_upstream]
+    by_upstream = SUM(g * (p - labels), axis=(1,), keepdims=False)
+    return [softmax_curvature(logits, g, scale), -(scale * g), by_upstream]
 
 
 XENT = register(
@@ -125,14 +119,16 @@ XENT_GRAD = register(
 )
 
 
+@explained
 def softmax_cross_entropy_with_logits(
     labels: Any, logits: Any, axis: int = -1, name: str | None = None
 ) -> Tensor:
     """Return the cross-entropy between distributions over classes and softmax(logits), a row each.
 
     Args:
-        labels: Floats of shape (batch, classes), each row a distribution.
-        logits: Floats of the same shape and dtype.
+        labels: Numbers of shape (batch, classes), each row a distribution. They are cast to the
+            logits' dtype. The gradient is softmax less labels also where a row does not sum to 1.
+        logits: Floats of the same shape.
         axis: The axis of the classes.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -144,8 +140,10 @@ def softmax_cross_entropy_with_logits(
         >>> mr.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
         array([0.6931472], dtype=float32)
     """
+    logits = adopt(logits, None)
+    labels = cast(adopt(labels, logits.dtype), logits.dtype)
     if axis != -1:
-        logits, labels = (_classes_last(x, axis) for x in as_tensors((logits, labels)))
+        logits, labels = _classes_last(logits, axis), _classes_last(labels, axis)
     return XENT(logits, labels)
 
 
@@ -200,6 +198,7 @@ SIGMOID_XENT = register(
 )
 
 
+@explained
 def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """Return the cross-entropy between probabilities and sigmoid(logits), element by element.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored._arguments import explained
 from mirrored._nest import flatten
 from mirrored.devices import Device, log_placement, place
 from mirrored.errors import InvalidArgumentError
@@ -29,7 +30,6 @@ from mirrored.ops.spec import (
     bool_,
     check_dtype,
     float32,
-    float64,
     holds_numbers,
     int32,
     int64,
@@ -220,12 +220,13 @@ def to_array(value: Any, dtype: DType | None = None) -> NDArray[Any]:
     dtype.
 
     Raises:
-        TypeError: It holds objects, strings, complex numbers or rows of different lengths, or
-            Python numbers that `dtype` cannot hold.
+        TypeError: It holds objects, strings or complex numbers, is an array of a dtype that
+            tensors cannot have, or holds Python numbers that `dtype` cannot hold.
+        ValueError: Its rows differ in length.
     """
     array = _numeric(value)
     if dtype is None:
-        array = _narrowed(array, value)
+        array = _as_tensorflow_has_it(array, value)
         if array.dtype not in ALL_DTYPES:
             raise TypeError(_unsupported(array, value))
         return array
@@ -237,15 +238,34 @@ def to_array(value: Any, dtype: DType | None = None) -> NDArray[Any]:
     return _converted(array, dtype, value)
 
 
+def as_array(value: Any) -> NDArray[Any]:
+    """Return `value` as NumPy's array of it, of any dtype.
+
+    Args:
+        value: An array, a number, or nested lists.
+
+    Raises:
+        ValueError: It is made of lists whose lengths or depths differ.
+
+    Example:
+        >>> from mirrored.ops.dispatch import as_array
+        >>> as_array([[1, 2], [3, 4]]).shape
+        (2, 2)
+    """
+    try:
+        return np.asarray(value)
+    except ValueError:
+        if not isinstance(value, list | tuple):
+            raise
+        raise ValueError(
+            "Can't convert non-rectangular Python sequence to Tensor. Received: "
+            f"{value!r:.80}. Give rows of equal length, as by padding the shorter ones."
+        ) from None
+
+
 def _numeric(value: Any) -> NDArray[Any]:
     """Return `value` as an array of numbers or booleans, of whatever width NumPy gives them."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise TypeError(
-            f"Cannot make a tensor of {type(value).__name__}: {error}. Give numbers in rows of "
-            "equal length."
-        ) from None
+    array = as_array(value)
     if not holds_numbers(array.dtype):
         raise TypeError(_unsupported(array, value))
     return array
@@ -258,7 +278,7 @@ def _converted(array: NDArray[Any], dtype: DType, value: Any) -> NDArray[Any]:
     if dtype in INTEGERS and array.dtype.kind in "iu" and not _fits(array, dtype):
         raise TypeError(
             f"Integers of dtype {dtype.name} cannot hold all of the values. Received: "
-            f"{value!r:.80}. Use int64, or floats."
+            f"{value!r:.80}. Use int64, or floats; mr.cast lets integers wrap around."
         )
     with np.errstate(all="ignore"):
         return array.astype(dtype)
@@ -269,20 +289,46 @@ def _fits(array: NDArray[Any], dtype: DType) -> bool:
     return not array.size or bool(array.min() >= limits.min and array.max() <= limits.max)
 
 
-def _narrowed(array: NDArray[Any], value: Any) -> NDArray[Any]:
-    """Give Python's numbers, which NumPy makes 64 bits wide, the dtypes of TensorFlow."""
-    if array.dtype == float64 and not _holds_numpy(value):
-        return _converted(array, float32, value)
-    if array.dtype == int64 and not _holds_numpy(value) and _fits(array, int32):
-        return array.astype(int32)
+def _as_tensorflow_has_it(array: NDArray[Any], value: Any) -> NDArray[Any]:
+    """Give Python's numbers and lists, of which NumPy made an array, the dtypes of TensorFlow.
+
+    Arrays and tensors keep theirs, but a list of NumPy's integers is one of Python's to TensorFlow;
+    a list of floats has the dtype of the first, where that is NumPy's.
+    """
+    first = _first(value)
+    if hasattr(value, "__array__") or is_tensor(first):
+        return array
+    if isinstance(first, bool | np.bool_) and array.dtype != bool_:
+        raise ValueError(
+            f"Can't convert Python sequence with mixed types to Tensor. Received: {value!r:.80}. "
+            "Make all of them booleans, or all of them numbers."
+        )
+    if array.dtype.kind in "iu":
+        fitting = next((each for each in (int32, int64) if _fits(array, each)), array.dtype)
+        return array.astype(fitting, copy=False)
+    if array.dtype.kind == "f":
+        own = first.dtype if isinstance(first, np.floating | np.ndarray) else float32
+        converted = _converted(array, own if own.kind == "f" else float32, value)
+        infinite = np.count_nonzero(np.isinf(converted))
+        if infinite and infinite != np.count_nonzero(np.isinf(array)):
+            raise ValueError(
+                f"Can't convert Python sequence with a value out of range for {converted.dtype}. "
+                f"Received: {value!r:.80}. Give `dtype=mr.float64`."
+            )
+        return converted
     return array
+
+
+def _first(value: Any) -> Any:
+    """Return the first of the numbers that lists hold."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return value
 
 
 def _holds_numpy(value: Any) -> bool:
     """Whether the numbers have a dtype of their own: those of arrays do, those of Python do not."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    return hasattr(value, "dtype")
+    return hasattr(_first(value), "dtype")
 
 
 def _unsupported(array: NDArray[Any], value: Any) -> str:
@@ -311,6 +357,7 @@ def transfer(array: NDArray[Any], device: Device) -> Tensor:
     return Tensor(storage.array, storage, device)
 
 
+@explained
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
     """Return a tensor that holds a copy of `value`.
 
@@ -322,8 +369,10 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
         name: Accepted for compatibility; eager tensors have no name.
 
     Raises:
-        TypeError: `value` is not made of numbers that `dtype` can hold, or its count does not fit
-            `shape`.
+        TypeError: `value` is not made of numbers that `dtype` can hold, is a tensor of another
+            dtype, or its count does not fit `shape`.
+        ValueError: It is made of lists whose lengths differ, or of booleans and numbers; or a
+            Python float is too large for float32.
 
     Example:
         >>> import mirrored as mr
@@ -332,7 +381,13 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
                [2., 2.]], dtype=float32)
     """
     del name
-    array = to_array(value, None if dtype is None else as_dtype(dtype))
+    wanted = None if dtype is None else as_dtype(dtype)
+    if wanted is not None and isinstance(value, Tensor) and value.dtype != wanted:
+        raise TypeError(
+            f"Expected tensor {value} with dtype {wanted.name}, but got dtype {value.dtype.name}. "
+            "Use mr.cast to convert it."
+        )
+    array = to_array(value, wanted)
     if shape is not None:
         array = _with_shape(array, as_shape(shape), value)
     return from_host(array)
@@ -350,6 +405,7 @@ def _with_shape(array: NDArray[Any], shape: tuple[int, ...], value: Any) -> NDAr
     )
 
 
+@explained
 def convert_to_tensor(value: Any, dtype: Any = None, *, name: str | None = None) -> Tensor:
     """Return `value` as a tensor: itself, a variable's value, or a copy of numbers.
 

@@ -13,12 +13,14 @@ from mirrored.ops.registry import Gradient, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
     FLOATS,
-    INTEGERS,
     NUMBERS,
+    SIGNED,
     DType,
     TensorSpec,
     broadcast_shapes,
     check_same_dtype,
+    int32,
+    int64,
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
@@ -33,28 +35,30 @@ def _same_spec(x: TensorSpec) -> TensorSpec:
     return x
 
 
-def _ufunc(name: str) -> Kernel:
-    """Return a kernel that calls the ufunc `name` of the array module."""
+def _kernel(of: str | Kernel) -> Kernel:
+    """Return a kernel, or for the name of a ufunc of the array module one that calls it."""
+    if not isinstance(of, str):
+        return of
 
     def kernel(xp: Any, out: Any, *arrays: Any) -> None:
-        getattr(xp, name)(*arrays, out=out)
+        getattr(xp, of)(*arrays, out=out)
 
     return kernel
 
 
 def unary(
     name: str,
-    ufunc: str,
+    kernel: str | Kernel,
     gradient: Callable[[OpCall, Tensor], Tensor | None] | None,
     dtypes: frozenset[DType] = FLOATS,
 ) -> Op:
-    """Define the op `name` of one input that the ufunc `ufunc` computes."""
+    """Define the op `name` of one input that a kernel, or the ufunc of a name, computes."""
     rule: Gradient | None = None if gradient is None else lambda call, g: [gradient(call, g)]
     return register(
         Op(
             name=name,
             infer=_same_spec,
-            kernel=_ufunc(ufunc),
+            kernel=_kernel(kernel),
             gradient=rule,
             dtypes=dtypes,
             may_alias=(0,),
@@ -63,13 +67,9 @@ def unary(
     )
 
 
-NEG = unary("Neg", "negative", lambda call, g: -g, NUMBERS)
-SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), NUMBERS)
-ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), NUMBERS)
-SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
-SQRT = unary("Sqrt", "sqrt", lambda call, g: g * 0.5 / call.output)
-EXP = unary("Exp", "exp", lambda call, g: g * call.output)
-LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
+NEG = unary("Neg", "negative", lambda call, g: -g, SIGNED)
+SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), SIGNED)
+ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), SIGNED)
 
 
 # ---------------------------------------------------------------------------- two inputs
@@ -77,22 +77,24 @@ LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
 
 def binary(
     name: str,
-    ufunc: str,
+    kernel: str | Kernel,
     gradient: Callable[[OpCall, Tensor], tuple[Tensor | None, Tensor | None]] | None,
     dtypes: frozenset[DType] = NUMBERS,
     result: DType | None = None,
     validate: Callable[..., None] | None = None,
+    workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
 ) -> Op:
-    """Define the op `name` of two inputs that broadcast and that the ufunc `ufunc` computes.
+    """Define the op `name` of two inputs that broadcast.
 
     Args:
         name: The op's name.
-        ufunc: The array module's name of what computes it.
+        kernel: What computes it, or the array module's name of the ufunc that does.
         gradient: From the call and the upstream gradient to those of both inputs, of the
             broadcast shape; None: not differentiable.
         dtypes: Those that the inputs may have.
         result: The dtype of the result; None: that of the inputs.
         validate: A check of the inputs' values.
+        workspace: The scratch that the kernel needs.
     """
 
     def infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
@@ -110,71 +112,96 @@ def binary(
         Op(
             name=name,
             infer=infer,
-            kernel=_ufunc(ufunc),
+            kernel=_kernel(kernel),
             gradient=None if gradient is None else unbroadcast,
             dtypes=dtypes,
             may_alias=(0, 1) if result is None else (),
             validate=validate,
-            elementwise=True,
+            workspace=workspace,
+            elementwise=workspace is None,
         )
     )
 
 
-def _when(needed: bool, make: Callable[[], Tensor]) -> Tensor | None:
+def when(needed: bool, make: Callable[[], Tensor]) -> Tensor | None:
+    """Return a gradient that is needed; what makes it is called only then."""
     return make() if needed else None
 
 
 def _grad_mul(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, y = call.inputs
-    return _when(call.needs(0), lambda: g * y), _when(call.needs(1), lambda: g * x)
+    return when(call.needs(0), lambda: g * y), when(call.needs(1), lambda: g * x)
 
 
 def _grad_div(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     y = call.inputs[1]
     by_y = g / y
-    return by_y, _when(call.needs(1), lambda: -(by_y * call.output))
+    return by_y, when(call.needs(1), lambda: -(by_y * call.output))
 
 
-def _grad_pow(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def mask_of(spec: TensorSpec) -> TensorSpec:
+    """Return the spec of a mask for floats: integers with as many bits."""
+    return TensorSpec(spec.shape, int32 if spec.dtype.itemsize == int32.itemsize else int64)
+
+
+def mask_zeros(xp: Any, x: Any, mask: Any) -> None:
+    """Write a mask of bits: none where `x` is 0, all elsewhere."""
+    xp.not_equal(x, 0, out=mask)
+    xp.negative(mask, out=mask)
+
+
+def clear_masked(xp: Any, out: Any, mask: Any) -> None:
+    """Make 0 of what a mask has no bits for, NaN included.
+
+    A call with `where` takes ten times as long where the mask follows no pattern.
+    """
+    bits = out.view(mask.dtype)
+    xp.bitwise_and(bits, mask, out=bits)
+
+
+def _mul_no_nan(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+    kept = workspace[0]
+    mask_zeros(xp, y, kept)
+    xp.multiply(x, y, out=out)
+    clear_masked(xp, out, kept)
+
+
+def _grad_mul_no_nan(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, y = call.inputs
-
-    def by_exponent() -> Tensor:
-        # The logarithm of a base that is not positive has no real value; TensorFlow takes 0.
-        positive = CAST(x > 0.0, dtype=x.dtype)
-        return g * call.output * LOG(x * positive + (1.0 - positive))
-
     return (
-        _when(call.needs(0), lambda: g * (y * x ** (y - 1.0))),
-        _when(call.needs(1), by_exponent),
+        when(call.needs(0), lambda: MUL_NO_NAN(g, y)),
+        when(call.needs(1), lambda: MUL_NO_NAN(x, g)),
     )
 
 
-def _check_exponent(x: Any, y: Any) -> None:
-    if y.dtype in INTEGERS and y.size and y.min() < 0:
-        raise InvalidArgumentError(
-            "Integers to negative integer powers are not allowed. Cast them to floats first. "
-            "[Op:Pow]"
-        )
-
-
 def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
-    """Return the rule of maximum or minimum: the gradient goes to the operand that was chosen."""
+    """Return the rule of maximum or minimum: the gradient goes to the operand that was chosen.
+
+    The other one gets 0, also where the gradient is infinite, as in front of a root at 0.
+    """
 
     def gradient(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         first = CAST(choose_first(*call.inputs), dtype=g.dtype)
         return (
-            _when(call.needs(0), lambda: g * first),
-            _when(call.needs(1), lambda: g * (1.0 - first)),
+            when(call.needs(0), lambda: MUL_NO_NAN(g, first)),
+            when(call.needs(1), lambda: MUL_NO_NAN(g, 1.0 - first)),
         )
 
     return gradient
 
 
 ADD = binary("AddV2", "add", lambda call, g: (g, g))
-SUB = binary("Sub", "subtract", lambda call, g: (g, _when(call.needs(1), lambda: -g)))
+SUB = binary("Sub", "subtract", lambda call, g: (g, when(call.needs(1), lambda: -g)))
 MUL = binary("Mul", "multiply", _grad_mul)
 DIV = binary("RealDiv", "divide", _grad_div, FLOATS)
-POW = binary("Pow", "power", _grad_pow, validate=_check_exponent)
+# x * y, but 0 where y is 0, whatever x is.
+MUL_NO_NAN = binary(
+    "MulNoNan",
+    _mul_no_nan,
+    _grad_mul_no_nan,
+    FLOATS,
+    workspace=lambda x, y: (mask_of(y),),
+)
 MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y))
 MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y))
 
@@ -259,7 +286,12 @@ def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return x / y, element by element; integers give float64, as Python's `/` gives floats.
+    """Return x / y, element by element; integers give floats, as Python's `/` does.
+
+    Those are float64, and float32 for uint8. A tensor of integers is divided by its own dtype.
+
+    Raises:
+        TypeError: One operand is of integers, and the other has another dtype.
 
     Example:
         >>> import mirrored as mr
@@ -302,61 +334,6 @@ def sign(x: Any, name: str | None = None) -> Tensor:
         -1.0
     """
     return SIGN(x)
-
-
-def square(x: Any, name: str | None = None) -> Tensor:
-    """Return the square of each element.
-
-    Example:
-        >>> import mirrored as mr
-        >>> float(mr.square(3.0))
-        9.0
-    """
-    return SQUARE(x)
-
-
-def sqrt(x: Any, name: str | None = None) -> Tensor:
-    """Return the square root of each element; NaN for negative ones.
-
-    Example:
-        >>> import mirrored as mr
-        >>> float(mr.sqrt(9.0))
-        3.0
-    """
-    return SQRT(x)
-
-
-def exp(x: Any, name: str | None = None) -> Tensor:
-    """Return e to the power of each element.
-
-    Example:
-        >>> import mirrored as mr
-        >>> float(mr.exp(0.0))
-        1.0
-    """
-    return EXP(x)
-
-
-def log(x: Any, name: str | None = None) -> Tensor:
-    """Return the natural logarithm of each element; -inf for 0 and NaN for negative ones.
-
-    Example:
-        >>> import mirrored as mr
-        >>> float(mr.log(1.0))
-        0.0
-    """
-    return LOG(x)
-
-
-def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Return x to the power of y, element by element.
-
-    Example:
-        >>> import mirrored as mr
-        >>> float(mr.pow(2.0, 3.0))
-        8.0
-    """
-    return POW(x, y)
 
 
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:

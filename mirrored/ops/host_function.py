@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored._arguments import explained
 from mirrored.devices import log_placement, place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt, to_array, transfer
@@ -17,6 +18,7 @@ from mirrored.ops.observing import kernel_work, observers, tell
 from mirrored.ops.spec import DType, as_dtype
 
 
+@explained
 def numpy_function(
     func: Callable[..., Any], inp: Sequence[Any], Tout: Any, *, name: str | None = None
 ) -> Any:

@@ -6,11 +6,13 @@ They are the bulk of a training step's time, so transposes are flags of the prod
 from collections.abc import Sequence
 from typing import Any
 
+from mirrored._arguments import explained
+from mirrored.backends.blas import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import as_tensors
 from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
-from mirrored.ops.spec import NUMBERS, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
+from mirrored.ops.spec import SIGNED, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
 
@@ -37,8 +39,7 @@ def _infer(
 def _matmul(xp: Any, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
     a = a.swapaxes(-1, -2) if transpose_a else a
     b = b.swapaxes(-1, -2) if transpose_b else b
-    # Of two matrices they are the same; `dot` is quicker to begin.
-    (xp.dot if a.ndim == b.ndim == 2 else xp.matmul)(a, b, out=out)
+    product(xp, a, b, out)
 
 
 def _grad_matmul(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
@@ -59,7 +60,7 @@ def _define(name: str) -> Op:
         return _infer(name, a, b, transpose_a, transpose_b)
 
     return register(
-        Op(name=name, infer=infer, kernel=_matmul, gradient=_grad_matmul, dtypes=NUMBERS)
+        Op(name=name, infer=infer, kernel=_matmul, gradient=_grad_matmul, dtypes=SIGNED)
     )
 
 
@@ -67,6 +68,7 @@ MATMUL = _define("MatMul")
 BATCH_MATMUL = _define("BatchMatMulV2")
 
 
+@explained
 def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *, name: str | None = None
 ) -> Tensor:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
+from numpy.typing import NDArray
+
 from mirrored.devices import Device
 
 # Instead of a replica's number: what is done where all replicas have met.
@@ -111,3 +113,18 @@ def copy_within(device: Device, source: Any, target: Any, op: str) -> None:
     if start:
         device.backend.synchronize()
         tell(Work(op, "compute", op, short_name(device), source.nbytes, source.nbytes), start)
+
+
+def copy_from_host(device: Device, source: NDArray[Any], target: Any) -> None:
+    """Copy an array of the host into one of a device.
+
+    Args:
+        device: The device.
+        source: The array to read, which may change as soon as this returns.
+        target: The array to write.
+    """
+    start = perf_counter_ns() if observers else 0
+    device.backend.copy_between(source, target)
+    if start:
+        device.backend.synchronize()
+        tell(copy_work(None, device, source.nbytes), start)

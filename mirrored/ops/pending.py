@@ -49,8 +49,10 @@ class PendingTensor(Tensor):
 
     def numpy(self) -> Any:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""
+        self._device.require()
         return np.array(self._host)[()]
 
     def copy_to(self, device: Device) -> Tensor:
         """Return this tensor where it belongs to `device` already, else one that does."""
+        self._device.require()
         return self if device is self._device else PendingTensor(self._host, device)

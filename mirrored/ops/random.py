@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored._arguments import explained
 from mirrored.ops.philox import (
     RANDOM_NORMAL,
     RANDOM_UNIFORM,
@@ -21,7 +22,7 @@ from mirrored.ops.philox import (
 )
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.registry import Op
-from mirrored.ops.spec import INTEGERS, DType, as_dtype, as_shape, float32, float64, floatx
+from mirrored.ops.spec import INDICES, DType, as_dtype, as_shape, float32, float64, floatx
 from mirrored.ops.streams import (
     GENERATORS,
     RandomStream,
@@ -157,6 +158,12 @@ class SeedGenerator:
         self._key = (key, GENERATORS)
         self._drawn, self._run = {}, None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"state": self.state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.restore(state["state"])
+
     def mark(self) -> Callable[[], None]:
         """Return what takes back all draws that are made from now on."""
         base, drawn, run = self._base, dict(self._drawn), self._run
@@ -274,6 +281,7 @@ def _scaled(drawn: Tensor, scale: float, offset: float) -> Tensor:
     return drawn + offset if offset != 0.0 else drawn
 
 
+@explained
 def random_uniform(
     shape: Any,
     minval: Any = 0,
@@ -302,7 +310,7 @@ def random_uniform(
         (2, 3)
     """
     wanted, sizes = as_dtype(dtype), as_shape(shape)
-    if wanted in INTEGERS:
+    if wanted in INDICES:
         low, high = _integer_range(minval, maxval, wanted)
         return RANDOM_UNIFORM_INT(
             shape=sizes, dtype=wanted, first=0, minval=low, maxval=high, **_global(seed)
@@ -327,6 +335,7 @@ def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     return low, high
 
 
+@explained
 def random_normal(
     shape: Any,
     mean: float = 0.0,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
-from mirrored.devices import Device, placed_as
+from mirrored.devices import Device, placed_as, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.registry import Op
 from mirrored.ops.spec import TensorSpec
@@ -93,6 +93,9 @@ _active: ContextVar[Recorder | None] = ContextVar("mirrored_recorder", default=N
 def active_recorder() -> Recorder | None:
     """Return who records what this context computes; None where it is computed."""
     return _active.get()
+
+
+refuse_reset_where(lambda: None if _active.get() is None else "a function that is being recorded")
 
 
 @contextmanager

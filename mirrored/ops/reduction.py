@@ -1,4 +1,4 @@
-"""Ops that reduce axes: sums, means, maxima and the places of maxima.
+"""Ops that reduce axes: sums, means, products, extremes and their places.
 
 On the host they run in NumPy's fixed order, so two runs give the same bits.
 """
@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.creation import ONES_LIKE
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.registry import Op, OpCall, register
-from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE, normalize_axis
+from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,
+    INDICES,
     INTEGERS,
     NUMBERS,
     DType,
@@ -43,16 +46,33 @@ def _sum(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
     xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
 
 
-def _mean(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+def _mean_workspace(x: TensorSpec, *, axis: Axes, keepdims: bool) -> tuple[TensorSpec, ...]:
+    # Integers are summed in 64 bits, as TensorFlow's are, and divided there.
+    sums = TensorSpec(_reduced_shape(x.shape, axis, keepdims), int64)
+    return (sums, sums) if x.dtype in INTEGERS else ()
+
+
+def _mean(
+    xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool, workspace: tuple[Any, ...]
+) -> None:
     if out.size == x.size:  # Each is the mean of itself alone.
         xp.copyto(out, x.reshape(out.shape))
         return
-    xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
     count = math.prod(x.shape[i] for i in axis)
-    if x.dtype in INTEGERS:
-        xp.divide(out, count, out=out, casting="unsafe")  # Rounds towards zero.
+    if workspace:
+        sums, rests = workspace
+        xp.sum(x, axis=axis, dtype=sums.dtype, keepdims=keepdims, out=sums)
+        xp.fmod(sums, count, out=rests)  # Of the sum's sign, so the quotient rounds towards zero.
+        xp.subtract(sums, rests, out=sums)
+        xp.floor_divide(sums, count, out=sums)
+        xp.copyto(out, sums, casting="same_kind" if out.dtype.kind == "i" else "unsafe")
     else:
+        xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
         xp.divide(out, count, out=out)
+
+
+def _prod(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+    xp.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
 
 
 def _max(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
@@ -60,6 +80,13 @@ def _max(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
         xp.max(x, axis=axis, keepdims=keepdims, out=out)
     else:  # NumPy has no maximum of nothing; TensorFlow has the least value there is.
         xp.copyto(out, -np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).min)
+
+
+def _min(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+    if x.size:
+        xp.min(x, axis=axis, keepdims=keepdims, out=out)
+    else:
+        xp.copyto(out, np.inf if x.dtype in FLOATS else np.iinfo(x.dtype).max)
 
 
 def _spread(call: OpCall, g: Tensor) -> Tensor:
@@ -79,7 +106,28 @@ def _grad_mean(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
     return [_spread(call, g / float(count))]
 
 
-def _grad_max(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_prod(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+    x, axis = call.inputs[0], call.attrs["axis"]
+    order = (*(i for i in range(x.ndim) if i not in axis), *axis)
+    moved = transpose(x, order)
+    length = math.prod(x.shape[i] for i in axis)
+    others = _products_of_others(RESHAPE(moved, shape=(x.size // max(length, 1), length)))
+    back = transpose(RESHAPE(others, shape=moved.shape), sorted(order, key=order.__getitem__))
+    return [_spread(call, g) * back]
+
+
+def _products_of_others(rows: Tensor) -> Tensor:
+    """Return for each element the product of all others of its row, zeros among them or not."""
+    half = rows.shape[1] // 2
+    if not half:
+        return ONES_LIKE(rows)
+    # Of pairs, and what is left over where there is one element more.
+    left, right, rest = rows[:, :half], rows[:, half : 2 * half], rows[:, 2 * half :]
+    outer = _products_of_others(CONCAT(left * right, rest, axis=1))
+    return CONCAT(outer[:, :half] * right, outer[:, :half] * left, outer[:, half:], axis=1)
+
+
+def _grad_extreme(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
     # Where several elements are the largest they share the gradient, as in TensorFlow.
     x, attrs = call.inputs[0], call.attrs
     chosen = CAST(x == _spread(call, call.output), dtype=g.dtype)
@@ -88,43 +136,57 @@ def _grad_max(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
 
 
 SUM = register(Op(name="Sum", infer=_infer, kernel=_sum, gradient=_grad_sum, dtypes=NUMBERS))
-MEAN = register(Op(name="Mean", infer=_infer, kernel=_mean, gradient=_grad_mean, dtypes=NUMBERS))
-MAX = register(Op(name="Max", infer=_infer, kernel=_max, gradient=_grad_max, dtypes=NUMBERS))
+MEAN = register(
+    Op(
+        name="Mean",
+        infer=_infer,
+        kernel=_mean,
+        gradient=_grad_mean,
+        dtypes=NUMBERS,
+        workspace=_mean_workspace,
+    )
+)
+PROD = register(Op(name="Prod", infer=_infer, kernel=_prod, gradient=_grad_prod, dtypes=NUMBERS))
+MAX, MIN = (
+    register(Op(name=name, infer=_infer, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS))
+    for name, kernel in (("Max", _max), ("Min", _min))
+)
 
 
-def _infer_argmax(x: TensorSpec, *, axis: int, output_type: DType) -> TensorSpec:
-    if x.shape[axis] == 0:
-        raise InvalidArgumentError(f"Reduction axis {axis} is empty in shape {x.shape} [Op:ArgMax]")
-    return TensorSpec(_reduced_shape(x.shape, (axis,), False), output_type)
-
-
-def _argmax_workspace(x: TensorSpec, *, axis: int, output_type: DType) -> tuple[TensorSpec, ...]:
+def _place_workspace(x: TensorSpec, *, axis: int, output_type: DType) -> tuple[TensorSpec, ...]:
     moved = (*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis])
     # NumPy copies the input where the axis is not the last, so that copy is declared and made here.
     copy = () if axis == len(x.shape) - 1 else (TensorSpec(moved, x.dtype),)
     return (TensorSpec(moved[:-1], int64), *copy)
 
 
-def _argmax(
-    xp: Any, out: Any, x: Any, *, axis: int, output_type: DType, workspace: tuple[Any, ...]
-) -> None:
-    places, *copy = workspace
-    if copy:
-        xp.copyto(copy[0], xp.moveaxis(x, axis, -1))
-        x = copy[0]
-    xp.argmax(x, axis=-1, out=places)
-    xp.copyto(out, places, casting="same_kind")
+def _define_place(name: str, function: str) -> Op:
+    """Define an op of the index that a function of the array module finds along an axis."""
 
+    def infer(x: TensorSpec, *, axis: int, output_type: DType) -> TensorSpec:
+        if x.shape[axis] == 0:
+            raise InvalidArgumentError(
+                f"Reduction axis {axis} is empty in shape {x.shape} [Op:{name}]"
+            )
+        return TensorSpec(_reduced_shape(x.shape, (axis,), False), output_type)
 
-ARGMAX = register(
-    Op(
-        name="ArgMax",
-        infer=_infer_argmax,
-        kernel=_argmax,
-        dtypes=NUMBERS,
-        workspace=_argmax_workspace,
+    def kernel(
+        xp: Any, out: Any, x: Any, *, axis: int, output_type: DType, workspace: tuple[Any, ...]
+    ) -> None:
+        places, *copy = workspace
+        if copy:
+            xp.copyto(copy[0], xp.moveaxis(x, axis, -1))
+            x = copy[0]
+        getattr(xp, function)(x, axis=-1, out=places)
+        xp.copyto(out, places, casting="same_kind")
+
+    return register(
+        Op(name=name, infer=infer, kernel=kernel, dtypes=NUMBERS, workspace=_place_workspace)
     )
-)
+
+
+ARGMAX = _define_place("ArgMax", "argmax")
+ARGMIN = _define_place("ArgMin", "argmin")
 
 
 def _axes(op_name: str, rank: int, axis: int | Sequence[int] | None) -> Axes:
@@ -153,6 +215,7 @@ def _reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) ->
     return op(x, axis=_axes(op.name, x.ndim, axis), keepdims=bool(keepdims))
 
 
+@explained
 def reduce_sum(
     input_tensor: Any,
     axis: int | Sequence[int] | None = None,
@@ -178,6 +241,7 @@ def reduce_sum(
     return _reduce(SUM, input_tensor, axis, keepdims)
 
 
+@explained
 def reduce_mean(
     input_tensor: Any,
     axis: int | Sequence[int] | None = None,
@@ -202,6 +266,7 @@ def reduce_mean(
     return MEAN(x, axis=axes, keepdims=bool(keepdims))
 
 
+@explained
 def reduce_max(
     input_tensor: Any,
     axis: int | Sequence[int] | None = None,
@@ -220,6 +285,45 @@ def reduce_max(
     return _reduce(MAX, input_tensor, axis, keepdims)
 
 
+@explained
+def reduce_min(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the smallest value over axes; that of nothing is the largest value of the dtype.
+
+    Args and errors: as for `reduce_sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.reduce_min([1.0, 2.0]))
+        1.0
+    """
+    return _reduce(MIN, input_tensor, axis, keepdims)
+
+
+@explained
+def reduce_prod(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the product over axes; that of nothing is 1.
+
+    Args and errors: as for `reduce_sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.reduce_prod([[1, 2], [3, 4]], axis=1).numpy()
+        array([ 2, 12], dtype=int32)
+    """
+    return _reduce(PROD, input_tensor, axis, keepdims)
+
+
+@explained
 def argmax(
     input: Any, axis: int | None = None, output_type: Any = int64, name: str | None = None
 ) -> Tensor:
@@ -240,7 +344,29 @@ def argmax(
         >>> mr.argmax([[1, 5], [7, 2]], axis=1).numpy()
         array([1, 0])
     """
+    return _place(ARGMAX, input, axis, output_type)
+
+
+@explained
+def argmin(
+    input: Any, axis: int | None = None, output_type: Any = int64, name: str | None = None
+) -> Tensor:
+    """Return the index of the smallest value along an axis, the first where there are several.
+
+    Args and errors: as for `argmax`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.argmin([[1, 5], [7, 2]], axis=1).numpy()
+        array([0, 1])
+    """
+    return _place(ARGMIN, input, axis, output_type)
+
+
+def _place(op: Op, input: Any, axis: int | None, output_type: Any) -> Tensor:
     x, dtype = adopt(input, None), as_dtype(output_type)
-    if dtype not in INTEGERS:
-        raise TypeError(f"argmax returns int32 or int64. Received: output_type={dtype.name}")
-    return ARGMAX(x, axis=normalize_axis("ArgMax", axis or 0, x.ndim), output_type=dtype)
+    if dtype not in INDICES:
+        raise TypeError(
+            f"{op.name.lower()} returns int32 or int64. Received: output_type={dtype.name}"
+        )
+    return op(x, axis=normalize_axis(op.name, axis or 0, x.ndim), output_type=dtype)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt, as_tensors
 from mirrored.ops.registry import OPS, Op, OpCall, register
@@ -94,6 +95,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     return STOP_GRADIENT(input)
 
 
+@explained
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """Return the elements of `tensor` in another shape.
 
@@ -132,6 +134,7 @@ def _resolved(size: int, shape: Any) -> Shape:
     return result
 
 
+@explained
 def expand_dims(input: Any, axis: int, name: str | None = None) -> Tensor:
     """Return `input` with a new axis of size 1 at `axis`.
 
@@ -145,6 +148,7 @@ def expand_dims(input: Any, axis: int, name: str | None = None) -> Tensor:
     return EXPAND_DIMS(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
 
 
+@explained
 def squeeze(input: Any, axis: int | Sequence[int] | None = None, name: str | None = None) -> Tensor:
     """Return `input` without its axes of size 1, or without those that `axis` names.
 
@@ -193,6 +197,7 @@ CAST = register(
 )
 
 
+@explained
 def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Return `x` in another dtype; the same tensor where it has that one.
 
@@ -228,6 +233,7 @@ BROADCAST_TO = register(
 )
 
 
+@explained
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Return `input` repeated along axes of size 1 and along new leading axes.
 
@@ -271,6 +277,7 @@ TRANSPOSE = register(
 )
 
 
+@explained
 def transpose(
     a: Any, perm: Sequence[int] | None = None, *, name: str | None = "transpose"
 ) -> Tensor:
@@ -357,6 +364,7 @@ PACK = register(
 )
 
 
+@explained
 def concat(values: Sequence[Any], axis: int, name: str | None = "concat") -> Tensor:
     """Return the tensors `values` joined along `axis`.
 

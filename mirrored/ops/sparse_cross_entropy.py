@@ -9,18 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored._arguments import explained
 from mirrored.devices import place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.creation import FILL, ONES_LIKE
 from mirrored.ops.cross_entropy import infer_rows, softmax_curvature
 from mirrored.ops.dispatch import adopt, transfer
-from mirrored.ops.elementwise import DIV, EXP, LOG, MUL, SUB
+from mirrored.ops.elementwise import DIV, MUL, SUB
+from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import MAX, SUM
 from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
 from mirrored.ops.spec import (
     FLOATS,
-    INTEGERS,
+    INDICES,
     TensorSpec,
     check_dtype,
     int64,
@@ -36,7 +38,7 @@ _FEW = 32  # Up to so many classes a copy that turns the logits costs less than 
 def _infer_sparse(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> TensorSpec:
     name = "SparseSoftmaxCrossEntropyWithLogits"
     check_dtype(name, logits.dtype, FLOATS)
-    check_dtype(name, labels.dtype, INTEGERS)
+    check_dtype(name, labels.dtype, INDICES)
     if labels.shape != logits.shape[:1]:
         raise InvalidArgumentError(
             "logits and labels must have the same first dimension, got logits shape "
@@ -178,7 +180,7 @@ PLACES = Op(
     name="SparseSoftmaxCrossEntropyWithLogits",
     infer=_infer_places,
     kernel=_places,
-    dtypes=INTEGERS,
+    dtypes=INDICES,
     validate=lambda labels, steps, *, by_class, classes: _check_in_range(labels, classes),
 )
 TAKE = Op(
@@ -272,6 +274,7 @@ SPARSE_XENT_GRAD = register(
 )
 
 
+@explained
 def sparse_softmax_cross_entropy_with_logits(
     labels: Any, logits: Any, name: str | None = None
 ) -> Tensor:

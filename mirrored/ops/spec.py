@@ -5,10 +5,11 @@ The dtypes are NumPy's own objects; this module says which of them the library c
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
+from mirrored._absent.members import refused_members
 from mirrored.errors import InvalidArgumentError
 
 DType = np.dtype[Any]
@@ -16,6 +17,7 @@ Shape = tuple[int, ...]
 
 float32: DType = np.dtype(np.float32)
 float64: DType = np.dtype(np.float64)
+uint8: DType = np.dtype(np.uint8)
 int32: DType = np.dtype(np.int32)
 int64: DType = np.dtype(np.int64)
 bool_: DType = np.dtype(np.bool_)
@@ -27,14 +29,16 @@ class _Growing(set[DType]):
     __hash__ = object.__hash__  # type: ignore[assignment]  # It may be a default of a dataclass.
 
 
-INTEGERS = frozenset({int32, int64})
+INDICES = frozenset({int32, int64})  # What TensorFlow takes for labels and places.
+INTEGERS = INDICES | {uint8}
 _GROWING = (
     _Growing({float32, float64}),
+    _Growing({float32, float64} | INDICES),
     _Growing({float32, float64} | INTEGERS),
     _Growing({float32, float64, bool_} | INTEGERS),
 )
 # To everybody else they are frozen.
-FLOATS, NUMBERS, ALL_DTYPES = (cast(frozenset[DType], each) for each in _GROWING)
+FLOATS, SIGNED, NUMBERS, ALL_DTYPES = (cast(frozenset[DType], each) for each in _GROWING)
 
 DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(each.name for each in ALL_DTYPES)}))
 
@@ -42,6 +46,7 @@ DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(each.name for each in ALL_DTYPES)}
 TENSORFLOW_NAMES = {
     float32: "float",
     float64: "double",
+    uint8: "uint8",
     int32: "int32",
     int64: "int64",
     bool_: "bool",
@@ -50,21 +55,75 @@ TENSORFLOW_NAMES = {
 _PYTHON_TYPES: dict[Any, DType] = {float: float32, "float": float32, int: int32, bool: bool_}
 
 
-class TensorSpec(NamedTuple):
-    """The shape and the dtype of a tensor.
-
-    Attributes:
-        shape: The size of each axis; in a dataset's specification None where it is not known.
-        dtype: The dtype.
+@refused_members(
+    "tf.TensorShape",
+    "as_list as_proto assert_has_rank assert_is_compatible_with assert_is_fully_defined "
+    "assert_same_rank cast concatenate dims experimental_as_proto experimental_from_proto "
+    "experimental_type_proto flatten from_tensors is_compatible_with is_fully_defined "
+    "is_subtype_of merge_with most_specific_common_supertype most_specific_compatible_shape "
+    "ndims num_elements placeholder_value rank to_tensors with_rank with_rank_at_least "
+    "with_rank_at_most",
+)
+class ShapeTuple(tuple[Any, ...]):
+    """A tuple, as which tensors show their shapes: what TensorFlow's have beside leads to advice.
 
     Example:
         >>> import mirrored as mr
-        >>> mr.TensorSpec((None, 28), mr.float64).shape
+        >>> shape = mr.zeros((2, 3)).shape
+        >>> shape == (2, 3), list(shape)
+        (True, [2, 3])
+        >>> shape.as_list()
+        Traceback (most recent call last):
+        AttributeError: mirrored has no `tf.TensorShape.as_list`: not provided here. Shapes are ...
+    """
+
+    __slots__ = ()
+
+
+class _Spec(NamedTuple):
+    shape: tuple[Any, ...]  # Integers; type checkers take None there where users write it.
+    dtype: DType
+
+
+class TensorSpec(_Spec):
+    """The shape and the dtype of a tensor.
+
+    Args:
+        shape: The size of each axis, None where it is not known; a list becomes a tuple. None: not
+            even their number is known.
+        dtype: The dtype, or its name.
+        name: Accepted for compatibility; specifications have no name.
+
+    Raises:
+        TypeError: The shape is no sequence of sizes; or no such dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.TensorSpec([None, 28], mr.float64).shape
         (None, 28)
     """
 
-    shape: Shape
-    dtype: DType = float32
+    __slots__ = ()
+
+    def __new__(cls, shape: Any, dtype: Any = float32, name: str | None = None) -> Self:
+        """Return it; what is of a tensor, and so in order already, goes right through."""
+        del name
+        if not isinstance(shape, tuple) and shape is not None:
+            shape = _open_shape(shape)
+        if not isinstance(dtype, np.dtype):
+            dtype = as_dtype(dtype)
+        return tuple.__new__(cls, (shape, dtype))
+
+
+def _open_shape(shape: Any) -> tuple[Any, ...]:
+    """Return sizes that a user wrote, some of which may be None, as a tuple."""
+    sizes = [shape] if isinstance(shape, int | np.integer) else shape
+    if not isinstance(sizes, list | np.ndarray):
+        raise TypeError(
+            "The shape of a `TensorSpec` is a list or tuple of sizes, which are integers or None. "
+            f"Received: shape={shape!r}. Give one for each axis, or None where all shapes will do."
+        )
+    return tuple(None if size is None else as_integers(size, "A size")[0] for size in sizes)
 
 
 def as_dtype(type_value: Any) -> DType:
@@ -123,7 +182,7 @@ def bfloat16() -> DType:
         except ImportError as error:
             raise ImportError(
                 "bfloat16 is defined by the package ml_dtypes, which is not installed. Install it "
-                'with: pip install "mirrored[bfloat16]"'
+                "with: pip install ml_dtypes"
             ) from error
         dtype: DType = np.dtype(ml_dtypes.bfloat16)
         for growing in _GROWING:
@@ -144,18 +203,16 @@ def is_bfloat16(dtype: DType) -> bool:
     return dtype.kind == "V" and dtype.name == "bfloat16" and dtype == bfloat16()
 
 
-def with_bfloat16(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module that has bfloat16, loaded when it is asked for.
+def float_limits(dtype: DType) -> tuple[float, float]:
+    """Return the least normal number above 0, and the largest number.
 
     Args:
-        otherwise: That for every other name.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.bfloat16.name
-        'bfloat16'
+        dtype: One of floats.
     """
-    return lambda name: bfloat16() if name == "bfloat16" else otherwise(name)
+    if is_bfloat16(dtype):  # With the exponents of float32, and seven digits behind the point.
+        return 2.0**-126, 2.0**128 - 2.0**120
+    info = np.finfo(dtype)
+    return float(info.tiny), float(info.max)
 
 
 def holds_numbers(dtype: DType) -> bool:

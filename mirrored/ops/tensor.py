@@ -3,20 +3,32 @@
 What an operator computes is defined by the ops; here is only which one it calls.
 """
 
+import gc
 import itertools
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import perf_counter_ns
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends import Storage
-from mirrored.devices import Device
+from mirrored._absent.members import refused_members
+from mirrored.backends import Pool, Storage
+from mirrored.devices import Device, device, empty_with, place
+from mirrored.errors import DevicesResetError
 from mirrored.ops.observing import copy_work, observers, tell
 from mirrored.ops.registry import OPS
-from mirrored.ops.spec import FLOATS, NUMBERS, DType, Shape, TensorSpec
+from mirrored.ops.spec import (
+    INTEGERS,
+    DType,
+    Shape,
+    ShapeTuple,
+    TensorSpec,
+    float32,
+    float64,
+    uint8,
+)
 
 _ids = itertools.count(1)
 
@@ -162,12 +174,6 @@ class Operators:
             )
         return np.asarray(self.numpy(), dtype=dtype)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            f"A {type(self).__name__} lives on a device and is not pickled or copied. Take its "
-            "values with .numpy(); for a model use get_weights() or save_weights()."
-        )
-
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(
@@ -209,14 +215,27 @@ def _rank(x: Any) -> int:
 
 
 def _real(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return both operands of a true division, integer tensors as float64, as TensorFlow does."""
-    return _integers_to_float64(x), _integers_to_float64(y)
+    """Return both operands of a true division: integers as floats, of the width TensorFlow has.
+
+    Raises:
+        TypeError: One is an integer tensor, and the other is not of its dtype.
+    """
+    if not (_is_integer(x) or _is_integer(y)):
+        return x, y
+    from mirrored.ops.dispatch import as_tensors  # It makes tensors, so it imports this module.
+
+    x, y = as_tensors((x, y))
+    if x.dtype != y.dtype:
+        raise TypeError(
+            f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}. Cast one "
+            "of them with mr.cast. [Op:RealDiv]"
+        )
+    wide = float32 if x.dtype == uint8 else float64
+    return OPS["Cast"](x, dtype=wide), OPS["Cast"](y, dtype=wide)
 
 
-def _integers_to_float64(x: Any) -> Any:
-    if isinstance(x, Operators) and x.dtype in NUMBERS - FLOATS:
-        return OPS["Cast"](x, dtype=np.dtype(np.float64))
-    return x
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, Operators) and x.dtype in INTEGERS
 
 
 def _index_item(item: Any) -> Any:
@@ -239,6 +258,12 @@ def _optional_int(item: Any) -> int | None:
     )
 
 
+@refused_members(
+    "tf.Tensor",
+    "T astype backing_device clip consumers cpu eval experimental_ref get_shape gpu graph "
+    "is_packed item max mean min name op ravel ref reshape set_shape sum tolist transpose "
+    "value_index",
+)
 class Tensor(Operators):
     """An immutable array on one logical device. Ops make tensors; `constant` makes the first.
 
@@ -279,7 +304,12 @@ class Tensor(Operators):
     @property
     def shape(self) -> Shape:
         """The size of each axis."""
-        return self._spec.shape
+        return ShapeTuple(self._spec.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._spec.shape)
 
     @property
     def spec(self) -> TensorSpec:
@@ -316,6 +346,9 @@ class Tensor(Operators):
     def __deepcopy__(self, memo: Any) -> "Tensor":
         return self
 
+    def __reduce__(self) -> Any:
+        return _placed, (np.asarray(self.numpy()), self.device)
+
     def __str__(self) -> str:
         return f"mr.Tensor({_own_lines(str(self.numpy()))}, {self._described()})"
 
@@ -326,12 +359,41 @@ class Tensor(Operators):
         return f"shape={self.shape}, dtype={self.dtype.name}"
 
 
+def _placed(array: NDArray[Any], device_name: str) -> Tensor:
+    """Return a tensor that was pickled, where the placement rules bring what asks for a device."""
+    with device(device_name):
+        where = place("_EagerConst", ("GPU", "CPU"))
+    storage = where.allocate(array.shape, array.dtype)
+    where.backend.copy_from_host(storage, array)
+    return Tensor(storage.array, storage, where)
+
+
 def value_text(value: Operators) -> str:
     """Return the values as reprs show them: an array's repr, a bare scalar for rank 0."""
-    values = value.numpy()
+    try:
+        values = value.numpy()
+    except DevicesResetError:  # Whoever looks at it, as a debugger, is shown that.
+        return "<gone with its device>"
     return _own_lines(repr(values)) if value.shape else str(values)
 
 
 def _own_lines(text: str) -> str:
     """Start text of several lines on a line of its own, as TensorFlow does."""
     return "\n" + text if "\n" in text else text
+
+
+def _empty_tensors(pools: Sequence[Pool]) -> None:
+    """Take the memory of pools from all tensors, whoever keeps them.
+
+    They are looked for among all objects: to note each when it is made would cost every op more.
+    """
+    for each in gc.get_objects():
+        kind = type(each)
+        if kind is Tensor:
+            if each._storage is not None and each._storage.pool in pools:
+                each._array = each._storage = None
+        elif kind is Storage and each.pool in pools:
+            each.array = None
+
+
+empty_with(_empty_tensors)

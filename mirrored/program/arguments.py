@@ -3,14 +3,13 @@
 A call is served by the recording of another one where the keys are equal.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirrored import _nest
 from mirrored.devices import Device, place
-from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import to_array
 from mirrored.ops.pending import PendingTensor
 from mirrored.ops.spec import TensorSpec, default_float
@@ -162,34 +161,6 @@ class Arguments:
         return _nest.pack_like(self._structure, leaves)
 
 
-class Results:
-    """The structure that a function returned, with recorded tensors for leaves.
-
-    Args:
-        structure: What it returned.
-        is_recorded: Whether a part is a recorded tensor.
-    """
-
-    def __init__(self, structure: Any, is_recorded: Callable[[Any], bool]) -> None:
-        self._structure = structure
-        self._is_recorded = is_recorded
-        self._alone = is_recorded(structure)
-        self.parts = [part for part in _parts_of(structure) if is_recorded(part)]
-
-    def with_tensors(self, tensors: list[Tensor]) -> Any:
-        """Return the structure with these tensors in the places of the recorded ones."""
-        if self._alone:
-            return tensors[0]
-        if not tensors and self._structure is None:
-            return None
-        remaining = iter(tensors)
-
-        def taken(part: Any) -> Any:
-            return next(remaining) if self._is_recorded(part) else part
-
-        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structure)
-
-
 def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
     """Return a leaf, or each of the parts that it has for replicas, as `taken` gives them.
 
@@ -201,16 +172,6 @@ def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:
     return taken(leaf) if rebuild is None else rebuild(leaf, [taken(part) for part in leaf.values])
 
 
-def _parts_of(result: Any) -> Iterator[Any]:
-    for leaf in _nest.flatten(result):
-        if type(leaf) in _per_replica:
-            for part in leaf.values:
-                if type(part) in _per_replica:
-                    raise InvalidArgumentError(
-                        "A recorded function returns per-replica values of tensors. Received: one "
-                        f"whose parts are per-replica values themselves: {leaf!r:.200}. Return "
-                        "what the replicas made of them."
-                    )
-                yield part
-        else:
-            yield leaf
+def has_parts(leaf: Any) -> bool:
+    """Return whether a leaf has one value a replica."""
+    return type(leaf) in _per_replica

@@ -20,8 +20,14 @@ class Memory:
         """Begin with none."""
         self._arenas: dict[Any, Storage] = {}
 
-    def arena(self, device: Device, name: Any, nbytes: int) -> Storage:
+    def arena(self, device: Device, name: Any, nbytes: int, purpose: str | None = None) -> Storage:
         """Return memory of at least so many bytes on a device, the same for the same name.
+
+        Args:
+            device: The device.
+            name: The name.
+            nbytes: The number of bytes.
+            purpose: What the error calls the memory.
 
         Raises:
             ResourceExhaustedError: The device has no room for it.
@@ -29,7 +35,7 @@ class Memory:
         storage = self._arenas.get((device, name))
         if storage is None or storage.nbytes < nbytes:
             self._arenas.pop((device, name), None)
-            storage = device.allocate((nbytes,), np.dtype(np.uint8))
+            storage = device.allocate((nbytes,), np.dtype(np.uint8), purpose)
             self._arenas[device, name] = storage
         return storage
 
@@ -40,14 +46,16 @@ class Arrays:
     Args:
         plan: Which value is where.
         memory: The arenas.
+        purpose: What errors call them.
 
     Raises:
         ResourceExhaustedError: A device has no room.
     """
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
+    def __init__(self, plan: Plan, memory: Memory, purpose: str | None = None) -> None:
         """Allocate the arenas."""
         self.plan = plan
+        self._purpose = purpose
         # Other programs may write where this one's values were, but not over its constants.
         self._own = own = Memory()
         self._arenas = {
@@ -84,7 +92,7 @@ class Arrays:
 
     def _aligned(self, memory: Memory, device: Device, name: Any, nbytes: int) -> Any:
         alignment = self.plan.alignment
-        storage = memory.arena(device, name, nbytes + alignment)
+        storage = memory.arena(device, name, nbytes + alignment, self._purpose)
         start = -device.backend.address(storage.array) % alignment
         return storage.array[start : start + nbytes]
 

@@ -76,9 +76,19 @@ class CallNotes:
         """Note a sum as the reduction that it is."""
         self._add(self._xp.add.reduce, (x, _axis(axis), dtype, out, keepdims))
 
+    def prod(
+        self, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False
+    ) -> None:
+        """Note a product as the reduction that it is."""
+        self._add(self._xp.multiply.reduce, (x, _axis(axis), dtype, out, keepdims))
+
     def max(self, x: Any, *, axis: Any, out: Any, keepdims: bool = False) -> None:
         """Note a maximum as the reduction that it is."""
         self._add(self._xp.maximum.reduce, (x, _axis(axis), None, out, keepdims))
+
+    def min(self, x: Any, *, axis: Any, out: Any, keepdims: bool = False) -> None:
+        """Note a minimum as the reduction that it is."""
+        self._add(self._xp.minimum.reduce, (x, _axis(axis), None, out, keepdims))
 
     def take(self, x: Any, places: Any, *, out: Any, mode: str) -> None:
         """Note the method that the function calls."""

@@ -10,14 +10,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mirrored.program.blas import available_threads
+from mirrored._threads import new_thread, start
+from mirrored.backends.blas import available_threads, threads_of_products
 from mirrored.program.graph import Graph, Node
 from mirrored.program.schedule import Lanes, make_schedule
 
 # A replica's products take so many operations before a thread of its own is worth its meetings.
 _THREADS_FROM = 2e7
-# The largest product takes so many operations before BLAS's own threads are worth waking.
-_BLAS_THREADS_FROM = 8e6
 
 EXECUTORS = ("auto", "threads", "serial")
 
@@ -27,9 +26,9 @@ def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tupl
 
     It is a function of the program, the replicas and the cores, never of timing, because both
     numbers change bits: with "threads" each replica has a thread and its products use one; with
-    "serial" one thread runs everything and products use all cores, or one where all of them are
-    small. "auto" takes threads where there are several replicas and cores, and each replica's
-    products take at least 20 million operations between two meetings.
+    "serial" one thread runs everything and products use all cores, or one where the largest takes
+    fewer than 100 million operations. "auto" takes threads where there are several replicas and
+    cores, and each replica's products take at least 20 million operations between two meetings.
 
     Args:
         graph: The program.
@@ -49,7 +48,7 @@ def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tupl
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1
-    return 1, 1 if max(work.values(), default=0) < _BLAS_THREADS_FROM else None
+    return 1, threads_of_products(max(work.values(), default=0))
 
 
 def product_operations(node: Node) -> int:
@@ -57,7 +56,7 @@ def product_operations(node: Node) -> int:
     if node.op.name not in ("MatMul", "BatchMatMulV2"):
         return 0
     a = node.inputs[0].spec.shape
-    inner = a[-2] if node.attrs["transpose_a"] else a[-1]
+    inner: int = a[-2] if node.attrs["transpose_a"] else a[-1]
     return 2 * node.output.size * inner
 
 
@@ -88,9 +87,12 @@ class Team:
 
         Args:
             tasks: As many as there are threads.
+
+        Raises:
+            RuntimeError: The system refuses a thread; nothing was run.
         """
         with self._lock:
-            self._start()
+            self._complete()
             errors: list[BaseException | None] = [None] * len(tasks)
             for i, worker in enumerate(self._workers, start=1):
                 worker.give(_keeping_errors(tasks[i], errors, i))
@@ -106,19 +108,37 @@ class Team:
                     errors.clear()
                     del error  # Its traceback leads here: a cycle would keep the step's arrays.
 
+    def start(self) -> None:
+        """Start the threads now, before work whose beginning cannot be taken back.
+
+        Raises:
+            RuntimeError: The system refuses a thread.
+        """
+        with self._lock:
+            self._complete()
+
     def close(self) -> None:
         """End the threads; the next work starts new ones."""
         with self._lock:
-            for worker in _end(self._workers, self._process):
-                worker.join()
+            self._end_all()
 
-    def _start(self) -> None:
+    def _complete(self) -> None:
+        """Start the threads that are missing; where one is refused none stays."""
         if self._process != os.getpid():  # After a fork only the thread that forked is left.
             self._finalizer.detach()
             self._workers, self._process = [], os.getpid()
             self._finalizer = weakref.finalize(self, _end, self._workers, self._process)
-        while len(self._workers) < self.size - 1:
-            self._workers.append(_Worker(len(self._workers) + 1))
+        try:
+            while len(self._workers) < self.size - 1:
+                self._workers.append(_Worker(len(self._workers) + 1))
+                self._workers[-1].start()
+        except BaseException:
+            self._end_all()
+            raise
+
+    def _end_all(self) -> None:
+        for worker in _end(self._workers, self._process):
+            worker.join()
 
 
 def _end(workers: "list[_Worker]", process: int) -> "list[_Worker]":
@@ -169,13 +189,11 @@ class _Worker:
         self._done = threading.Semaphore(0)
         self._slot: list[Callable[[], None] | None] = []
         # The thread must not hold the worker, or neither would ever be collected.
-        self._thread = threading.Thread(
-            target=_work,
-            args=(self._given, self._done, self._slot),
-            name=f"mirrored-worker-{number}",
-            daemon=True,
-        )
-        self._thread.start()
+        name = f"mirrored-worker-{number}"
+        self._thread = new_thread(name, _work, self._given, self._done, self._slot)
+
+    def start(self) -> None:
+        start(self._thread)
 
     def give(self, task: Callable[[], None]) -> None:
         self._slot.append(task)
@@ -189,7 +207,8 @@ class _Worker:
         self._given.release()
 
     def join(self) -> None:
-        if self._thread is not threading.current_thread():
+        # There is nothing to wait for where the start was refused, or interrupted.
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
 

@@ -5,14 +5,29 @@ A call with a tape open around it, or inside a replica or another recorded funct
 
 import contextlib
 import functools
+import sys
 import threading
+import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored._absent.members import refused_members
+from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
+from mirrored.devices import hold_devices
 from mirrored.errors import OutOfRangeError
 from mirrored.ops.dispatch import constant
 from mirrored.ops.listeners import active_listeners
@@ -23,16 +38,22 @@ from mirrored.ops.recording import (
     active_recorder,
     variable_writes,
 )
-from mirrored.ops.tensor import Tensor
-from mirrored.program.arguments import Arguments, Results
+from mirrored.ops.tensor import Operators, Tensor
+from mirrored.program.arguments import Arguments
+from mirrored.program.creation import is_ruled, refuse, ruled_by, settle
 from mirrored.program.factory import Runnable, make_program
 from mirrored.program.graph import JOINT, Graph
 from mirrored.program.pulls import Plan, Pulls
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
+from mirrored.program.results import Results, as_tensors
 from mirrored.program.signature import Signature
 
+_P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
 _MOST_PLANS = 16
+_MOST_MAKERS = 64
 _NOTHING_TO_SPOIL = contextlib.nullcontext()
 _TAKES_NOTHING: list[Plan] = [()]
 
@@ -50,10 +71,16 @@ class _Recorded(NamedTuple):
     graph: Graph
     program: Runnable
     results: Results | None
-    kept: Any
+    kept: list[Any]
 
 
-class Function:
+@refused_members(
+    "tf.function",
+    "experimental_get_compiler_ir experimental_get_tracing_count function_spec function_type "
+    "get_concrete_function get_initialization_function input_signature name "
+    "pretty_printed_concrete_signatures",
+)
+class Function(Generic[_P, _R]):
     """A Python function that is recorded; `function` makes them.
 
     Args:
@@ -63,42 +90,94 @@ class Function:
 
     def __init__(
         self,
-        python_function: Callable[..., Any],
+        python_function: Callable[_P, _R],
         signature: Signature | None = None,
     ) -> None:
         """Record nothing yet."""
         self._signature = signature
         functools.update_wrapper(self, python_function)
-        self.python_function = python_function
+        self.python_function: Callable[..., _R] = python_function
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
         self._recordings: Recordings[_Recorded] = Recordings(f"The function {self._name}")
         # What calls with arguments of one kind took from datasets, the latest kind first.
         self._plans: dict[Any, list[Plan]] = {}
-        self._under: dict[int, tuple[Any, Function]] = {}
+        self._under: dict[int, tuple[Any, Function[..., Any]]] = {}
+        # The objects among the arguments of calls that ran Python and made variables.
+        self._makers: list[list[Any]] = []
         self._lock = threading.RLock()
+        hold_devices(self)
+
+    def lose_devices(self) -> None:
+        """Forget what calls were like: that names devices and strategies which are about to go."""
+        self._plans.clear()
+        self._under.clear()
+
+    def __reduce__(self) -> Any:
+        function = self.python_function
+        if isinstance(function, types.MethodType):
+            return Function, (function, self._signature)
+        found: Any = sys.modules.get(getattr(function, "__module__", ""))
+        name = getattr(function, "__qualname__", "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name  # By its name, as any function.
+        raise TypeError(
+            "A recorded function that no module has by its name is neither pickled nor copied: "
+            "what it refers to would be that of before. Received: the mr.function "
+            f"{self._name!r}. Pickle what it computes with, and make the function anew."
+        )
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+
+    @overload
+    def __get__(
+        self: "Function[Concatenate[Any, _Q], _R]", instance: object, owner: Any = None
+    ) -> Callable[_Q, _R]: ...
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Return the function as a method."""
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run the function: replayed where it was recorded for such arguments."""
+        given: Any = (args, kwargs)
         if self._signature is not None:
-            args, kwargs = self._signature.converted(self.python_function, args, kwargs)
+            given = self._signature.converted(args, kwargs)
         inside = active_recorder() is not None or current_position().run is not None
         if inside or active_listeners():
-            args, kwargs = _nest.map_structure(_as_tensor, (args, kwargs))
-            return self.python_function(*args, **kwargs)
+            tensors, named = _nest.map_structure(_as_tensor, given)
+            result: _R = self._run_python(tensors, named)
+            return result
         with self._lock:
-            arguments = Arguments((args, kwargs))
+            arguments = Arguments(given)
             plans = self._plans.get(arguments.key)
             if plans == _TAKES_NOTHING:  # The usual case, and the one that has to be quick.
                 recorded = self._recordings.find((arguments.key, ()), is_current=_is_current)
                 with variable_writes:
                     if recorded is not None and recorded.graph.is_current():
-                        return _run(recorded, arguments.arrays)
+                        result = _run(recorded, arguments.arrays)
+                        return result
             with contextlib.closing(Pulls(arguments.streams)) as pulls:
-                return self._run_with(arguments, pulls)
+                result = self._run_with(arguments, pulls)
+                return result
+
+    def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function as it is; where nobody else looks, it makes variables in one call."""
+        made: list[str] = []
+
+        def rule(name: str) -> None:
+            objects = Arguments((args, kwargs)).known
+            if any(_same(objects, each) for each in self._makers):
+                refuse(name)
+            made.append(name)
+
+        with contextlib.nullcontext() if is_ruled() else ruled_by(rule):
+            result = as_tensors(self.python_function(*args, **kwargs), self.python_function)
+        if made:
+            self._makers = [Arguments((args, kwargs)).known, *self._makers[: _MOST_MAKERS - 1]]
+        return result
 
     def _run_with(self, arguments: Arguments, pulls: Pulls) -> Any:
         """Run the function with elements of datasets, recorded before where it has to be."""
@@ -121,7 +200,7 @@ class Function:
                 return self._recordings.find((key, plan), is_current=_is_current)
         return None
 
-    def under(self, runner: Any, run: Callable[..., Any]) -> "Function":
+    def under(self, runner: Any, run: Callable[..., Any]) -> "Function[..., Any]":
         """Return a function that runs this one under a strategy, recorded as a whole.
 
         Args:
@@ -133,13 +212,14 @@ class Function:
             wrapped = Function(
                 functools.wraps(self.python_function)(
                     lambda *args, **kwargs: run(self.python_function, args, kwargs)
-                )
+                ),
+                self._signature,
             )
             known = self._under[id(runner)] = (runner, wrapped)
         return known[1]
 
     @staticmethod
-    def behind(called: Any) -> "tuple[Function, tuple[Any, ...]] | None":
+    def behind(called: Any) -> "tuple[Function[..., Any], tuple[Any, ...]] | None":
         """Return the function that is called, and what it is bound to, where it is one.
 
         Args:
@@ -154,9 +234,13 @@ class Function:
 
     def _record(self, arguments: Arguments, pulls: Pulls) -> tuple[_Recorded, int]:
         """Record the function; return that, and how many moves of variables there were by then."""
-        graph, results = self._graph(arguments, pulls, logs=True)
-        if not graph.is_current():  # Its variables were brought together on the way.
-            graph, results = self._graph(arguments, pulls, logs=False)
+        # As TensorFlow has a function for each object that it is a method of.
+        is_first = not any(_same(arguments.known, each.kept) for each in self._recordings)
+        graph, results = settle(
+            lambda logs: self._graph(arguments, pulls, logs=logs),
+            lambda recorded: recorded[0].is_current(),
+            may_make=is_first,
+        )
         moves = Moves.count
         lanes = {node.lane for node in graph.nodes} - {JOINT}
         strategy = graph.strategy
@@ -179,7 +263,7 @@ class Function:
         pulls.record(recorder)
         results = None
         with recorder.recording(), contextlib.suppress(OutOfRangeError):
-            result = self.python_function(*args, **kwargs)
+            result = as_tensors(self.python_function(*args, **kwargs), self.python_function)
             results = Results(result, lambda part: isinstance(part, RecordedTensor))
         recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
         return recorder.finish([] if results is None else results.parts), results
@@ -187,6 +271,11 @@ class Function:
 
 def _as_tensor(leaf: Any) -> Any:
     return constant(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
+
+
+def _same(some: list[Any], others: list[Any]) -> bool:
+    """Return whether the objects of two calls are the same."""
+    return list(map(id, some)) == list(map(id, others))
 
 
 def _is_current(recorded: _Recorded) -> bool:
@@ -215,6 +304,50 @@ def _go_on(_: int) -> bool:
     return True
 
 
+class _Decorator(Protocol):
+    """What `function` returns where it is given no function."""
+
+    @overload
+    def __call__(self, func: Callable[_P, Operators | float], /) -> Function[_P, Tensor]: ...
+
+    @overload
+    def __call__(self, func: Callable[_P, _R], /) -> Function[_P, _R]: ...
+
+
+@overload
+def function(
+    func: Callable[_P, Operators | float],
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> Function[_P, Tensor]: ...
+
+
+@overload
+def function(
+    func: Callable[_P, _R],
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> Function[_P, _R]: ...
+
+
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    *,
+    jit_compile: bool | None = None,
+    autograph: bool | None = None,
+    reduce_retracing: bool = False,
+) -> _Decorator: ...
+
+
+@explained
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Sequence[Any] | None = None,
@@ -231,6 +364,10 @@ def function(
     not again. Tensors and arrays are fed to each call; Python's numbers, strings and objects are
     part of what is recorded, and other ones are recorded anew.
 
+    It returns tensors and None: a variable as the value that it has at the end, a number as a
+    constant. Variables are made by its first call alone, where there are none yet; that call then
+    runs Python twice.
+
     Around `strategy.run` it records the step of all replicas as one. A call inside a replica, or
     with a tape open around it, runs Python.
 
@@ -244,8 +381,10 @@ def function(
         reduce_retracing: Accepted for compatibility.
 
     Raises:
-        TypeError: `func` cannot be called; or, when it is called, arguments are not those of the
-            signature.
+        TypeError: `func` cannot be called, or has not the signature's arguments; or, when it is
+            called, its arguments are not those of the signature, or it returns what becomes no
+            tensor.
+        ValueError: When it is called: it makes variables anew in every call.
         OperatorNotAllowedInGraphError: When it is called: Python asks for a tensor's value.
 
     Example:
@@ -263,11 +402,12 @@ def function(
         24.0
     """
     del jit_compile, autograph, reduce_retracing
-    signature = None if input_signature is None else Signature(input_signature)
     if func is None:
         return functools.partial(function, input_signature=input_signature)
-    if isinstance(func, Function):
-        return func
     if not callable(func):
         raise TypeError(f"`mr.function` takes a function. Received: {func!r}")
-    return Function(func, signature)
+    if input_signature is None:
+        return func if isinstance(func, Function) else Function(func)
+    if isinstance(func, Function):
+        func = func.python_function
+    return Function(func, Signature(input_signature, func))

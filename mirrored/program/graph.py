@@ -160,6 +160,7 @@ class Graph:
         validates: Whether the ops that look at their inputs' values do so in every run.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         name: What the placement log calls a run of it.
+        purpose: What errors call the memory that it runs in.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -172,6 +173,7 @@ class Graph:
     validates: bool = True
     strategy: Any = None
     name: str = "function"
+    purpose: str = "the memory of a recorded function"
     _looked_at: int = -1
 
     def is_current(self) -> bool:

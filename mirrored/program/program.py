@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from mirrored.backends.blas import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.ops.observing import Observer, observers
 from mirrored.program.arrays import Arrays, Memory
-from mirrored.program.blas import BlasThreads
 from mirrored.program.bound import Binder, BoundPhase
 from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
@@ -47,7 +47,9 @@ class Program:
         schedule = make_schedule(graph)
         # Memory counts for as long as somebody holds it: views of it are not enough.
         self._memory = memory or Memory()
-        self._arrays = arrays = Arrays(make_plan(graph, schedule, threads), self._memory)
+        self._arrays = arrays = Arrays(
+            make_plan(graph, schedule, threads), self._memory, graph.purpose
+        )
         binder = Binder(arrays, threads, graph.validates)
         self.phases = binder.bind(schedule)
         self._draws = binder.draws

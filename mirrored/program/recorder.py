@@ -60,7 +60,11 @@ class GraphRecorder:
         self, name: str = "function", *, logs: bool = True, validates: bool = True
     ) -> None:
         """Begin with an empty graph."""
-        self.graph = Graph(validates=validates, name=f"__inference_{name}_{next(_numbers)}")
+        self.graph = Graph(
+            validates=validates,
+            name=f"__inference_{name}_{next(_numbers)}",
+            purpose=f"the memory of the recorded function {name!r}",
+        )
         self._names: Counter[str] = Counter()
         self._logs = logs
         self._constants: dict[Any, Value] = {}

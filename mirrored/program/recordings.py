@@ -4,10 +4,11 @@ A loop that makes a new kind of call every time would record for ever, so it is 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Generic, TypeVar
 
 from mirrored._logging import logger
+from mirrored.devices import hold_devices
 
 Recording = TypeVar("Recording")
 
@@ -29,10 +30,18 @@ class Recordings(Generic[Recording]):
         self._most = most
         self._kept: OrderedDict[Hashable, Recording] = OrderedDict()
         self._made = 0
+        hold_devices(self)
+
+    def __reduce__(self) -> Any:
+        return Recordings, (self._what, self._most)  # What is recorded does not travel.
 
     def __len__(self) -> int:
         """Return how many are kept."""
         return len(self._kept)
+
+    def __iter__(self) -> Iterator[Recording]:
+        """Return an iterator over those that are kept."""
+        return iter(self._kept.values())
 
     def get(
         self,
@@ -86,6 +95,10 @@ class Recordings(Generic[Recording]):
                 self._made,
             )
         return made
+
+    def lose_devices(self) -> None:
+        """Forget all: they are bound to memory of devices that are about to go."""
+        self.clear()
 
     def clear(self) -> None:
         """Forget all."""

@@ -133,6 +133,7 @@ class ThreadedReplay:
             enter: Calls a function in the state that kernels run in.
         """
         run = _Run(self, steps, feeds, after)
+        team.start()  # Where a thread is refused no random number is lost.
         if self._draws:
             self._draws.take()
         follow = [partial(enter, run.follow, thread) for thread in range(1, self._threads)]

@@ -15,46 +15,130 @@ from mirrored.program.arguments import with_parts
 
 
 class Signature:
-    """A spec for each argument.
+    """A spec for each positional argument of a function.
+
+    A parameter without a spec keeps its default, which the recording has as it is. As in
+    TensorFlow, a first parameter that is called ``self`` is the object of a method.
 
     Args:
-        specs: `TensorSpec`s, or structures of them, one an argument.
+        specs: `TensorSpec`s, or structures of them, one an argument, in a list or tuple.
+        function: The function.
 
     Raises:
-        TypeError: One is something else.
+        TypeError: They are something else, or not those of the function's parameters.
     """
 
-    def __init__(self, specs: Any) -> None:
-        alone = isinstance(specs, TensorSpec) or not isinstance(specs, list | tuple)
-        self._specs = (specs,) if alone else tuple(specs)
-        for spec in self._specs:
+    def __init__(self, specs: Any, function: Callable[..., Any]) -> None:
+        if isinstance(specs, TensorSpec) or not isinstance(specs, list | tuple):
+            raise TypeError(
+                f"input_signature must be either a tuple or a list, got {type(specs)}. Received: "
+                f"{specs!r}. Give a list with a mr.TensorSpec, or a structure of them, an argument."
+            )
+        for spec in specs:
             _check(spec)
+        self._specs = tuple(specs)
+        self._name: str = getattr(function, "__name__", type(function).__name__)
+        self._parameters, self._own = _parameters(function, len(specs), self._name)
 
     def converted(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments of a call as tensors, but for a method's object.
 
         Args:
-            function: What is called.
             args: Its positional arguments.
             kwargs: Its keyword arguments.
 
         Raises:
             TypeError: They are not those of the signature.
         """
-        name = getattr(function, "__name__", type(function).__name__)
-        if kwargs:
-            bound = inspect.signature(function).bind(*args, **kwargs)
-            args, kwargs = bound.args, bound.kwargs
-        own = len(args) - len(self._specs)
-        if own not in (0, 1) or kwargs:
+        own = args[: self._own]
+        direct = not kwargs and len(args) == self._own + len(self._specs)
+        values = args[self._own :] if direct else self._bound(args, own, kwargs)
+        pairs = zip(values, self._specs, strict=True)
+        return (*own, *(_conformed(self._name, arg, spec) for arg, spec in pairs)), {}
+
+    def _bound(
+        self, args: tuple[Any, ...], own: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Return a value for each spec, from arguments that are not one for each in order."""
+        try:
+            if len(own) < self._own:
+                raise TypeError("missing a required argument: 'self'")
+            bound = self._parameters.bind(*args[self._own :], **kwargs)
+        except TypeError as error:
+            raise self._misfit(str(error), args, kwargs) from None
+        bound.apply_defaults()
+        values = list(bound.arguments.items())
+        for name, value in values[len(self._specs) :]:
+            default = self._parameters.parameters[name].default
+            if value is not default and not (type(value) is type(default) and value == default):
+                what = f"{name} has no type constraint and stays {default!r}: not {value!r:.100}"
+                raise self._misfit(what, args, kwargs)
+        return tuple(value for _, value in values[: len(self._specs)])
+
+    def _misfit(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+        specs = ", ".join(
+            f"{name}: {spec}"
+            for name, spec in zip(self._parameters.parameters, self._specs, strict=False)
+        )
+        return TypeError(
+            f"Binding inputs to mr.function failed due to `{why}`. Received args: {args!r:.200} "
+            f"and kwargs: {kwargs!r:.200} for signature: ({specs}), of the function {self._name}."
+        )
+
+
+def _parameters(
+    function: Callable[..., Any], count: int, name: str
+) -> tuple[inspect.Signature, int]:
+    """Return the parameters that arguments are bound to, and how many come before them: `self`.
+
+    Args:
+        function: The function.
+        count: How many specs there are.
+        name: What messages call it.
+
+    Raises:
+        TypeError: A parameter without a default has no spec, or a spec has no parameter.
+    """
+    try:
+        given = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # One that is not Python's does not tell.
+        given = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
+    own = int(bool(given) and given[0].name == "self")
+    named = [each for each in given[own:] if each.kind in _POSITIONAL]
+    takes_more = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in given)
+    for each in named[count:]:
+        if each.default is each.empty:
             raise TypeError(
-                f"The function {name} takes {len(self._specs)} arguments by its "
-                f"`input_signature`. Received: {len(args) + len(kwargs)}."
+                f"input_signature missing type constraint for {each.name}. Received: {count} specs "
+                f"for the function {name}. Give one for each parameter without a default."
             )
-        pairs = zip(args[own:], self._specs, strict=True)
-        return (*args[:own], *(_conformed(name, arg, spec) for arg, spec in pairs)), {}
+    if count > len(named) and not takes_more:
+        raise TypeError(
+            f"input_signature contains {count - len(named)} extra type constraints. Received: "
+            f"{count} specs for the function {name}, which takes {len(named)} arguments."
+        )
+    rest = [each for each in given if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    for each in rest:
+        if each.default is each.empty:
+            raise TypeError(
+                f"Since input_signature is defined, keyword-only parameter `{each.name}` must have "
+                f"a default value. Received: the function {name}. Give it one, or leave out `*`."
+            )
+    more = [
+        inspect.Parameter(f"args_{i}", inspect.Parameter.POSITIONAL_ONLY)
+        for i in range(count - len(named))
+    ]
+    if more:  # None of those before them can be left out.
+        named = [
+            each.replace(kind=inspect.Parameter.POSITIONAL_ONLY, default=each.empty)
+            for each in named
+        ]
+    return inspect.Signature([*named, *more, *rest]), own
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _check(spec: Any) -> None:
@@ -74,7 +158,8 @@ def _conformed(name: str, value: Any, spec: Any) -> Any:
     if isinstance(spec, TensorSpec):
         return with_parts(value, lambda part: _tensor(name, part, spec))
     if isinstance(spec, dict) and isinstance(value, dict) and value.keys() == spec.keys():
-        return {key: _conformed(name, value[key], spec[key]) for key in value}
+        conformed = {key: _conformed(name, value[key], spec[key]) for key in value}
+        return _nest.rebuild_dict(value, conformed)
     both = isinstance(value, list | tuple) and not isinstance(spec, dict)
     if not both or len(value) != len(spec):
         raise TypeError(
@@ -86,9 +171,18 @@ def _conformed(name: str, value: Any, spec: Any) -> Any:
 
 
 def _tensor(name: str, value: Any, spec: TensorSpec) -> Tensor:
-    tensor = convert_to_tensor(value, spec.dtype)
-    sizes = zip(spec.shape, tensor.shape, strict=False)
-    if len(spec.shape) != tensor.ndim or any(size not in (None, given) for size, given in sizes):
+    try:
+        tensor = convert_to_tensor(value, spec.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"The function {name} takes {spec} by its `input_signature`. Received: {value!r:.100}. "
+            f"{error}"
+        ) from error
+    shape: Any = spec.shape
+    if shape is None:
+        return tensor
+    sizes = zip(shape, tensor.shape, strict=False)
+    if len(shape) != tensor.ndim or any(size not in (None, given) for size, given in sizes):
         raise TypeError(
             f"The function {name} takes {spec} by its `input_signature`. Received: an argument of "
             f"shape {tensor.shape}."

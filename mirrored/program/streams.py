@@ -5,9 +5,11 @@ function asks for one of such shapes. Each run then takes its own.
 """
 
 from collections import deque
-from typing import Any, Self
+from contextlib import suppress
+from typing import Any, NoReturn, Self
 
-from mirrored.errors import OutOfRangeError
+from mirrored.devices import hold_devices
+from mirrored.errors import DevicesResetError, OutOfRangeError
 from mirrored.ops.recording import active_recorder
 
 # What stands at the place of the first element that there is not.
@@ -25,6 +27,14 @@ class Stream:
     def __init__(self, origin: Any = None) -> None:
         self.origin = origin if active_recorder() is not None else None
         self._ahead: deque[Any] = deque()
+        self._lost = False
+        hold_devices(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"An iterator over a dataset is neither pickled nor copied. Received: {self!r}. "
+            "Iterate over the dataset again."
+        )
 
     def produce(self) -> Any:
         """Return the next element.
@@ -37,12 +47,20 @@ class Stream:
     def close(self) -> None:
         """End what gives the elements, and all that it runs in the background."""
 
+    def lose_devices(self) -> None:
+        """End the iterator: what it gives is on devices that are about to go."""
+        self._lost = True
+        self._ahead.clear()
+        with suppress(ValueError):  # Another thread is in the middle of an element.
+            self.close()
+
     def peek(self, place: int) -> Any:
         """Return an element that is still to come, or `END`.
 
         Args:
             place: How many come before it.
         """
+        self._check()
         while len(self._ahead) <= place:
             try:
                 self._ahead.append(self.produce())
@@ -76,7 +94,15 @@ class Stream:
         recorder = active_recorder()
         if recorder is not None:
             return recorder.pull(self)
+        self._check()
         try:
             return self._ahead.popleft() if self._ahead else self.produce()
         except StopIteration:
             raise OutOfRangeError("End of sequence") from None
+
+    def _check(self) -> None:
+        if self._lost:
+            raise DevicesResetError(
+                f"{self!r} is of before mr.config.experimental.reset_devices(), which has ended "
+                "it. Iterate over the dataset again."
+            )

@@ -6,6 +6,8 @@ All callbacks of one event are given the same logs, so that one can add to what 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mirrored._arguments import explained
+
 Logs = dict[str, Any]
 
 
@@ -31,6 +33,9 @@ class Callback:
     def __init__(self) -> None:
         self.model: Any = None
         self.params: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "model": None}  # It travels without the model that it looks at.
 
     def set_model(self, model: Any) -> None:
         """Take the model that is about to be trained."""
@@ -123,7 +128,7 @@ class History(Callback):
 
     def __init__(self) -> None:
         super().__init__()
-        self.history: dict[str, list[Any]] = {}
+        self.history: dict[str, list[float]] = {}
         self.epoch: list[int] = []
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
@@ -138,6 +143,7 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
 
+@explained
 class CallbackList(Callback):
     """Several callbacks as one, called in the order given.
 

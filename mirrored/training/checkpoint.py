@@ -3,13 +3,17 @@
 A run that is restored from it goes on with the bits of one that never stopped.
 """
 
+import json
 import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from mirrored import devices
-from mirrored._files import PathName
+from mirrored._absent.members import absent_members
+from mirrored._arguments import explained
+from mirrored._files import PathName, as_path
 from mirrored._logging import logger
+from mirrored._numbers import as_integer
 from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.ops import int64
 from mirrored.ops.listeners import only
@@ -17,10 +21,12 @@ from mirrored.ops.recording import active_recorder, variable_writes
 from mirrored.training.checkpoint_files import SEQUENCE, saved_in
 from mirrored.training.checkpoint_parts import Holder, check_kinds, collect, find_parts
 from mirrored.training.checkpoint_restoring import match, restore
-from mirrored.training.weights_file import CHECKPOINT, read_checkpoint, save_tensors
+from mirrored.training.weights_file import open_tensors, save_tensors
+from mirrored.training.weights_header import CHECKPOINT, read_table
 from mirrored.variables import DeviceVariable
 
 _LISTED = 5
+_ALIASES = "aliases"  # In the metadata: the other names of values, each with the tensor's.
 
 
 class CheckpointStatus:
@@ -82,6 +88,8 @@ class CheckpointStatus:
         return self
 
 
+@explained
+@absent_members("tf.train.Checkpoint")
 class Checkpoint(Holder):
     """The state of models, optimizers, variables and metrics, and of random streams.
 
@@ -89,7 +97,8 @@ class Checkpoint(Holder):
     there wholly or not at all. Names in it follow from where things are, so it can be restored on
     any number of replicas, in or out of a strategy's scope. A compiled model brings its optimizer
     with it. Variables that are brought together on reads are saved as what they are together, and
-    restored as by `assign`.
+    restored as by `assign`. What has two names is saved once and restored by either. While a file
+    is written, assignments of other threads wait.
 
     Saved between two calls of `fit`, or two steps of a loop of one's own, a run goes on from there
     with the same bits on the same number of replicas. `fit` draws the order of the examples anew in
@@ -146,21 +155,25 @@ class Checkpoint(Holder):
             number: The number; None counts 1, 2, ...
 
         Raises:
-            ValueError: A model is not built, or a value has no state.
+            TypeError: The prefix is no path.
+            ValueError: A model is not built, a value has no state, the number is no integer of 0
+                or more, or the prefix ends with a folder.
             RuntimeError: The call is made inside a replica or a recorded function.
             OSError: The file cannot be written. The counter is as it was.
         """
         _check_context("saved")
-        before = int(self.save_counter)
-        path = f"{os.fspath(file_prefix)}-{before + 1 if number is None else number}"
-        earlier = saved_in(os.path.dirname(path) or ".")
-        sequence = earlier[-1].sequence + 1 if earlier else 1
-        self.save_counter.assign(before + 1)
-        try:
-            self._write(path, {SEQUENCE: str(sequence)})
-        except BaseException:
-            self.save_counter.assign(before)
-            raise
+        prefix = _checked_prefix(file_prefix)
+        with variable_writes:  # Two threads would count to the same number.
+            before = int(self.save_counter)
+            path = f"{prefix}-{_checked_number(number, before + 1)}"
+            earlier = saved_in(os.path.dirname(path))
+            sequence = earlier[-1].sequence + 1 if earlier else 1
+            self.save_counter.assign(before + 1)
+            try:
+                self._write(path, {SEQUENCE: str(sequence)})
+            except BaseException:
+                self.save_counter.assign(before)
+                raise
         return path
 
     def write(self, path: PathName) -> str:
@@ -172,7 +185,7 @@ class Checkpoint(Holder):
             path: The file. Folders are made.
         """
         _check_context("saved")
-        name = os.fspath(path)
+        name = as_path(path, CHECKPOINT.noun)
         self._write(name, {})
         return name
 
@@ -189,6 +202,7 @@ class Checkpoint(Holder):
             What can be asked whether the file and these objects had all of each other.
 
         Raises:
+            TypeError: `save_path` is no path.
             FileNotFoundError: There is no such file.
             ValueError: A model is not built, or an optimizer belongs to another strategy.
             WeightsFileError: The file is truncated, corrupt, no checkpoint, or of a model of
@@ -199,12 +213,13 @@ class Checkpoint(Holder):
         if save_path is None:
             return CheckpointStatus(None, [], [])
         _check_context("restored")
-        path = os.fspath(save_path)
         parts = find_parts(self.held())
-        tensors = read_checkpoint(path).tensors
-        matches = match(path, parts, tensors)
+        with open_tensors(save_path, CHECKPOINT) as file:
+            aliases = read_table(file.name, file.texts.get(_ALIASES, "{}"), CHECKPOINT, "names")
+            matches = match(file.name, parts, file.specs, aliases)
+            tensors = file.read(matches.used)
         restore(matches, parts, tensors)
-        return CheckpointStatus(path, matches.missing, matches.unused)
+        return CheckpointStatus(file.name, matches.missing, matches.unused)
 
     def read(self, path: PathName) -> CheckpointStatus:
         """Do as `restore` does.
@@ -215,10 +230,34 @@ class Checkpoint(Holder):
         return self.restore(path)
 
     def _write(self, path: str, metadata: dict[str, str]) -> None:
-        with only(), variable_writes:  # No tape that is open has anything to learn from it.
-            tensors = collect(find_parts(self.held()))
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        save_tensors(path, tensors, metadata, kind=CHECKPOINT)
+        # No tape that is open has anything to learn from it; and variables are read one by one, as
+        # they are written, between two writes of other threads.
+        with only(), variable_writes:
+            tensors, aliases = collect(find_parts(self.held()))
+            if aliases:
+                metadata = {**metadata, _ALIASES: json.dumps(aliases)}
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            save_tensors(path, tensors, metadata, kind=CHECKPOINT)
+
+
+def _checked_prefix(file_prefix: PathName) -> str:
+    prefix = as_path(file_prefix, CHECKPOINT.noun)
+    if not os.path.basename(prefix):
+        raise ValueError(
+            "The prefix of checkpoints ends with what their names begin with. Received: "
+            f"{prefix!r}. Add that to the folder, as in {os.path.join(prefix, 'ckpt')!r}."
+        )
+    return prefix
+
+
+def _checked_number(number: Any, following: int) -> int:
+    chosen = following if number is None else as_integer(number)
+    if chosen is None or chosen < 0:
+        raise ValueError(
+            "The number of a checkpoint is an integer of 0 or more, or None, which counts. "
+            f"Received: {number!r}."
+        )
+    return chosen
 
 
 def _check_context(done: str) -> None:

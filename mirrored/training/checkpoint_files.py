@@ -7,13 +7,16 @@ import os
 import re
 from typing import NamedTuple
 
-from mirrored._files import PathName
+from mirrored._arguments import explained
+from mirrored._files import PathName, as_path
 from mirrored._logging import logger
 from mirrored.errors import WeightsFileError
-from mirrored.training.weights_file import read_checkpoint_metadata
+from mirrored.training.weights_file import open_tensors
+from mirrored.training.weights_header import CHECKPOINT
 
 SEQUENCE = "sequence"  # In the metadata: how many were saved in the folder before, and one.
-_NUMBERED = re.compile(r"(?P<prefix>.+)-(?P<number>\d+)", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]+)", re.DOTALL)
+_SEQUENCE = re.compile(r"[0-9]{1,18}")
 
 
 class Saved(NamedTuple):
@@ -66,12 +69,16 @@ def latest_in(directory: PathName, prefix: str | None = None) -> str | None:
     return found[-1].path if found else None
 
 
+@explained
 def latest_checkpoint(checkpoint_dir: PathName) -> str | None:
     """Return the path of the checkpoint in a folder that was saved last; None if there is none.
 
     Args:
         checkpoint_dir: The folder, which need not be there. `Checkpoint.save` wrote the files;
             those of `Checkpoint.write` do not count.
+
+    Raises:
+        TypeError: `checkpoint_dir` is no path.
 
     Example:
         >>> import tempfile
@@ -85,24 +92,54 @@ def latest_checkpoint(checkpoint_dir: PathName) -> str | None:
     return latest_in(checkpoint_dir)
 
 
+def is_of_series(name: str, prefix: str | None) -> bool:
+    """Return whether a file's name is one that `Checkpoint.save` gives.
+
+    Args:
+        name: The name, without folders.
+        prefix: What it is before the hyphen and the number; None takes all.
+
+    Example:
+        >>> from mirrored.training.checkpoint_files import is_of_series
+        >>> is_of_series("ckpt-12", "ckpt"), is_of_series("ckpt-12", "best")
+        (True, False)
+    """
+    parts = _NUMBERED.fullmatch(name)
+    return parts is not None and prefix in (None, parts["prefix"])
+
+
 def _found(directory: PathName, prefix: str | None) -> tuple[list[Saved], list[Exception]]:
     """Return the checkpoints in their order, and why other files with such names are none."""
+    folder = as_path(directory, "folder of checkpoints")
     try:
-        names = sorted(os.listdir(directory))
+        names = sorted(os.listdir(folder or os.curdir))
     except FileNotFoundError:
         return [], []
     found: list[Saved] = []
     errors: list[Exception] = []
     for name in names:
-        parts = _NUMBERED.fullmatch(name)
-        path = os.path.join(os.fspath(directory), name)
-        if parts is None or prefix not in (None, parts["prefix"]) or not os.path.isfile(path):
+        path = os.path.join(folder, name)
+        if not is_of_series(name, prefix) or not os.path.isfile(path):
             continue
         try:
-            sequence = read_checkpoint_metadata(path).get(SEQUENCE)
+            sequence = _sequence_of(path)
+        except FileNotFoundError:  # Another manager has deleted it meanwhile.
+            continue
         except (OSError, WeightsFileError) as error:
             errors.append(error)
             continue
         if sequence is not None:  # Otherwise `Checkpoint.write` wrote it.
-            found.append(Saved(int(sequence), int(parts["number"]), path))
+            found.append(Saved(sequence, int(name.rpartition("-")[2]), path))
     return sorted(found), errors
+
+
+def _sequence_of(path: str) -> int | None:
+    """Return which of its folder's checkpoints a file is, after checking its header alone."""
+    with open_tensors(path, CHECKPOINT) as file:
+        text = file.texts.get(SEQUENCE)
+    if text is not None and not _SEQUENCE.fullmatch(text):
+        raise WeightsFileError(
+            f"The checkpoint {path!r} is corrupt: its place among others is a number. Received: "
+            f"{text!r:.100}. Restore the file from another copy."
+        )
+    return None if text is None else int(text)

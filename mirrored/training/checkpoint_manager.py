@@ -3,15 +3,21 @@
 A long run saves often, and only its last states are of use.
 """
 
+import contextlib
 import os
 from typing import Any
 
-from mirrored._files import PathName
+from mirrored._absent.members import absent_members
+from mirrored._arguments import explained
+from mirrored._files import PathName, as_path, remove_leftovers
+from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.training.checkpoint import Checkpoint
-from mirrored.training.checkpoint_files import latest_in, saved_in
+from mirrored.training.checkpoint_files import is_of_series, latest_in, saved_in
 
 
+@explained
+@absent_members("tf.train.CheckpointManager")
 class CheckpointManager:
     """Saves a series of checkpoints in a folder, and deletes the oldest ones.
 
@@ -22,7 +28,9 @@ class CheckpointManager:
         checkpoint_name: What the files' names begin with.
 
     Raises:
-        ValueError: `max_to_keep` is neither None nor an integer above 0.
+        TypeError: `checkpoint` is no Checkpoint, or `directory` no path.
+        ValueError: `max_to_keep` is neither None nor an integer above 0, or `checkpoint_name` is
+            no file's name.
 
     Example:
         >>> import os, tempfile
@@ -43,13 +51,25 @@ class CheckpointManager:
         max_to_keep: int | None,
         checkpoint_name: str = "ckpt",
     ) -> None:
+        given: Any = checkpoint
+        if not isinstance(given, Checkpoint):
+            raise TypeError(
+                "`checkpoint` is a mr.train.Checkpoint of what is saved, as in "
+                f"mr.train.Checkpoint(model=model). Received: {given!r}."
+            )
         keep = None if max_to_keep is None else as_integer(max_to_keep)
         if max_to_keep is not None and (keep is None or keep < 1):
             raise ValueError(
                 f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep!r}."
             )
         self._checkpoint = checkpoint
-        self._directory = os.fspath(directory)
+        name: Any = checkpoint_name
+        if not isinstance(name, str) or not name or os.path.basename(name) != name or "\0" in name:
+            raise ValueError(
+                "`checkpoint_name` is what the files' names begin with, without folders. Received: "
+                f"{checkpoint_name!r}. Put folders into `directory`."
+            )
+        self._directory = as_path(directory, "folder of checkpoints")
         self._keep = keep
         self._name = checkpoint_name
 
@@ -71,6 +91,9 @@ class CheckpointManager:
     def save(self, checkpoint_number: Any = None) -> str:
         """Write a checkpoint, delete those that are too many, and return its path.
 
+        What killed programs have left of this series' temporary files is deleted too. Where
+        something cannot be deleted, a warning tells: the checkpoint is there.
+
         Args:
             checkpoint_number: The number in its name, an integer or a variable; None counts.
 
@@ -78,12 +101,19 @@ class CheckpointManager:
             OSError: As for `Checkpoint.save`, and so for its other errors. Nothing is deleted.
         """
         prefix = os.path.join(self._directory, self._name)
-        number = None if checkpoint_number is None else int(checkpoint_number)
-        path = self._checkpoint.save(prefix, number=number)
+        path = self._checkpoint.save(prefix, number=checkpoint_number)
+        try:
+            self._delete_old()
+        except OSError as error:
+            logger.warning("The checkpoint %r is written, but old files stay: %s", path, error)
+        return path
+
+    def _delete_old(self) -> None:
         if self._keep is not None:
             for old in self.checkpoints[: -self._keep]:
-                os.unlink(old)
-        return path
+                with contextlib.suppress(FileNotFoundError):  # Another manager was here.
+                    os.unlink(old)
+        remove_leftovers(self._directory, lambda name: is_of_series(name, self._name))
 
     def restore_or_initialize(self) -> str | None:
         """Restore the latest checkpoint, if there is one, and return its path; errors as there."""

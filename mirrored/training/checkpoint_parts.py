@@ -5,7 +5,7 @@ Names follow from where an object is, never from what it is called, nor from the
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,11 @@ class Part:
     generators: dict[str, SeedGenerator]
     optimizer: Optimizer | None = None
 
+    @property
+    def objects(self) -> dict[str, Variable | SeedGenerator]:
+        """The variables and the streams by name in the file."""
+        return {**self.variables, **self.generators}
+
     def claims(self, key: str) -> bool:
         """Return whether a name in a file is one of this part's.
 
@@ -73,7 +78,7 @@ def check_kinds(values: Mapping[str, Any]) -> None:
 
 
 def find_parts(values: Mapping[str, Any]) -> list[Part]:
-    """Return the parts of a checkpoint; what is there more than once belongs to the first one.
+    """Return the parts of a checkpoint; what is there more than once has a name in each place.
 
     Args:
         values: The objects by name.
@@ -83,24 +88,9 @@ def find_parts(values: Mapping[str, Any]) -> list[Part]:
             have the same name in the file.
     """
     check_kinds(values)
-    parts: list[Part] = []
-    seen: set[int] = set()
     objects = list(_objects(values))
     given = {id(value) for _, value in objects if isinstance(value, Optimizer)}
-    for name, value in objects:
-        for part in _parts_of(name, value, given):
-            if part.optimizer is not None:
-                if id(part.optimizer) in seen:
-                    continue
-                seen.add(id(part.optimizer))
-            new = Part(
-                part.name,
-                {key: each for key, each in part.variables.items() if id(each) not in seen},
-                {key: each for key, each in part.generators.items() if id(each) not in seen},
-                part.optimizer,
-            )
-            seen.update(map(id, (*new.variables.values(), *new.generators.values())))
-            parts.append(new)
+    parts = [part for name, value in objects for part in _parts_of(name, value, given)]
     _check_names_differ(parts)
     return parts
 
@@ -117,7 +107,7 @@ def slot_key(part: Part, variable_key: str, slot_name: str) -> str:
 
 
 def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
-    """Return the slots that an optimizer has, by name in the file; none for other parts.
+    """Return the slots that an optimizer has, by all their names; none for other parts.
 
     Args:
         part: The part.
@@ -128,7 +118,10 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
     """
     if part.optimizer is None:
         return {}
-    keys = {id(each): key for other in parts for key, each in other.variables.items()}
+    keys: dict[int, list[str]] = {}
+    for other in parts:
+        for key, each in other.variables.items():
+            keys.setdefault(id(each), []).append(key)
     named = {}
     for variable, slots in part.optimizer.slots().values():
         if id(variable) not in keys:
@@ -137,13 +130,26 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
                 f"{variable.name!r}, which is not in the checkpoint. Give the checkpoint the "
                 "model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
             )
-        for slot_name, slot in zip(part.optimizer.slot_names, slots, strict=True):
-            named[slot_key(part, keys[id(variable)], slot_name)] = slot
+        for key in keys[id(variable)]:
+            for slot_name, slot in zip(part.optimizer.slot_names, slots, strict=True):
+                named[slot_key(part, key, slot_name)] = slot
     return named
 
 
-def collect(parts: list[Part]) -> dict[str, np.ndarray]:
-    """Return the whole state of all parts and of the global random streams, by name in the file.
+class Collected(NamedTuple):
+    """The whole state of a checkpoint's parts, each value once.
+
+    Attributes:
+        tensors: Variables and arrays by name in the file.
+        aliases: The other names of these, each with the name in the file.
+    """
+
+    tensors: dict[str, Variable | np.ndarray]
+    aliases: dict[str, str]
+
+
+def collect(parts: list[Part]) -> Collected:
+    """Return the whole state of all parts and of the global random streams.
 
     Args:
         parts: The parts.
@@ -151,16 +157,23 @@ def collect(parts: list[Part]) -> dict[str, np.ndarray]:
     Raises:
         ValueError: The variable of an optimizer's slot is in no part.
     """
-    slots = {key: each for part in parts for key, each in named_slots(part, parts).items()}
-    variables = {key: each for part in parts for key, each in part.variables.items()}
-    tensors = {key: np.asarray(each.numpy()) for key, each in (variables | slots).items()}
-    for part in parts:
-        for key, generator in part.generators.items():
-            tensors[key] = _as_integers(generator.state)
+    found = Collected({}, {})
+    names: dict[int, str] = {}
+    named: list[Mapping[str, Variable | SeedGenerator]] = [
+        *(part.variables for part in parts),
+        *(named_slots(part, parts) for part in parts),
+        *(part.generators for part in parts),
+    ]
+    for key, each in (pair for pairs in named for pair in pairs.items()):
+        first = names.setdefault(id(each), key)
+        if first != key:
+            found.aliases[key] = first
+        else:
+            found.tensors[key] = each if isinstance(each, Variable) else _as_integers(each.state)
     seed, draws, draws_by_seed = global_state()
     pairs = [number for pair in draws_by_seed for number in pair]
-    tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
-    return tensors
+    found.tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
+    return found
 
 
 def _as_integers(words: Sequence[int]) -> np.ndarray:
@@ -245,12 +258,11 @@ def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:
 
 
 def _check_names_differ(parts: list[Part]) -> None:
-    taken = {GLOBAL_STATE}
+    taken: dict[str, Any] = {GLOBAL_STATE: None}
     for part in parts:
-        for key in (*part.variables, *part.generators):
-            if key in taken:
+        for key, each in (*part.variables.items(), *part.generators.items()):
+            if taken.setdefault(key, each) is not each:
                 raise ValueError(
                     f"Two values of a checkpoint have one name in the file. Received: {key!r} "
                     "twice. Rename one of them, and leave slashes out of the keys of dicts."
                 )
-            taken.add(key)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mirrored import optim
+from mirrored._overrides import Subclassable, check_overrides
 from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.training import losses
 from mirrored.training import metrics as metrics_module
@@ -89,6 +90,9 @@ def compile_model(
     given = [(each, False) for each in _listed("metrics", metrics)]
     given += [(each, True) for each in _listed("weighted_metrics", weighted_metrics)]
     _check_scopes(strategy, optimizer, [each for each, _ in given])
+    for part in (*model._walk(), optimizer, loss, *(each for each, _ in given)):
+        if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
+            check_overrides(type(part))
     with strategy.scope():
         compilation = Compilation(optim.get(optimizer), loss, _loss(loss), given)
         if model.built:

@@ -16,6 +16,7 @@ from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run
 from mirrored.training.progress import ProgressBar
 from mirrored.training.runner import Runner
+from mirrored.training.running import running
 from mirrored.training.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
     """Train a model; `Model.fit` says what the arguments mean and what is raised."""
     _check_context("fit")
-    model.compiled().required_loss()
+    model.required_compilation().required_loss()
     history = History()
     progress, callbacks = _callbacks(options, history)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(running(model, "fit"))
         plan = FitPlan(model, x, y, options, stack)
         stack.enter_context(model.distribute_strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
@@ -57,7 +59,8 @@ def _run_epoch(
     tracker = Tracker(model)
     callbacks.on_epoch_begin(epoch)
     done = 0
-    for span in plan.training.spans(_most(model, plan.training, callbacks, "train")):
+    most = _most(model, plan.training, callbacks, "train", stopped=model.stop_training)
+    for span in plan.training.spans(most):
         callbacks.on_train_batch_begin(done)
         _train(plan.runner, span, tracker, guard, f"of epoch {epoch + 1}", done)
         done += span.count
@@ -102,10 +105,11 @@ def evaluate(
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
     _check_context("evaluate")
-    model.compiled().required_loss()
+    model.required_compilation().required_loss()
     progress, callbacks = _callbacks(options)
     epochs = plan_run(model, x, y, sample_weight, options, "evaluate")
     with (
+        running(model, "evaluate"),
         contextlib.closing(epochs),
         model.distribute_strategy.scope(),
         contextlib.closing(progress),
@@ -121,6 +125,7 @@ def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]
     progress, callbacks = _callbacks(options)
     epochs = plan_run(model, x, None, None, options, "predict")
     with (
+        running(model, "predict"),
         contextlib.closing(epochs),
         model.distribute_strategy.scope(),
         contextlib.closing(progress),
@@ -128,13 +133,17 @@ def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]
         _introduce(callbacks, model, options.verbose, 1, epochs.steps)
         runner = make_runner(model)
         outputs: list[np.ndarray[Any, Any]] = []
+        model.stop_predicting = False
         callbacks.on_predict_begin()
         epochs.begin()
-        for span in epochs.spans(_most(model, epochs, callbacks, "predict")):
+        most = _most(model, epochs, callbacks, "predict", stopped=model.stop_predicting)
+        for span in epochs.spans(most):
             callbacks.on_predict_batch_begin(len(outputs))
             runner.predict(span, outputs.append)
             made = np.concatenate(outputs[-span.count :])
             callbacks.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
+            if model.stop_predicting:
+                break
         callbacks.on_predict_end()
     return np.concatenate(outputs)
 
@@ -143,20 +152,28 @@ def _evaluate_batches(
     model: "Model", runner: Runner, epochs: Epochs, callbacks: CallbackList
 ) -> dict[str, float]:
     tracker = Tracker(model)
+    model.stop_evaluating = False
     callbacks.on_test_begin()
     done = 0
-    for span in epochs.spans(_most(model, epochs, callbacks, "test")):
+    most = _most(model, epochs, callbacks, "test", stopped=model.stop_evaluating)
+    for span in epochs.spans(most):
         callbacks.on_test_batch_begin(done)
         runner.test(span, tracker.add)
         done += span.count
         callbacks.on_test_batch_end(done - 1, tracker.logs())
+        if model.stop_evaluating:
+            break
     logs = tracker.logs()
     callbacks.on_test_end(logs)
     return logs
 
 
-def _most(model: "Model", epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
+def _most(
+    model: "Model", epochs: Epochs, callbacks: CallbackList, kind: str, *, stopped: bool
+) -> int | None:
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
+    if stopped:  # Before it began: it ends with its first batch, as in Keras.
+        return 1
     compilation = model._compilation
     asked = "auto" if compilation is None else compilation.steps_per_execution
     if isinstance(asked, int):

@@ -7,13 +7,16 @@ import math
 from typing import Any
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.activations import cast_with_logits
-from mirrored.ops.spec import DType, is_bfloat16
+from mirrored.ops.spec import DType, default_float, is_bfloat16
+from mirrored.training.sample_weights import fitted_shape
 
 _EPSILON = 1e-7  # Keras' epsilon: probabilities are kept this far from 0 and 1.
 
 
+@explained
 def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean of (y_true - y_pred)^2 over the last axis.
 
@@ -32,6 +35,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     return ops.reduce_mean(squared_errors(*_converted(y_true, y_pred)), axis=-1)
 
 
+@explained
 def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
     """Return the mean binary cross-entropy over the last axis.
 
@@ -51,6 +55,7 @@ def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> 
     return ops.reduce_mean(binary_entropies(*_converted(y_true, y_pred), from_logits), axis=-1)
 
 
+@explained
 def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
     """Return the cross-entropy over the last axis, the classes.
 
@@ -70,6 +75,7 @@ def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False
     return categorical_entropies(*_converted(y_true, y_pred), from_logits)
 
 
+@explained
 def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
     """Return the cross-entropy over the last axis, the classes, for integer labels.
 
@@ -202,12 +208,16 @@ def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
 
 
 def loss_dtype(dtype: DType) -> DType:
-    """Return the dtype that losses of predictions are computed in: bfloat16 would be too coarse.
+    """Return the dtype that losses of predictions are computed in.
+
+    Bfloat16 would be too coarse; integers, which wrap around and have no halves, become floats.
 
     Args:
         dtype: That of the predictions.
     """
-    return ops.float32 if is_bfloat16(dtype) else dtype
+    if is_bfloat16(dtype):
+        return ops.float32
+    return dtype if dtype.kind == "f" else default_float()
 
 
 def as_predictions(y_pred: Any) -> Tensor:
@@ -254,26 +264,108 @@ def mean_of_rest(values: Tensor) -> Tensor:
     return ops.reduce_mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
 
 
-def example_weights(sample_weight: Any, values: Tensor) -> Tensor:
-    """Return weights in the dtype of `values`, one an example, or one for all.
+def mean_of_last(values: Tensor) -> Tensor:
+    """Return the mean over the last axis, unless that is the batch.
 
     Args:
-        sample_weight: Weights of shape (batch,), (batch, 1) or ().
+        values: A tensor of shape (batch, ...).
+    """
+    return ops.reduce_mean(values, axis=-1) if values.ndim > 1 else values
+
+
+def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None) -> Tensor:
+    """Return weights in the dtype of `values`, one an example, one for all, or as many axes.
+
+    Args:
+        sample_weight: Weights of shape (batch,), (batch, 1) or (), or one that broadcasts to that
+            of the values.
         values: What they weigh, of shape (batch, ...).
+        axes: How many of the values' first axes they are for; None: all.
+
+    Returns:
+        A tensor of shape () or (batch,), or of as many axes as the values.
 
     Raises:
         ValueError: The shape is another.
     """
     weights = cast(ops.convert_to_tensor(sample_weight), values.dtype)
-    batch = values.shape[0]
-    if weights.shape in ((), (batch,)):
-        return weights
-    if weights.shape == (batch, 1):
-        return ops.reshape(weights, (batch,))
-    raise ValueError(
-        f"`sample_weight` must have one weight an example, shape ({batch},) or ({batch}, 1). "
-        f"Received: sample_weight with shape {weights.shape}."
-    )
+    return _shaped(weights, fitted_shape(weights.shape, values.shape[:axes]))
+
+
+def check_one_weight(what: str, sample_weight: Any) -> Tensor:
+    """Return the weight of a whole batch; refuse weights of examples.
+
+    Args:
+        what: What returned one number for the batch, for the error.
+        sample_weight: The weight.
+
+    Raises:
+        ValueError: It is no scalar.
+    """
+    weight = ops.convert_to_tensor(sample_weight)
+    if weight.shape:
+        raise ValueError(
+            f"The {what} returned one number for the batch, which weights of its examples cannot "
+            f"weigh. Received: sample_weight with shape {weight.shape}. Return one value an "
+            "example."
+        )
+    return weight
+
+
+def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None:
+    """Raise where a loss or metric returned neither a value an example nor one for the batch.
+
+    Args:
+        what: What returned them, for messages.
+        values: What it returned.
+        y_pred: The predictions, of shape (batch, ...).
+        advice: What to do, as sentences.
+
+    Raises:
+        ValueError: It did not.
+    """
+    if values.shape and values.shape[:1] != y_pred.shape[:1]:
+        raise ValueError(
+            f"The {what} must return one value an example, shape ({y_pred.shape[0]},) or "
+            f"({y_pred.shape[0]}, ...), or one number for the batch. Received: a tensor of shape "
+            f"{values.shape}. {advice}"
+        )
+
+
+def weighted(values: Tensor, sample_weight: Any) -> Tensor:
+    """Return the values times their weights.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+        sample_weight: Weights as in `example_weights`, or None.
+
+    Raises:
+        ValueError: The weights' shape does not fit.
+    """
+    if sample_weight is None:
+        return values
+    weights = example_weights(sample_weight, values)
+    if weights.ndim == 1 and values.ndim > 1:
+        weights = ops.reshape(weights, (*weights.shape, *[1] * (values.ndim - 1)))
+    return values * weights
+
+
+def weighted_means(values: Tensor, sample_weight: Any) -> Tensor:
+    """Return the means over all axes but the first of the values times their weights.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+        sample_weight: Weights as in `example_weights`, or None.
+
+    Raises:
+        ValueError: The weights' shape does not fit.
+    """
+    if sample_weight is None:
+        return mean_of_rest(values)
+    weights = example_weights(sample_weight, values)
+    if weights.ndim > 1:
+        return mean_of_rest(values * weights)
+    return mean_of_rest(values) * weights
 
 
 def _converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:

@@ -6,12 +6,14 @@ Custom training loops call these; `fit` does the same by itself.
 from typing import Any
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.distribute import ReplicaContext, get_replica_context
 from mirrored.ops import Tensor
-from mirrored.training.loss_functions import example_weights
+from mirrored.training.loss_functions import weighted
 
 
+@explained
 def compute_average_loss(
     per_example_loss: Any, sample_weight: Any = None, global_batch_size: int | None = None
 ) -> Tensor:
@@ -20,7 +22,8 @@ def compute_average_loss(
     Args:
         per_example_loss: The loss of each of the replica's examples, of shape (examples,) or more
             axes, all of which are summed.
-        sample_weight: Weights of shape (examples,), (examples, 1) or (), or None.
+        sample_weight: Weights of shape (examples,), (examples, 1) or (), weights that broadcast to
+            the losses, or None.
         global_batch_size: The examples of all replicas together; None: those of this replica times
             the number of replicas, which is right where all have as many.
 
@@ -48,13 +51,13 @@ def compute_average_loss(
         size = losses.shape[0] * context.num_replicas_in_sync
     else:
         size = _checked_size(global_batch_size)
+    losses = weighted(losses, sample_weight)
     if losses.ndim > 1:
         losses = ops.reduce_sum(losses, axis=tuple(range(1, losses.ndim)))
-    if sample_weight is not None:
-        losses = losses * example_weights(sample_weight, losses)
-    return ops.reduce_sum(losses) / float(max(size, 1))
+    return ops.reduce_sum(losses) / max(size, 1)
 
 
+@explained
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """Return the penalties' sum divided by the number of replicas, each of which adds it.
 
@@ -71,7 +74,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """
     context = _replica_context("scale_regularization_loss")
     total = ops.reduce_sum(ops.convert_to_tensor(regularization_loss))
-    return total / float(context.num_replicas_in_sync)
+    return total / context.num_replicas_in_sync
 
 
 def _replica_context(function: str) -> ReplicaContext:

@@ -3,9 +3,12 @@
 Totals and counts add up exactly over batches and replicas, where means of means would not.
 """
 
+import math
 from typing import Any
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
+from mirrored._absent.members import absent_members, refused_members
+from mirrored._arguments import explained
 from mirrored.distribute import (
     DistributedVariable,
     PerReplica,
@@ -15,12 +18,16 @@ from mirrored.distribute import (
 )
 from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
+from mirrored.training.loss_functions import example_weights
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 Statistics = tuple[Tensor, Tensor]
 
 
-class Metric:
+@explained
+@absent_members("tf.keras.metrics.Metric")
+@refused_members("tf.keras.metrics.Metric", "from_config")
+class Metric(_overrides.Subclassable):
     """Base of the metrics; a subclass gives the total and the count of a batch in `statistics`.
 
     It is made in the scope of the strategy whose replicas update it. They do so without waiting for
@@ -37,6 +44,9 @@ class Metric:
         >>> float(metric.result())
         0.5
     """
+
+    _never_called = _overrides.METRIC
+    _for_itself = _overrides.METRIC_ITSELF
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         del dtype
@@ -70,6 +80,20 @@ class Metric:
             "`statistics(self, y_true, y_pred, sample_weight=None)` that returns a total and a "
             "count."
         )
+
+    def shard_statistics(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
+    ) -> Statistics:
+        """Return the total and the count of a replica's shard of a batch in training.
+
+        Args:
+            y_true: The shard's targets.
+            y_pred: The shard's predictions.
+            sample_weight: Its weights, or None.
+            share: The shard's part of the examples of the batch, in [0, 1].
+        """
+        del share  # Sums over examples add up to those of the batch.
+        return self.statistics(y_true, y_pred, sample_weight)
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Add a batch, or in a replica its part of one: the arguments are those of `statistics`."""
@@ -120,3 +144,37 @@ class Metric:
         """Add a batch and return the result so far."""
         self.update_state(*args, **kwargs)
         return self.result()
+
+
+def float_dtype(x: Tensor) -> Any:
+    """Return the dtype that the statistics of values are computed in.
+
+    Args:
+        x: The values.
+    """
+    return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
+
+
+def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Statistics:
+    """Return the sums of the values and of their weights, both in the values' dtype.
+
+    Elements are summed, not means of an example's elements: ones and zeros add up exactly.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+        sample_weight: Their weights, or None.
+        averaged: How many of the last axes have no weights of their own.
+
+    Raises:
+        ValueError: The weights do not broadcast to the values.
+    """
+    if sample_weight is None:
+        return ops.reduce_sum(values), ops.constant(float(values.size), dtype=values.dtype)
+    # As in Keras, weights of fewer axes than the values are for their first ones.
+    weights = ops.convert_to_tensor(sample_weight)
+    weights = example_weights(weights, values, min(max(weights.ndim, 1), values.ndim - averaged))
+    first, rest = values.shape[: max(weights.ndim, 1)], values.shape[max(weights.ndim, 1) :]
+    weights = ops.broadcast_to(weights, first)
+    if rest:
+        values = ops.reduce_sum(values, axis=tuple(range(len(first), values.ndim)))
+    return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(math.prod(rest))

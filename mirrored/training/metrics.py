@@ -5,25 +5,29 @@ Each is a quotient of a total and a count, summed over all batches.
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
+from mirrored.ops.spec import INTEGERS
 from mirrored.training.loss_functions import (
     aligned,
     as_predictions,
     cast,
+    check_one_weight,
     check_same_shape,
+    check_values,
     class_indices,
-    example_weights,
     squared_errors,
 )
 from mirrored.training.losses import Loss, SparseCategoricalCrossentropy
 from mirrored.training.metric import Metric as Metric
-from mirrored.training.metric import Statistics
+from mirrored.training.metric import Statistics, float_dtype, weighted_sums
 
 
+@explained
 class Mean(Metric):
     """The mean of values, weighted if weights are given.
 
@@ -48,18 +52,23 @@ class Mean(Metric):
 
         Args:
             values: Numbers of shape () or (batch, ...).
-            sample_weight: Weights of shape (batch,), (batch, 1) or (), or None.
+            sample_weight: Weights of shape (batch,), (batch, 1) or (), weights that broadcast to
+                the values or to their first axes, or None.
 
         Raises:
             ValueError: The weights' shape does not fit.
         """
         values = ops.convert_to_tensor(values)
-        values = cast(values, _float_dtype(values))
-        return _weighted(ops.reshape(values, (1,)) if values.ndim == 0 else values, sample_weight)
+        values = cast(values, float_dtype(values))
+        return weighted_sums(
+            ops.reshape(values, (1,)) if values.ndim == 0 else values, sample_weight
+        )
 
 
 class _Comparison(Metric):
     """The mean of what a comparison of targets and predictions gives, element by element."""
+
+    _averaged: ClassVar[int] = 0  # The last axes that sample weights cannot tell apart.
 
     def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
         """Return the sum over a batch and the number of elements, or the sum of their weights.
@@ -67,20 +76,26 @@ class _Comparison(Metric):
         Args:
             y_true: Targets of shape (batch, ...).
             y_pred: Predictions of shape (batch, ...).
-            sample_weight: Weights of shape (batch,), (batch, 1) or (), or None.
+            sample_weight: Weights of shape (batch,), (batch, 1) or (), weights that broadcast to
+                the values or to their first axes, or None.
 
         Raises:
             ValueError: The shapes do not fit.
         """
-        y_pred = as_predictions(y_pred)
+        y_pred = self._as_predictions(y_pred)
         values = self._values(ops.convert_to_tensor(y_true), y_pred)
-        return _weighted(cast(values, _float_dtype(y_pred)), sample_weight)
+        averaged = self._averaged if values.ndim > 1 else 0
+        return weighted_sums(cast(values, float_dtype(y_pred)), sample_weight, averaged)
+
+    def _as_predictions(self, y_pred: Any) -> Tensor:
+        return as_predictions(y_pred)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return a value for each element, of shape (batch, ...)."""
         raise NotImplementedError
 
 
+@explained
 class MeanSquaredError(_Comparison):
     """The mean of (y_true - y_pred)^2.
 
@@ -96,6 +111,8 @@ class MeanSquaredError(_Comparison):
         2.0
     """
 
+    _averaged = 1
+
     def __init__(self, name: str = "mean_squared_error", dtype: Any = None) -> None:
         super().__init__(name, dtype)
 
@@ -103,6 +120,7 @@ class MeanSquaredError(_Comparison):
         return squared_errors(aligned(cast(y_true, y_pred.dtype), y_pred), y_pred)
 
 
+@explained
 class Accuracy(_Comparison):
     """The part of predictions that equal their targets.
 
@@ -121,12 +139,18 @@ class Accuracy(_Comparison):
     def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
         super().__init__(name, dtype)
 
+    def _as_predictions(self, y_pred: Any) -> Tensor:
+        # Integers are compared as such: floats would not tell large ones apart.
+        y_pred = ops.convert_to_tensor(y_pred)
+        return y_pred if y_pred.dtype in INTEGERS else as_predictions(y_pred)
+
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
         check_same_shape(y_true, y_pred)
         return ops.equal(y_true, y_pred)
 
 
+@explained
 class BinaryAccuracy(_Comparison):
     """The part of predictions that are on the same side of the threshold as their targets, 0 or 1.
 
@@ -161,6 +185,7 @@ class BinaryAccuracy(_Comparison):
         return _same_side(y_true, y_pred, self.threshold)
 
 
+@explained
 class CategoricalAccuracy(_Comparison):
     """The part of predictions whose largest class is that of their one-hot target.
 
@@ -183,6 +208,7 @@ class CategoricalAccuracy(_Comparison):
         return _same_class(y_true, y_pred)
 
 
+@explained
 class SparseCategoricalAccuracy(_Comparison):
     """The part of predictions whose largest class is that of their integer label.
 
@@ -220,22 +246,46 @@ class _AccuracyByShape(_Comparison):
 
 
 class _FunctionMetric(_Comparison):
-    """A user's function of targets and predictions that returns a value an example."""
+    """A user's function of targets and predictions that returns a value an example, or one in all.
+
+    One number for a batch counts once, as in Keras, however many examples the batch has.
+    """
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        super().__init__(getattr(function, "__name__", None) or type(function).__name__)
+        name = getattr(function, "__name__", None) or type(function).__name__
+        underscores = name[: len(name) - len(name.lstrip("_"))]
+        super().__init__(underscores + snake_case(name))  # As in Keras' logs.
         self._function = function
 
+    def shard_statistics(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
+    ) -> Statistics:
+        values = self._values_in_its_dtype(y_true, y_pred)
+        total, count = self._counted(values, sample_weight)
+        return (total, count) if values.shape or share == 1 else (total * share, count * share)
+
+    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
+        return self._counted(self._values_in_its_dtype(y_true, y_pred), sample_weight)
+
+    def _counted(self, values: Tensor, sample_weight: Any) -> Statistics:
+        if values.shape:
+            return weighted_sums(values, sample_weight)
+        if sample_weight is None:
+            return values, ops.constant(1.0, dtype=values.dtype)
+        weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
+        return values * weight, weight
+
+    def _values_in_its_dtype(self, y_true: Any, y_pred: Any) -> Tensor:
+        y_pred = as_predictions(y_pred)
+        values = self._values(ops.convert_to_tensor(y_true), y_pred)
+        return cast(values, float_dtype(y_pred))
+
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        if y_true.dtype not in (ops.int32, ops.int64):
+        if y_true.dtype not in INTEGERS:
             y_true = cast(y_true, y_pred.dtype)
         values = ops.convert_to_tensor(self._function(y_true, y_pred))
-        if values.shape[:1] != y_pred.shape[:1]:
-            raise ValueError(
-                f"The metric {self.name!r} must return one value an example, shape "
-                f"({y_pred.shape[0]},) or ({y_pred.shape[0]}, ...). Received: a tensor of shape "
-                f"{values.shape}. Leave the mean over the batch to the metric."
-            )
+        advice = "Leave the mean over the batch to the metric."
+        check_values(f"metric {self.name!r}", values, y_pred, advice)
         return values
 
 
@@ -273,12 +323,13 @@ _BY_NAME: dict[str, type[Metric]] = {
 _AUTOMATIC = ("accuracy", "acc")
 
 
+@explained
 def get(identifier: Any) -> Metric:
     """Return the metric that `identifier` names or is.
 
     Args:
         identifier: A name such as "mse" or "BinaryAccuracy", a `Metric`, a subclass of it, or a
-            function of (y_true, y_pred) that returns one value an example.
+            function of (y_true, y_pred) that returns one value an example, or one number.
 
     Raises:
         ValueError: There is no such metric.
@@ -337,22 +388,3 @@ def _accuracy(loss: Loss, output_shape: tuple[int | None, ...]) -> Metric:
     if isinstance(loss, SparseCategoricalCrossentropy):
         return SparseCategoricalAccuracy()
     return _AccuracyByShape()
-
-
-def _float_dtype(x: Tensor) -> Any:
-    return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
-
-
-def _weighted(values: Tensor, sample_weight: Any) -> Statistics:
-    """Return the sums of the values and of their weights, both in the values' dtype.
-
-    Elements are summed, not means of an example's elements: ones and zeros add up exactly.
-    """
-    if sample_weight is None:
-        return ops.reduce_sum(values), ops.constant(float(values.size), dtype=values.dtype)
-    batch = values.shape[0]
-    weights = ops.broadcast_to(example_weights(sample_weight, values), (batch,))
-    elements = values.size // batch if batch else 1
-    if values.ndim > 1:
-        values = ops.reduce_sum(values, axis=tuple(range(1, values.ndim)))
-    return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(elements)

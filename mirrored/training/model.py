@@ -4,21 +4,29 @@ A functional model is a chain of layers from an input to an output; a subclass h
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from mirrored import _overrides
+from mirrored._absent.members import absent_members
+from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored.errors import InvalidArgumentError
+from mirrored.layers.tracking import find
+from mirrored.optim import Optimizer
 from mirrored.program import Recordings
 from mirrored.training import loop, plan, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import Compilation, compile_model
 from mirrored.training.metrics import Metric
 from mirrored.training.network import Network
+from mirrored.training.running import what_runs
 from mirrored.training.summary import summary_lines
 
 
+@explained
+@absent_members("tf.keras.Model")
 class Model(Network):
     """Layers that are trained together.
 
@@ -33,6 +41,9 @@ class Model(Network):
     Attributes:
         history: The `History` of the last `fit`, one that was interrupted included; None before.
         stop_training: Set by callbacks to end `fit` after the batch that is running.
+        stop_evaluating: Set by callbacks to end an evaluation so, that of `fit` included; each
+            begins with False.
+        stop_predicting: The same of `predict`.
 
     Raises:
         ValueError: Only one of `inputs` and `outputs` is given, there are several, or no layers
@@ -48,6 +59,9 @@ class Model(Network):
         3
     """
 
+    _never_called = _overrides.MODEL
+    _for_itself = _overrides.MODEL_ITSELF
+
     def __init__(
         self,
         inputs: Any = None,
@@ -62,10 +76,25 @@ class Model(Network):
         # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
         self._recordings: Recordings[Any] = Recordings(f"A step of the model {self.name!r}")
         self.history: History | None = None
-        self.stop_training = False
+        self.stop_training = self.stop_evaluating = self.stop_predicting = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        method = what_runs(self)
+        if method is not None:
+            raise RuntimeError(
+                f"A model is neither pickled nor copied while `{method}` runs: it is between two "
+                f"states. Received: the model {self.name!r}. Take `get_weights()` or "
+                "`save_weights(...)` in a callback, and the model itself afterwards."
+            )
+        return super().__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.history is not None and self.history.model is None:  # It travelled without.
+            self.history.model = self
 
     @property
-    def optimizer(self) -> Any:
+    def optimizer(self) -> Optimizer | Any:
         """The optimizer, once the model is compiled."""
         return None if self._compilation is None else self._compilation.optimizer
 
@@ -93,13 +122,15 @@ class Model(Network):
         weighted_metrics: Any = None,
         run_eagerly: bool = False,
         steps_per_execution: int | str = "auto",
+        jit_compile: bool | str | None = "auto",
+        auto_scale_loss: bool = True,
     ) -> None:
         """Say how the model is trained. All names are checked here.
 
         Args:
             optimizer: An optimizer or its name, as in "sgd".
             loss: A loss, its name, or a function of targets and outputs that returns a value an
-                example.
+                example, or one number: the mean over the examples that it is given.
             loss_weights: For models of several outputs, which there are none of yet.
             metrics: Metrics or their names, as in ["accuracy"]; they ignore sample weights.
             weighted_metrics: Metrics that are weighted by sample weights.
@@ -110,6 +141,8 @@ class Model(Network):
             steps_per_execution: How many steps run between two calls of callbacks' batch hooks;
                 "auto": one where a callback has such hooks, else as many as the progress shown
                 allows.
+            jit_compile: Accepted for compatibility: steps are recorded, or with `run_eagerly` not.
+            auto_scale_loss: Accepted for compatibility: it is for float16, which is not provided.
 
         Raises:
             ValueError: A name is unknown, or model, optimizer and metrics were made in different
@@ -120,14 +153,42 @@ class Model(Network):
                 "`loss_weights` is for models of several outputs, which are not provided yet. "
                 f"Received: loss_weights={loss_weights!r}."
             )
-        if steps_per_execution != "auto":
-            plan.check_count("steps_per_execution", steps_per_execution, least=1)
+        if not isinstance(jit_compile, bool | None) and jit_compile != "auto":
+            raise ValueError(
+                f'`jit_compile` is True, False or "auto". Received: jit_compile={jit_compile!r}.'
+            )
+        _check_steps(steps_per_execution)
         self._compilation = compile_model(self, optimizer, loss, metrics, weighted_metrics)
         self._compilation.run_eagerly = bool(run_eagerly)
         self._compilation.steps_per_execution = steps_per_execution
         self._recordings.clear()
 
-    def compiled(self) -> Compilation:
+    @property
+    def compiled(self) -> bool:
+        """Whether `compile` was called."""
+        return self._compilation is not None
+
+    @property
+    def run_eagerly(self) -> bool:
+        """Whether Python runs for every op of every step; it may be set once compiled."""
+        return self._compilation is not None and self._compilation.run_eagerly
+
+    @run_eagerly.setter
+    def run_eagerly(self, value: bool) -> None:
+        self.required_compilation().run_eagerly = bool(value)
+
+    @property
+    def steps_per_execution(self) -> int | str:
+        """How many steps run between two calls of batch hooks; it may be set once compiled."""
+        return "auto" if self._compilation is None else self._compilation.steps_per_execution
+
+    @steps_per_execution.setter
+    def steps_per_execution(self, value: int | str) -> None:
+        compilation = self.required_compilation()
+        _check_steps(value)
+        compilation.steps_per_execution = value
+
+    def required_compilation(self) -> Compilation:
         """Return what `compile` made.
 
         Raises:
@@ -175,15 +236,17 @@ class Model(Network):
             batch_size: Examples a step, over all replicas together; 32 by default. For arrays
                 only: a dataset's batches are global batches already.
             epochs: The epoch to end before, counted from 0; each is one pass over the data.
-            verbose: 0 shows nothing; 1 a progress bar on a terminal and a line an epoch
-                elsewhere; 2 lines; "auto" is 1.
+            verbose: 0 shows nothing; 1 a progress bar on a terminal or in a notebook, a widget
+                where the extra `notebook` is installed, and a line an epoch elsewhere; 2 lines;
+                "auto" is 1.
             callbacks: Callbacks whose hooks are called, in order.
             validation_split: The part of the arrays, taken from their end, to validate on instead.
             validation_data: (x, y) or (x, y, sample_weight) to evaluate on after epochs, or a
                 dataset or generator of batches.
             shuffle: Whether to take the examples of arrays in another random order each epoch.
             class_weight: A weight for each integer label.
-            sample_weight: A weight for each example, of shape (examples,); for arrays only.
+            sample_weight: A weight for each example, of shape (examples,), or weights that
+                broadcast to the losses; for arrays only.
             initial_epoch: The epoch to begin with, counted from 0.
             steps_per_epoch: How many batches make an epoch; the next epoch goes on where it ended.
                 None takes all; a dataset without end needs it.
@@ -217,7 +280,36 @@ class Model(Network):
             validation_batch_size=validation_batch_size,
             validation_freq=validation_freq,
         )
+        self._check_metrics_inside()
         return loop.fit(self, x, y, options)
+
+    @overload
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Sequence[Callback] | Callback | None = None,
+        *,
+        return_dict: Literal[True],
+    ) -> dict[str, float]: ...
+
+    # A number or a list of them, as the metrics are: a union would refuse `loss, accuracy = ...`.
+    @overload
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: int | str = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Sequence[Callback] | Callback | None = None,
+        return_dict: bool = False,
+    ) -> Any: ...
 
     def evaluate(
         self,
@@ -238,7 +330,8 @@ class Model(Network):
             batch_size: Examples a step, over all replicas together; 32 by default. For arrays
                 only.
             verbose: As for `fit`.
-            sample_weight: A weight for each example, of shape (examples,); for arrays only.
+            sample_weight: A weight for each example, of shape (examples,), or weights that
+                broadcast to the losses; for arrays only.
             steps: How many batches to evaluate; None takes all.
             callbacks: Callbacks whose hooks are called, in order.
             return_dict: Whether to return the values by name.
@@ -250,6 +343,7 @@ class Model(Network):
             InvalidArgumentError: The model is not compiled.
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
+        self._check_metrics_inside()
         logs = loop.evaluate(
             self, x, y, sample_weight, plan.RunOptions(batch_size, verbose, steps, callbacks)
         )
@@ -282,6 +376,15 @@ class Model(Network):
         """
         return loop.predict(self, x, plan.RunOptions(batch_size, verbose, steps, callbacks))
 
+    def _check_metrics_inside(self) -> None:
+        for layer in self._walk():
+            for metric in find(vars(layer).values(), Metric):
+                raise ValueError(
+                    "`fit` and `evaluate` report the metrics of `compile` alone, and not those in "
+                    f"attributes of layers. Received: the metric {metric.name!r} in {layer!r}. "
+                    "Give it to `compile`, or write a training loop of your own."
+                )
+
     # ------------------------------------------------------------------ looking and storing
 
     def summary(self, *, print_fn: Callable[[str], Any] | None = None) -> None:
@@ -305,13 +408,14 @@ class Model(Network):
         """Write all weights to a safetensors file, wholly or not at all.
 
         Args:
-            filepath: The file.
+            filepath: The file, whose name does not end as another format's, such as `.h5`.
             overwrite: Whether an existing file is replaced.
 
         Raises:
-            ValueError: The model has no weights yet.
+            TypeError: `filepath` is no path.
+            ValueError: The model has no weights yet, or the name is that of another format.
             FileExistsError: The file exists, and `overwrite` is False.
-            OSError: The file cannot be written.
+            OSError: The file cannot be written, or what is there is no file, such as a device.
 
         Example:
             >>> import os, tempfile
@@ -330,9 +434,15 @@ class Model(Network):
             filepath: The file, from a model of the same layers on any number of replicas.
 
         Raises:
-            ValueError: The model has no weights yet.
+            TypeError: `filepath` is no path.
+            ValueError: The model has no weights yet, or the name is that of another format.
             FileNotFoundError: There is no such file.
             WeightsFileError: It is truncated, corrupt, of another model or format. No weight
                 was changed.
         """
         saving.load_weights(self, filepath)
+
+
+def _check_steps(steps_per_execution: int | str) -> None:
+    if steps_per_execution != "auto":
+        plan.check_count("steps_per_execution", steps_per_execution, least=1)

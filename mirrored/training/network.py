@@ -3,11 +3,13 @@
 It is apart from training, so that each of the two can be read alone.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored.distribute import (
     Strategy,
     get_strategy,
@@ -17,12 +19,16 @@ from mirrored.distribute import (
 from mirrored.layers import InputLayer, Layer, SymbolicTensor
 from mirrored.layers.policy import dtype_policy
 from mirrored.layers.rollback import undone_on_failure
-from mirrored.layers.shapes import Shape, as_shape, check_matches, without_batch
-from mirrored.layers.symbolic import trace
+from mirrored.layers.shapes import Shape, as_shape, check_matches, fitted_rank, without_batch
+from mirrored.layers.symbolic import Path, trace
 from mirrored.ops import Tensor
 from mirrored.ops.listeners import only
+from mirrored.variables import Variable
+
+_Size = TypeVar("_Size", int, int | None)
 
 
+@explained
 class Network(Layer):
     """A layer made of layers: a chain of them from an input to an output, or a subclass's `call`.
 
@@ -44,7 +50,14 @@ class Network(Layer):
                 f"inputs={inputs!r}, outputs={outputs!r}."
             )
         begin, end = _single("inputs", inputs), _single("outputs", outputs)
+        if isinstance(outputs, dict):  # Keras' `predict` returns a dict then.
+            raise ValueError(
+                "A model's output is an array, without a name, for now. Received: "
+                f"outputs={outputs!r}. Pass the tensor itself."
+            )
         chain = [] if begin is None else trace(end, begin)
+        if begin is not None:
+            _check_names_differ([begin.producer[0], *chain])
         if begin is not None and dtype is None and dtype_policy().variable_dtype != begin.dtype:
             dtype = begin.dtype
         super().__init__(name=name, dtype=dtype, trainable=trainable)
@@ -60,6 +73,15 @@ class Network(Layer):
             self._finish_at(end)
             self.built = True
 
+    def __getstate__(self) -> dict[str, Any]:
+        path = None if self._end is None else Path.to(self._end, self._begin)
+        return {**vars(self), "_end": path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if state["_end"] is not None:
+            self._end = state["_end"].end()
+
     @property
     def distribute_strategy(self) -> Strategy:
         """The strategy in whose scope the model was made."""
@@ -67,13 +89,16 @@ class Network(Layer):
 
     @property
     def inputs(self) -> list[SymbolicTensor]:
-        """Where a functional model begins: a list of one."""
-        return [] if self._begin is None else [self._begin]
+        """Where a functional model, or a Sequential one that is built, begins: a list of one."""
+        begin = self._end if self._begin is None else self._begin
+        while self._begin is None and begin is not None and begin.producer[1] is not None:
+            begin = begin.producer[1]  # Back to where a Sequential one was built from.
+        return [] if begin is None else [begin]
 
     @property
     def outputs(self) -> list[SymbolicTensor]:
-        """Where a functional model ends: a list of one."""
-        return [] if self._begin is None or self._end is None else [self._end]
+        """Where such a model ends: a list of one."""
+        return [] if self._end is None else [self._end]
 
     @property
     def output_dtype(self) -> Any:
@@ -82,7 +107,10 @@ class Network(Layer):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, each once, in the order in which they run or were assigned."""
+        """The layers, each once, in the order in which they run or were assigned.
+
+        Those of a functional model begin with its input's.
+        """
         begin = [] if self._begin is None else [self._begin.producer[0]]
         inputs = [layer for layer in begin if isinstance(layer, InputLayer)]
         return [*inputs, *(layer for layer in self._sublayers if isinstance(layer, Layer))]
@@ -128,7 +156,30 @@ class Network(Layer):
             input_shape: The shape of the input; None where it is not known.
         """
         if self._begin is not None:
-            check_matches(self.name, self._begin.shape, input_shape)
+            check_matches(self.name, self._begin.shape, self.fitted_shape(input_shape))
+
+    def fitted_shape(self, input_shape: tuple[_Size, ...]) -> tuple[_Size, ...]:
+        """Return the shape that an input gets: a last axis of size 1 is added or left out.
+
+        That is done, as in Keras, where the input has one axis less or more than the model was
+        made for; a subclass with its own `call` is given what there is.
+
+        Args:
+            input_shape: The shape of the input; None where it is not known.
+        """
+        expected = self._expected_shape()
+        return input_shape if expected is None else fitted_rank(input_shape, expected)
+
+    def _expected_shape(self) -> Shape | None:
+        return None if self._begin is None else self._begin.shape
+
+    def _run(self, inputs: Tensor, training: bool | None) -> Any:
+        """Run ``call`` on inputs of the expected rank; a variable is its value."""
+        shape = self.fitted_shape(inputs.shape)
+        if shape != inputs.shape:
+            inputs = ops.reshape(inputs, shape)
+        output: Any = super()._run(inputs, training)
+        return self.one_tensor(output) if isinstance(output, Variable) else output
 
     def call(self, inputs: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """Run the layers in order; subclasses define their own.
@@ -141,7 +192,7 @@ class Network(Layer):
         if not self._chain:
             return super().call(inputs, *args, **kwargs)
         for layer in self._chain:
-            inputs = layer(inputs)
+            inputs = layer.one_tensor(layer(inputs))
         return inputs
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -152,7 +203,7 @@ class Network(Layer):
         """
         if not self._chain:
             return super().compute_output_shape(input_shape)
-        shape = as_shape(input_shape)
+        shape = self.fitted_shape(as_shape(input_shape))
         for layer in self._chain:
             shape = layer.compute_output_shape(shape)
         return shape
@@ -233,13 +284,9 @@ class Network(Layer):
                 "first size, the batch, may be None."
             )
         with only():  # No tape that is open has anything to learn from it.
-            output = self._run(ops.zeros((1, *known), self._input_dtype), training=False)
-        if not isinstance(output, Tensor):
-            raise ValueError(
-                f"Models have one output for now. Received: model {self.name!r} returned "
-                f"a {type(output).__name__}. Return one tensor."
+            return self.one_tensor(
+                self._run(ops.zeros((1, *known), self._input_dtype), training=False)
             )
-        return output
 
     def _finish_at(self, end: SymbolicTensor) -> None:
         """Make `end` the output."""
@@ -247,8 +294,19 @@ class Network(Layer):
         self._output_shape, self._output_dtype = end.shape, end.dtype
 
 
+def _check_names_differ(layers: list[Layer]) -> None:
+    unique = {id(layer): layer for layer in layers}
+    counts = Counter(layer.name for layer in unique.values())
+    for name, count in counts.items():
+        if count > 1:
+            raise ValueError(
+                f'The name "{name}" is used {count} times in the model. All operation names '
+                "should be unique. Pass another `name` to one of the layers."
+            )
+
+
 def _single(argument: str, value: Any) -> Any:
-    """Return a lone symbolic tensor, taken out of a list or dict of one."""
+    """Return a lone symbolic tensor, taken out of a list of one, or of a dict of one input."""
     items = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(items, list | tuple):
         return items

@@ -239,16 +239,17 @@ def prepare(model: "Model", epochs: Epochs, validation: Epochs | None = None) ->
         ValueError: Inputs or targets do not fit the model; it is as it was.
     """
     with undone_on_failure(model):
-        shape = epochs.example.x.shape
+        shape = model.fitted_shape(epochs.example.x.shape)
         _check_batched(model, epochs)
         model.build_for(without_batch(shape))
         epochs.check_with(partial(_checked, model))
         if validation is not None:
             _check_batched(model, validation)
             validation.check_with(partial(_checked, model))
-            if validation.example.x.shape[1:] != shape[1:]:
+            validated = model.fitted_shape(validation.example.x.shape)
+            if validated[1:] != shape[1:]:
                 # Only running it tells whether the model takes both; after an epoch is too late.
-                model.check_runs_on(without_batch(validation.example.x.shape))
+                model.check_runs_on(without_batch(validated))
     if model._compilation is not None:
         with model.distribute_strategy.scope():
             model._compilation.resolve_metrics(model.output_shape)
@@ -257,18 +258,24 @@ def prepare(model: "Model", epochs: Epochs, validation: Epochs | None = None) ->
 def _check_batched(model: "Model", epochs: Epochs) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
     shape = epochs.example.x.shape
-    if isinstance(epochs, StreamEpochs) and any(shape == each.shape[1:] for each in model.inputs):
+    if isinstance(epochs, StreamEpochs) and any(
+        shape == each.shape[1:] and model.fitted_shape(shape)[1:] != each.shape[1:]
+        for each in model.inputs
+    ):
         raise ValueError(unbatched(model.name, [shape]))
 
 
 def _checked(model: "Model", arrays: Arrays) -> Arrays:
-    """Return the arrays with targets in the shape that the loss wants, all checked."""
+    """Return the arrays in the shapes that the model and the loss want, all checked."""
     model.check_input_shape(without_batch(arrays.x.shape))
+    inputs = arrays.x.reshape(model.fitted_shape(arrays.x.shape))
     if arrays.y is None:
-        return arrays
-    loss = model.compiled().required_loss()
+        return Arrays(inputs, None, arrays.sample_weight, arrays.size)
+    loss = model.required_compilation().required_loss()
     targets = loss.check_targets(arrays.y, model.output_shape)
-    return Arrays(arrays.x, targets, arrays.sample_weight, arrays.size)
+    if arrays.sample_weight is not None:
+        loss.check_weights(arrays.sample_weight, model.output_shape)
+    return Arrays(inputs, targets, arrays.sample_weight, arrays.size)
 
 
 # ---------------------------------------------------------------------------- arguments

@@ -1,16 +1,14 @@
 """Shows how far training, evaluation or prediction has come, and the loss and metrics so far.
 
-A terminal gets a bar that is redrawn in place; at its end, and in a file or a pipe, is a line.
+A terminal or a notebook gets a bar that is redrawn in place; at its end, and in a file or a pipe,
+is a line.
 """
 
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mirrored.training.bars import Bar, can_draw, write_line
 from mirrored.training.callbacks import Callback, Logs
-
-if TYPE_CHECKING:  # Drawing is imported when something is drawn: importing us stays fast.
-    from tqdm import tqdm
 
 _SMALL = 1e-3  # Below it four decimals would show too little.
 
@@ -21,8 +19,8 @@ class ProgressBar(Callback):
     The values shown are those in `logs`: the means over the global batches.
 
     Args:
-        verbose: 0 shows nothing; 1 and "auto" print a line an epoch, and on a terminal draw a
-            bar until then; 2 prints lines alone.
+        verbose: 0 shows nothing; 1 and "auto" print a line an epoch, and on a terminal or in a
+            notebook draw a bar until then; 2 prints lines alone.
 
     Raises:
         ValueError: `verbose` is something else.
@@ -39,7 +37,7 @@ class ProgressBar(Callback):
         if verbose not in ("auto", 0, 1, 2):
             raise ValueError(f'`verbose` must be "auto", 0, 1 or 2. Received: verbose={verbose!r}.')
         self._verbose = 1 if verbose == "auto" else int(verbose)
-        self._bar: tqdm[Any] | None = None
+        self._bar: Bar | None = None
         self._started = 0.0
         self._done = 0
         self._steps: int | None = None  # Of the epoch before, where nobody knew it before.
@@ -47,8 +45,7 @@ class ProgressBar(Callback):
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run before the bar advances: a hundredth of all of them."""
-        drawn = self._verbose == 1 and sys.stdout is not None and sys.stdout.isatty()
-        return max(steps // 100, 1) if drawn else max(steps, 1)
+        return max(steps // 100, 1) if self._draws() else max(steps, 1)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Note that evaluations are validation from here on."""
@@ -106,14 +103,15 @@ class ProgressBar(Callback):
         Closing twice, or where nothing is drawn, does nothing.
         """
         self._training = False
-        if self._bar is not None:
-            self._bar.leave = True
-        self._clear_bar()
+        self._clear_bar(leave=True)
 
-    def _clear_bar(self) -> None:
+    def _clear_bar(self, *, leave: bool = False) -> None:
         bar, self._bar = self._bar, None
         if bar is not None:
-            bar.close()
+            bar.close(leave=leave)
+
+    def _draws(self) -> bool:
+        return self._verbose == 1 and can_draw()
 
     def _epoch_title(self, epoch: int) -> str:
         return f"Epoch {epoch + 1}/{self.params.get('epochs', '?')}"
@@ -121,22 +119,20 @@ class ProgressBar(Callback):
     def _begin(self, title: str) -> None:
         self._clear_bar()  # What an interrupted run may have left.
         self._started = time.perf_counter()
-        if self._verbose == 1 and sys.stdout is not None and sys.stdout.isatty():
-            self._bar = _new_bar(title, self.params.get("steps") or self._steps)
+        if self._draws():
+            self._bar = Bar(title, self.params.get("steps") or self._steps)
 
     def _advance(self, batch: int, logs: Logs | None) -> None:
         if self._bar is not None:
-            if logs:
-                self._bar.set_postfix_str(format_logs(logs), refresh=False)
-            self._bar.update(batch + 1 - self._bar.n)
+            self._bar.advance(batch + 1, format_logs(logs) if logs else "")
 
     def _end(self, title: str, logs: Logs | None) -> None:
         # A bar cuts off what does not fit in the terminal's width: the line shows everything.
         self._clear_bar()
-        if self._verbose != 0 and sys.stdout is not None:
+        if self._verbose != 0:
             seconds = time.perf_counter() - self._started
             parts = [title, f"{seconds:.1f}s", *([format_logs(logs)] if logs else [])]
-            print(" - ".join(parts), flush=True)
+            write_line(" - ".join(parts))
 
 
 def format_logs(logs: Logs) -> str:
@@ -159,21 +155,3 @@ def _format_value(value: Any) -> str:
     except (TypeError, ValueError):  # A callback may log whatever it likes.
         return str(value)
     return f"{number:.4e}" if 0 < abs(number) < _SMALL else f"{number:.4f}"
-
-
-def _new_bar(title: str, steps: int | None) -> "tqdm[Any]":
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[type-arg]  # tqdm is generic in its stubs only.
-        monitor_interval = 0  # No watching thread: every update looks at the clock by itself.
-
-    return Bar(
-        total=steps,
-        desc=title,
-        unit="batch",
-        file=sys.stdout,
-        miniters=1,
-        dynamic_ncols=True,
-        leave=False,
-        bar_format="{desc}: {n_fmt}/{total_fmt} |{bar:12}| {elapsed}{postfix}",
-    )

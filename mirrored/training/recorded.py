@@ -24,6 +24,7 @@ from mirrored.program import (
     Runnable,
     make_program,
 )
+from mirrored.program.creation import settle
 from mirrored.training.runner import Take, input_dtypes
 from mirrored.training.step import (
     Shards,
@@ -132,7 +133,7 @@ class RecordedRunner:
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
         """Take back the slots that were made for a first step which then failed."""
-        optimizer = self._model.compiled().optimizer
+        optimizer = self._model.required_compilation().optimizer
         known, self._stepped = optimizer.slots(), False
         try:
             yield
@@ -174,9 +175,11 @@ class RecordedRunner:
 
     def _recorded(self, kind: str, span: Span) -> _Recording:
         size = span.batches.size(span.first)
+        columns = _columns(kind, span)
+        dtypes = input_dtypes(self._model, columns[0])
         specs = tuple(
             None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
-            for array, dtype in zip(_columns(kind, span), input_dtypes(self._model), strict=True)
+            for array, dtype in zip(columns, dtypes, strict=True)
         )
         recordings: Recordings[_Recording] = self._model._recordings
         return recordings.get(
@@ -188,11 +191,12 @@ class RecordedRunner:
     def _record_in_place(self, kind: str, *args: Any) -> _Recording:
         """Record a step once its variables are where it leaves them."""
         if kind == "train":
-            optimizer = self._model.compiled().optimizer
+            optimizer = self._model.required_compilation().optimizer
             optimizer.pack(self._model.trainable_variables)
-        step = self._record(kind, *args)
-        # Where only some variables have a gradient, those were brought together meanwhile.
-        return step if step.graph.is_current() else self._record(kind, *args, logs=False)
+        # Where only some variables have a gradient, those are brought together meanwhile.
+        return settle(
+            lambda logs: self._record(kind, *args, logs=logs), lambda step: step.graph.is_current()
+        )
 
     def _record(
         self, kind: str, size: int, specs: tuple[TensorSpec | None, ...], *, logs: bool = True
@@ -200,6 +204,8 @@ class RecordedRunner:
         # The data were checked.
         recorder = GraphRecorder(f"{kind}_function", logs=logs, validates=False)
         bounds = shard_bounds(size, self._strategy.num_replicas_in_sync)
+        largest = max(stop - start for start, stop in bounds)
+        recorder.graph.purpose = f"the step's memory for {largest} examples a replica"
         columns: list[list[Tensor]] = [[] for _ in specs]
         for lane, (start, stop) in enumerate(bounds):
             device = self._strategy.devices[lane]

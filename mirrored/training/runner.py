@@ -132,7 +132,7 @@ class EagerRunner:
         bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
         x, y, weight = (
             None if array is None else self._cut(_cast(array, dtype), bounds)
-            for array, dtype in zip(batch.columns, input_dtypes(self._model), strict=True)
+            for array, dtype in zip(batch.columns, input_dtypes(self._model, batch.x), strict=True)
         )
         return Shards(x, y, weight)
 
@@ -144,17 +144,23 @@ class EagerRunner:
         return PerReplica(parts, [start for start, _ in bounds])
 
 
-def input_dtypes(model: "Model") -> tuple[Any, Any, Any]:
+def input_dtypes(model: "Model", x: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
     """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs.
 
     Args:
         model: A model that is built.
+        x: The inputs. Bytes are copied to the devices as such, a quarter of what floats take, and
+            the model casts them there.
     """
     compilation = model._compilation
     loss = None if compilation is None else compilation.loss
     keeps = loss is not None and loss.targets_are_labels
     compared = loss_dtype(model.output_dtype)
-    return model.dtype, None if keeps else compared, compared
+    return (
+        None if x.dtype == ops.uint8 else model.dtype,
+        None if keeps else compared,
+        compared,
+    )
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:

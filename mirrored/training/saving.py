@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from mirrored._files import PathName
+from mirrored._files import PathName, as_path
+from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
+from mirrored.layers.base import unbuilt
 from mirrored.training.weights_file import load_tensors, save_tensors
 from mirrored.variables import Variable
 
@@ -19,45 +19,70 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+# What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
+_OTHER_FORMATS = frozenset(
+    (".ckpt", ".h5", ".hdf5", ".json", ".keras", ".npy", ".npz", ".pb", ".pkl", ".pt", ".pth")
+)
+
 
 def save_weights(model: "Network", filepath: PathName, overwrite: bool) -> None:
     """Write a model's weights; `Model.save_weights` says what the arguments mean."""
-    if not is_ready(model):
-        raise ValueError(
-            f"You are saving a model that has not yet been built, {model.name!r}. Try building "
-            "the model first by calling it on some data or by using `build()`."
-        )
-    if not overwrite and os.path.exists(filepath):
+    path = _checked_path(filepath, "written to")
+    _check_built(model, "saving")
+    if not overwrite and os.path.exists(path):
         raise FileExistsError(
-            f"There is a file at {os.fspath(filepath)!r} already. Pass overwrite=True to replace "
-            "it."
+            f"There is a file at {path!r} already. Pass overwrite=True to replace it."
         )
-    named = named_weights(model)
-    save_tensors(filepath, {key: np.asarray(each.numpy()) for key, each in named.items()})
+    save_tensors(path, named_weights(model))
 
 
 def load_weights(model: "Network", filepath: PathName) -> None:
     """Set a model's weights; `Model.load_weights` says what the arguments mean."""
-    if not is_ready(model):
-        raise ValueError(
-            f"You are loading weights into a model that has not yet been built, {model.name!r}. "
-            "Try building the model first by calling it on some data or by using `build()`."
-        )
+    path = _checked_path(filepath, "read from")
+    _check_built(model, "loading weights into")
     named = named_weights(model)
-    loaded = load_tensors(filepath, {key: (each.shape, each.dtype) for key, each in named.items()})
+    try:
+        loaded = load_tensors(path, {key: (each.shape, each.dtype) for key, each in named.items()})
+    except WeightsFileError as error:
+        unused = [layer for layer in model._walk() if not layer.built]
+        if unused:
+            error.add_note(
+                f"These layers of the model have no weights yet, since no call used them: {unused}."
+            )
+        raise
     by_variable = {id(named[key]): value for key, value in loaded.items()}
     model.set_weights([by_variable[id(each)] for each in model.weights])
 
 
+def _check_built(model: "Network", doing: str) -> None:
+    missing = unbuilt(model)
+    if missing:
+        raise ValueError(
+            f"You are {doing} a model that has not yet been built, {model.name!r}. Try building "
+            "the model first by calling it on some data or by using `build()`. Received: a model "
+            f"without the weights of {missing}."
+        )
+
+
+def _checked_path(filepath: PathName, done: str) -> str:
+    """Return the path of a weights file, unless its name says that it is of another format."""
+    path = as_path(filepath, "weights file")
+    ending = os.path.splitext(path)[1]
+    if ending.lower() in _OTHER_FORMATS:
+        raise ValueError(
+            f"Weights are {done} safetensors files, and the ending {ending!r} names another "
+            f"format. Received: filepath={path!r}. Use a name that ends in '.safetensors'."
+        )
+    return path
+
+
 def is_ready(layer: Layer) -> bool:
-    """Return whether all weights are there: the layer was run, or each one inside it built.
+    """Return whether all weights are there: each layer was run, or is built with all inside it.
 
     Args:
         layer: A model or another layer.
     """
-    return layer.built and (
-        layer._output_shape is not None or all(inner.built for inner in layer._walk())
-    )
+    return not unbuilt(layer)
 
 
 def named_weights(layer: Layer) -> dict[str, Variable]:

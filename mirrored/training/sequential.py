@@ -6,11 +6,13 @@ Weights are made when the shape of the input is known: from an `Input`, or from 
 from collections.abc import Iterable
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.layers import InputLayer, Layer, SymbolicTensor
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.training.model import Model
 
 
+@explained
 class Sequential(Model):
     """A model that is a list of layers.
 
@@ -64,10 +66,9 @@ class Sequential(Model):
                 f"The layer {layer.name!r} is in Sequential model '{self.name}' already. Make a "
                 "second layer, or use a functional model to share one."
             )
+        self._check_name_is_new(layer)
         first = not self._chain and self._begin is None
-        begin = None
-        if first and layer.example_shape is not None:
-            begin = InputLayer(layer.example_shape, dtype=layer.dtype)
+        begin = _input_of(layer) if first else None
         before = self._end if begin is None else begin.output
         if before is not None:
             end = layer(before)
@@ -76,6 +77,15 @@ class Sequential(Model):
             self._finish_at(end)
             self.built = True
         self._chain = [*self._chain, layer]
+
+    def _check_name_is_new(self, layer: Layer) -> None:
+        begin = [] if self._begin is None else [self._begin.producer[0]]
+        if layer.name in [each.name for each in (*begin, *self._chain)]:
+            raise ValueError(
+                "All layers added to a Sequential model should have unique names. Name "
+                f"{layer.name!r} is already the name of a layer in this model. Update the `name` "
+                "argument to pass a unique name."
+            )
 
     def pop(self) -> Layer:
         """Remove the last layer and return it.
@@ -115,6 +125,15 @@ class Sequential(Model):
             end = layer(end)
         self._finish_at(end)
 
+    def _expected_shape(self) -> Shape | None:
+        """Return the shape of inputs; that of the first ones where there is no `Input`."""
+        return super()._expected_shape() or (self._input_shape if self.built else None)
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers in order, without the input's, as in Keras."""
+        return [layer for layer in super().layers if not isinstance(layer, InputLayer)]
+
     def _begin_at(self, layer: InputLayer) -> None:
         if self._chain or self._begin is not None:
             raise ValueError(
@@ -125,3 +144,14 @@ class Sequential(Model):
         self._dtype = self._input_dtype = layer.dtype
         self._input_shape = layer.output.shape
         self._finish_at(layer.output)
+
+
+def _input_of(layer: Layer) -> InputLayer | None:
+    """Return the input of a first layer that knows its shape: its `input_shape`, or a model's."""
+    if layer.example_shape is not None:
+        return InputLayer(layer.example_shape, dtype=layer.dtype)
+    begins = layer.inputs if isinstance(layer, Model) and layer.built else []
+    if not begins:
+        return None
+    batch_size, *shape = begins[0].shape
+    return InputLayer(shape, batch_size, begins[0].dtype)

@@ -18,7 +18,6 @@ from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
 from mirrored.optim.packing import summed
-from mirrored.training.losses import Reduction
 from mirrored.variables import Variable
 
 if TYPE_CHECKING:
@@ -57,9 +56,14 @@ class Step:
     def __init__(self, model: "Model") -> None:
         self._model = model
         self._strategy: Strategy = model.distribute_strategy
-        self._variables: list[Variable] = model.trainable_variables
-        self._regularized = model.regularized_weights
         self._warned = False
+        self._look_up()
+
+    def _look_up(self) -> None:
+        """Look up the weights, and the layers that may still make some: used in training alone."""
+        self._variables: list[Variable] = self._model.trainable_variables
+        self._regularized = self._model.regularized_weights
+        self._unbuilt = [layer for layer in self._model._walk() if not layer.built]
 
     # ------------------------------------------------------------------ the three kinds of step
 
@@ -88,7 +92,7 @@ class Step:
         check(totals)
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         self._check_used(used)
-        self._model.compiled().optimizer.prepare(
+        self._model.required_compilation().optimizer.prepare(
             [self._variables[i] for i in used], [gradients[i] for i in used]
         ).commit()
         return totals
@@ -122,7 +126,7 @@ class Step:
             loss, outputs = self._forward(x, y, sample_weight, examples, training=True)
         return {
             "gradients": tape.gradient(loss, self._variables),
-            "statistics": self._statistics(loss, y, outputs, sample_weight),
+            "statistics": self._statistics(loss, y, outputs, sample_weight, examples),
             "loss": loss,
         }
 
@@ -131,7 +135,7 @@ class Step:
     ) -> dict[str, Any]:
         loss, outputs = self._forward(x, y, sample_weight, examples, training=False)
         return {
-            "statistics": self._statistics(loss, y, outputs, sample_weight),
+            "statistics": self._statistics(loss, y, outputs, sample_weight, examples),
             "penalty": self._penalty(),
         }
 
@@ -146,20 +150,19 @@ class Step:
     ) -> tuple[Tensor, Tensor]:
         """Return this replica's part of the global batch's loss, and its outputs."""
         outputs = self._model(x, training=training)
-        loss = self._model.compiled().required_loss()
-        values = loss.per_example(y, outputs)
-        if sample_weight is not None:
-            values = values * ops.cast(sample_weight, values.dtype)
-        total = ops.reduce_sum(values)
-        return total if loss.reduction == Reduction.SUM else total * (1.0 / examples), outputs
+        if any(layer.built for layer in self._unbuilt):
+            self._look_up()
+        loss = self._model.required_compilation().required_loss()
+        return loss.shard(y, outputs, sample_weight, examples), outputs
 
     def _statistics(
-        self, loss: Tensor, y: Tensor, outputs: Tensor, sample_weight: Tensor | None
+        self, loss: Tensor, y: Tensor, outputs: Tensor, sample_weight: Tensor | None, examples: int
     ) -> Tensor:
         """Return the loss and every metric's total and count as one vector."""
-        scalars = [loss]
-        for metric, weighted in self._model.compiled().metrics:
-            scalars += metric.statistics(y, outputs, sample_weight if weighted else None)
+        scalars, share = [loss], outputs.shape[0] / examples
+        for metric, weighted in self._model.required_compilation().metrics:
+            weight = sample_weight if weighted else None
+            scalars += metric.shard_statistics(y, outputs, weight, share)
         return ops.concat([ops.reshape(each, (1,)) for each in scalars], axis=0)
 
     def _penalty(self) -> Tensor | None:

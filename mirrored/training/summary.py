@@ -29,7 +29,7 @@ def summary_lines(model: "Model") -> list[str]:
     """
     head = ("Layer (type)", "Output Shape", "Param #")
     rows = [
-        (f"{layer.name} ({type(layer).__name__})", _shape_of(layer), f"{_size_of(layer):,}")
+        (f"{layer.name} ({type(layer).__name__})", _shape_of(layer), _size_of(layer))
         for layer in model.layers
     ]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(3)]
@@ -61,5 +61,6 @@ def _shape_of(layer: Layer) -> str:
         return "?"
 
 
-def _size_of(layer: Layer) -> int:
-    return sum(weight.size for weight in layer.weights)
+def _size_of(layer: Layer) -> str:
+    size = sum(weight.size for weight in layer.weights)
+    return f"{size:,}" if layer.built else f"{size:,} (unbuilt)"

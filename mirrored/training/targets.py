@@ -85,7 +85,7 @@ def check_probabilities(loss: str, y: np.ndarray) -> np.ndarray:
 
 
 def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-    """Return class indices as int32 or int64 of the output's shape without its last axis.
+    """Return class indices as int32, int64 or uint8 of the output's shape without its last axis.
 
     Args:
         loss: The loss's name, for the error.
@@ -119,7 +119,8 @@ def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndar
         low, high = labels.min(), labels.max()
         if low < 0 or high >= classes:
             raise ValueError(_out_of_range(low if low < 0 else high, classes))
-    return labels if labels.dtype == np.int32 else labels.astype(np.int64, copy=False)
+    is_small = labels.dtype in (np.int32, np.uint8)
+    return labels if is_small else labels.astype(np.int64, copy=False)
 
 
 def _out_of_range(label: Any, classes: int) -> str:

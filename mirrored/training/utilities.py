@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import ops
+from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.errors import InvalidArgumentError
 
 
+@explained
 def set_random_seed(seed: int) -> None:
     """Set the seeds of Python's `random`, of NumPy and of this library.
 
@@ -47,6 +49,7 @@ def set_random_seed(seed: int) -> None:
     ops.set_seed(number)
 
 
+@explained
 def to_categorical(x: Any, num_classes: int | None = None) -> NDArray[np.float64]:
     """Return labels as rows with a 1 in the place of the label, for `categorical_crossentropy`.
 

@@ -1,57 +1,58 @@
 """Tensors on disk: written so that a crash leaves the old file or the new one, never a part.
 
-All that a file holds is covered by checksums, and a file is checked whole before any of it is used.
+All that a file holds is covered by checksums, and what is wanted of a file is checked before any of
+it is used. Tensors are written one by one: a large model needs no second copy of itself.
 """
 
 import contextlib
-import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
-from mirrored._files import PathName, check_replaceable, replacing
+from mirrored._files import PathName, as_path, replacing, special_kind
 from mirrored.errors import WeightsFileError
+from mirrored.training.weights_header import (
+    NO_CHECKSUM,
+    WEIGHTS,
+    Header,
+    Kind,
+    Specs,
+    checked_spec,
+    checked_texts,
+    header_bytes,
+    in_file_order,
+    read_header,
+)
 
-_FORMAT_KEY, _FORMAT = "format", "mirrored"
-_KIND_KEY = "kind"
-_CHECKSUMS_KEY = "crc32"
-_HEADER_KEY = "header_crc32"
-_OWN_KEYS = (_FORMAT_KEY, _KIND_KEY, _CHECKSUMS_KEY, _HEADER_KEY)
-_DTYPES = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64", "BOOL": "bool"}
 _LISTED = 5  # Problems named in one error: enough to see the pattern, few enough to read.
+_LONGEST = 300  # Letters of one of them: whoever made a file may have made up long names.
 
 Expected = Mapping[str, tuple[tuple[int, ...], Any]]
-Specs = dict[str, tuple[tuple[int, ...], str]]
 
 
-class Kind(NamedTuple):
-    """What a file is for, so that none is taken for one of another kind.
+class Source(Protocol):
+    """A tensor to be written that is read when its turn comes, as a variable is."""
 
-    Attributes:
-        mark: What the file itself says.
-        noun: What messages call such a file.
-        writer: What writes it.
-        owner: Whose tensors it holds, as messages say.
-    """
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
 
-    mark: str
-    noun: str
-    writer: str
-    owner: str
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements."""
 
-
-WEIGHTS = Kind("weights", "weights file", "`save_weights`", "model")
-CHECKPOINT = Kind("checkpoint", "checkpoint", "`mr.train.Checkpoint.save`", "program")
+    def numpy(self) -> Any:
+        """Return the values, as an array or a scalar of the host."""
 
 
 def save_tensors(
     path: PathName,
-    tensors: Mapping[str, np.ndarray],
+    tensors: Mapping[str, np.ndarray | Source],
     metadata: Mapping[str, str] | None = None,
     *,
     kind: Kind = WEIGHTS,
@@ -63,13 +64,16 @@ def save_tensors(
 
     Args:
         path: The file; a symbolic link is followed. An existing file's permissions are kept.
-        tensors: Arrays by name, of dtype float32, float64, int32, int64 or bool and any shape.
+        tensors: Arrays by name, or what is read as one when its turn comes; of a dtype that
+            variables have but for bfloat16, and any shape.
         metadata: Texts to store in the header beside the checksums.
         kind: What the file is for.
 
     Raises:
+        TypeError: `path` is no path.
         ValueError: An array's dtype, or a key of the metadata, is not for this file.
-        OSError: The file cannot be written: no such folder, no permission, no space.
+        OSError: The file cannot be written: no such folder, no permission, no space, or what is
+            there is no file, such as a device.
 
     Example:
         >>> import tempfile
@@ -80,11 +84,15 @@ def save_tensors(
         ...     load_tensors(folder + "/w", {"bias": ((2,), "float64")})
         {'bias': array([1., 1.])}
     """
-    arrays = {name: _checked(name, array) for name, array in tensors.items()}
-    header = _header(arrays, metadata or {}, kind)
-    target = check_replaceable(path, kind.noun)
-    with replacing(target) as file:
-        file.write(save(arrays, metadata=header))
+    specs = {name: checked_spec(name, each) for name, each in tensors.items()}
+    texts = checked_texts(metadata or {}, kind)
+    checksums = dict.fromkeys(specs, NO_CHECKSUM)
+    with replacing(path, kind.noun) as file:
+        file.write(header_bytes(specs, texts, checksums))
+        for name in in_file_order(specs):
+            checksums[name] = _write(file, tensors[name])
+        file.seek(0)
+        file.write(header_bytes(specs, texts, checksums))
 
 
 def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
@@ -101,6 +109,7 @@ def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
         The arrays by name, in the order expected, writable and independent of the file.
 
     Raises:
+        TypeError: `path` is no path.
         FileNotFoundError: There is no such file.
         WeightsFileError: The file is truncated, corrupt, not in the safetensors format, a
             checkpoint, or of another model.
@@ -108,65 +117,94 @@ def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
     Example:
         See `save_tensors`.
     """
-    with _opened(path, WEIGHTS) as (name, file):
-        specs = _specs(file)
-        metadata = _checked_metadata(name, file, specs, WEIGHTS)
-        raise_differences(name, differences(specs, expected, WEIGHTS), WEIGHTS)
-        return _arrays(name, file, expected, metadata, WEIGHTS)
+    with open_tensors(path, WEIGHTS) as file:
+        raise_differences(file.name, differences(file.specs, expected, WEIGHTS), WEIGHTS)
+        return file.read(expected)
 
 
-class Contents(NamedTuple):
-    """What a checkpoint holds.
+class OpenFile:
+    """A file of tensors whose header was read and found to be as it was written.
+
+    Args:
+        name: What messages call it.
+        file: The file, as safetensors opened it.
+        kind: What it is for.
 
     Attributes:
-        tensors: The arrays by name, writable and independent of the file.
-        metadata: The texts that were stored beside them.
+        name: What messages call it.
+        specs: The tensors' shapes and dtypes by name.
+        texts: The texts that are stored beside them.
     """
 
-    tensors: dict[str, np.ndarray]
-    metadata: dict[str, str]
+    def __init__(self, name: str, file: Any, kind: Kind) -> None:
+        header: Header = read_header(name, file, kind)
+        self.name = name
+        self.specs = header.specs
+        self.texts = header.texts
+        self._checksums = header.checksums
+        self._file = file
+        self._kind = kind
+
+    def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return tensors by name, writable and independent of the file.
+
+        Args:
+            names: Their names.
+
+        Raises:
+            WeightsFileError: The data of one is not as it was written.
+        """
+        arrays: dict[str, np.ndarray] = {key: self._file.get_tensor(key) for key in names}
+        if self._checksums is not None:
+            for key, array in arrays.items():
+                if self._checksums.get(key) != _checksum(_bytes(array)):
+                    raise WeightsFileError(
+                        f"The {self._kind.noun} {self.name!r} is corrupt: the checksum of {key!r} "
+                        "does not fit its data. Restore the file from another copy."
+                    )
+        return arrays
 
 
-def read_checkpoint(path: PathName) -> Contents:
-    """Read all of a checkpoint, after checking all of the file.
+@contextlib.contextmanager
+def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
+    """Open a file of tensors, and check its header.
 
     Args:
         path: The file.
+        kind: What it is for.
 
     Raises:
+        TypeError: `path` is no path.
         FileNotFoundError: There is no such file.
-        WeightsFileError: The file is truncated, corrupt, or no checkpoint.
+        WeightsFileError: The file is truncated, corrupt, or for something else.
 
     Example:
         >>> import tempfile
         >>> import numpy as np
-        >>> from mirrored.training.weights_file import CHECKPOINT, read_checkpoint, save_tensors
+        >>> from mirrored.training.weights_file import open_tensors, save_tensors
+        >>> from mirrored.training.weights_header import CHECKPOINT
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_tensors(folder + "/c", {"b": np.ones(2)}, {"step": "3"}, kind=CHECKPOINT)
-        ...     read_checkpoint(folder + "/c").metadata
-        {'step': '3'}
+        ...     with open_tensors(folder + "/c", CHECKPOINT) as file:
+        ...         file.specs, file.texts
+        ({'b': ((2,), 'float64')}, {'step': '3'})
     """
-    with _opened(path, CHECKPOINT) as (name, file):
-        specs = _specs(file)
-        metadata = _checked_metadata(name, file, specs, CHECKPOINT)
-        return Contents(_arrays(name, file, specs, metadata, CHECKPOINT), _texts(metadata))
-
-
-def read_checkpoint_metadata(path: PathName) -> dict[str, str]:
-    """Return the texts that are stored in a checkpoint, after checking its header alone.
-
-    Args:
-        path: The file.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        WeightsFileError: The header is truncated, corrupt, or that of no checkpoint.
-
-    Example:
-        See `read_checkpoint`.
-    """
-    with _opened(path, CHECKPOINT) as (name, file):
-        return _texts(_checked_metadata(name, file, _specs(file), CHECKPOINT))
+    name = as_path(path, kind.noun)
+    special = special_kind(name)
+    if special is not None:  # To open a FIFO might wait for ever.
+        where = "a file in it" if special == "a folder" else "a file"
+        raise WeightsFileError(f"The {kind.noun} {name!r} is {special}. Pass the path of {where}.")
+    with open(name, "rb"):  # Absence and permissions are told in Python's own exceptions.
+        pass
+    try:
+        with safe_open(name, framework="np") as file:
+            yield OpenFile(name, file, kind)
+    except SafetensorError as error:  # What its library finds wrong becomes our error.
+        raise WeightsFileError(
+            f"The {kind.noun} {name!r} is truncated, corrupt, or not in the safetensors format "
+            f"({error!s:.200}). Received: {os.path.getsize(name)} bytes. A {kind.noun} is written "
+            f"by {kind.writer}; restore the file from another copy."
+        ) from error
 
 
 def differences(found: Specs, expected: Expected, kind: Kind) -> list[str]:
@@ -178,7 +216,8 @@ def differences(found: Specs, expected: Expected, kind: Kind) -> list[str]:
         kind: What the file is for.
 
     Example:
-        >>> from mirrored.training.weights_file import WEIGHTS, differences
+        >>> from mirrored.training.weights_file import differences
+        >>> from mirrored.training.weights_header import WEIGHTS
         >>> differences({"b": ((2,), "int32")}, {"b": ((3,), "int32")}, WEIGHTS)
         ["'b' has shape (2,), the model's has (3,)"]
     """
@@ -202,136 +241,27 @@ def raise_differences(name: str, problems: Sequence[str], kind: Kind) -> None:
         kind: What the file is for.
     """
     if problems:
+        listed = "; ".join(each[:_LONGEST] for each in problems[:_LISTED])
         more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
         raise WeightsFileError(
-            f"The {kind.noun} {name!r} is of another {kind.owner}: "
-            f"{'; '.join(problems[:_LISTED])}{more}. Build the {kind.owner} as it was when it was "
-            "saved."
+            f"The {kind.noun} {name!r} is of another {kind.owner}: {listed}{more}. Build the "
+            f"{kind.owner} as it was when it was saved."
         )
 
 
-# ---------------------------------------------------------------------------- writing
+def _write(file: IO[bytes], tensor: np.ndarray | Source) -> str:
+    """Write a tensor's data and return their checksum; nothing of them is left in memory."""
+    data = _bytes(tensor)
+    file.write(data.data)
+    return _checksum(data)
 
 
-def _checked(name: str, array: np.ndarray) -> np.ndarray:
-    array = np.asarray(array, order="C")
-    if array.dtype.name not in _DTYPES.values():
-        raise ValueError(
-            f"Weights files hold {', '.join(_DTYPES.values())}. "
-            f"Received: {name!r} with dtype {array.dtype}. Convert it first."
-        )
-    return array
-
-
-def _header(
-    arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str], kind: Kind
-) -> dict[str, str]:
-    for key, text in metadata.items():
-        if key in _OWN_KEYS or not isinstance(text, str):
-            raise ValueError(
-                f"Metadata must be texts under keys other than {', '.join(map(repr, _OWN_KEYS))}. "
-                f"Received: {key!r}: {text!r}."
-            )
-    checksums = {name: _checksum(array) for name, array in arrays.items()}
-    header = {
-        **metadata,
-        _FORMAT_KEY: _FORMAT,
-        _KIND_KEY: kind.mark,
-        _CHECKSUMS_KEY: json.dumps(checksums),
-    }
-    specs = {name: (array.shape, array.dtype.name) for name, array in arrays.items()}
-    return {**header, _HEADER_KEY: _header_checksum(header, specs)}
-
-
-def _checksum(array: np.ndarray) -> str:
+def _bytes(tensor: np.ndarray | Source) -> NDArray[np.uint8]:
+    """Return the values in the order of the file: rows first, little-endian."""
+    array = np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.numpy(), order="C")
     little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return f"{zlib.crc32(little_endian.reshape(-1).view(np.uint8).data):08x}"
+    return little_endian.reshape(-1).view(np.uint8)
 
 
-def _header_checksum(metadata: Mapping[str, str], specs: Specs) -> str:
-    """Return the checksum of all that the header says but this checksum."""
-    texts = {key: text for key, text in metadata.items() if key != _HEADER_KEY}
-    return f"{zlib.crc32(json.dumps([texts, specs], sort_keys=True).encode()):08x}"
-
-
-# ---------------------------------------------------------------------------- reading
-
-
-@contextlib.contextmanager
-def _opened(path: PathName, kind: Kind) -> Iterator[tuple[str, Any]]:
-    """Open a safetensors file; what its library finds wrong becomes our error."""
-    name = os.fspath(path)
-    if os.path.isdir(name):
-        raise WeightsFileError(
-            f"The {kind.noun} {name!r} is a folder. Pass the path of a file in it."
-        )
-    with open(name, "rb"):  # Absence and permissions are told in Python's own exceptions.
-        pass
-    try:
-        with safe_open(name, framework="np") as file:
-            yield name, file
-    except SafetensorError as error:
-        raise WeightsFileError(
-            f"The {kind.noun} {name!r} is truncated, corrupt, or not in the safetensors format "
-            f"({error}). Received: {os.path.getsize(name)} bytes. A {kind.noun} is written by "
-            f"{kind.writer}; restore the file from another copy."
-        ) from error
-
-
-def _specs(file: Any) -> Specs:
-    """Return the shape and the dtype of each tensor, as the header has them."""
-    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no mapping.
-    return {
-        name: (tuple(each.get_shape()), _DTYPES.get(each.get_dtype(), each.get_dtype()))
-        for name, each in slices.items()
-    }
-
-
-def _checked_metadata(name: str, file: Any, specs: Specs, kind: Kind) -> dict[str, str]:
-    """Return the metadata of a file, after checking that the header is as it was written."""
-    metadata: dict[str, str] = file.metadata() or {}
-    if _is_foreign(metadata):
-        if kind is WEIGHTS:
-            return {}
-        raise WeightsFileError(
-            f"The file {name!r} is no {kind.noun}: it does not say so. Pass the path that "
-            f"{kind.writer} returned."
-        )
-    if metadata.get(_HEADER_KEY) != _header_checksum(metadata, specs):
-        raise WeightsFileError(
-            f"The {kind.noun} {name!r} is corrupt: the checksum of its header does not fit. "
-            "Restore the file from another copy."
-        )
-    if metadata.get(_KIND_KEY) != kind.mark:
-        raise WeightsFileError(
-            f"The file {name!r} is no {kind.noun}. Received: a file of the kind "
-            f"{metadata.get(_KIND_KEY)!r}. Weights are read by `load_weights`, checkpoints by "
-            "`mr.train.Checkpoint.restore`."
-        )
-    return metadata
-
-
-def _is_foreign(metadata: Mapping[str, str]) -> bool:
-    """Whether another program wrote the file; no flipped bit takes away all marks of ours."""
-    sums = (_CHECKSUMS_KEY, _HEADER_KEY)
-    return metadata.get(_FORMAT_KEY) != _FORMAT and not any(key in metadata for key in sums)
-
-
-def _arrays(
-    name: str, file: Any, wanted: Mapping[str, Any], metadata: Mapping[str, str], kind: Kind
-) -> dict[str, np.ndarray]:
-    """Return arrays of a file, after checking each against its checksum where it has any."""
-    arrays = {key: file.get_tensor(key) for key in wanted}
-    if metadata:
-        checksums = json.loads(metadata[_CHECKSUMS_KEY])
-        for key, array in arrays.items():
-            if checksums.get(key) != _checksum(array):
-                raise WeightsFileError(
-                    f"The {kind.noun} {name!r} is corrupt: the checksum of {key!r} does not fit "
-                    "its data. Restore the file from another copy."
-                )
-    return arrays
-
-
-def _texts(metadata: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in metadata.items() if key not in _OWN_KEYS}
+def _checksum(data: NDArray[np.uint8]) -> str:
+    return f"{zlib.crc32(data.data):08x}"

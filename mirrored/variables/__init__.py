@@ -5,6 +5,7 @@ What copies there are is the business of strategies, which make them by a creato
 
 from mirrored.variables.device_variable import DeviceVariable as DeviceVariable
 from mirrored.variables.device_variable import Home as Home
+from mirrored.variables.device_variable import Prepared as Prepared
 from mirrored.variables.modes import VariableAggregation as VariableAggregation
 from mirrored.variables.modes import VariableSynchronization as VariableSynchronization
 from mirrored.variables.variable import Variable as Variable

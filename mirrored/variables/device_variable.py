@@ -4,16 +4,25 @@ An assign gives the variable another tensor, and where recorded programs need it
 one place, a read is a copy.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.dispatch import adopt, is_tensor
-from mirrored.ops.listeners import active_listeners
-from mirrored.ops.observing import copy_within
-from mirrored.ops.recording import Moves, RecordedTensor, active_recorder, variable_writes
+from mirrored.ops.listeners import active_listeners, only
+from mirrored.ops.observing import copy_from_host, copy_within
+from mirrored.ops.recording import (
+    Moves,
+    RecordedTensor,
+    active_recorder,
+    recorded_by,
+    variable_writes,
+)
 from mirrored.ops.registry import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
@@ -26,6 +35,9 @@ _WRITES = {
     "assign_add": "AssignAddVariableOp",
     "assign_sub": "AssignSubVariableOp",
 }
+
+# What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
+Prepared = Tensor | NDArray[Any]
 
 
 class Home:
@@ -48,7 +60,34 @@ class Home:
         """Allocate the memory."""
         self.device = device
         self.spec = TensorSpec((size,), dtype)
-        self.storage: Storage = device.allocate((size,), dtype)
+        purpose = f"the memory of variables that lie together, {size} values of type {dtype.name},"
+        self.storage: Storage = device.allocate((size,), dtype, purpose)
+
+
+class VariableState(NamedTuple):
+    """A variable with one value, as it travels to another process or becomes a copy.
+
+    Attributes:
+        value: The value, on the host.
+        name: The name, without TensorFlow's ``:0``; so are the others those of `Variable`.
+    """
+
+    value: NDArray[Any]
+    name: str
+    trainable: bool
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+
+    def restored(self, device: str | Device) -> "DeviceVariable":
+        """Return a variable of this state, on a device."""
+        with recorded_by(None), only(), devices.device(device):
+            return DeviceVariable(
+                self.value,
+                self.trainable,
+                self.name,
+                synchronization=self.synchronization,
+                aggregation=self.aggregation,
+            )
 
 
 class DeviceVariable(Variable):
@@ -126,26 +165,47 @@ class DeviceVariable(Variable):
 
     def read_value(self) -> Tensor:
         """Return the value; a later assign does not change what was returned."""
+        return self._read(stays=self._home is not None)
+
+    def _view(self) -> Tensor:
+        return self._read(stays=False)
+
+    def _read(self, *, stays: bool) -> Tensor:
+        """Return a tensor of its own for each read: tapes tell by it when the variable was read.
+
+        Args:
+            stays: Whether it is a copy, which what is written to a home does not change.
+        """
         devices.log_placement("ReadVariableOp", self._device)
-        value = self._snapshot()
+        recorder = active_recorder()
+        if recorder is not None:
+            value = recorder.read(self)
+        else:
+            current = self._tensor
+            array, storage = current._array, current._storage
+            if stays:
+                storage = self._device.allocate(*current.spec)
+                copy_within(self._device, array, storage.array, "ReadVariableOp")
+                array = storage.array
+            value = Tensor(array, storage, self._device, current.spec)
         for listener in active_listeners():
             listener.on_read(self, value)
         return value
 
-    def _snapshot(self) -> Tensor:
-        """Return a tensor of its own for each read: tapes tell by it when the variable was read."""
-        recorder = active_recorder()
-        if recorder is not None:
-            return recorder.read(self)
-        current = self._tensor
-        if self._home is None:
-            return Tensor(current._array, current._storage, self._device, current.spec)
-        storage = self._device.allocate(*current.spec)
-        copy_within(self._device, current._array, storage.array, "ReadVariableOp")
-        return Tensor(storage.array, storage, self._device, current.spec)
+    def state(self) -> VariableState:
+        """Return what another process, or a copy, makes the same variable of."""
+        with variable_writes:
+            value = np.asarray(self._tensor.numpy())
+        return VariableState(
+            value, self._name, self._trainable, self._synchronization, self._aggregation
+        )
+
+    def __reduce__(self) -> Any:
+        return VariableState.restored, (self.state(), self.device)
 
     def pinned(self) -> tuple[Home, int]:
         """Return the memory that the value stays in from now on, and the value's place there."""
+        self._device.require()
         with variable_writes:
             home = self._home
             if home is None:
@@ -167,8 +227,10 @@ class DeviceVariable(Variable):
             self._home, self._offset = home, offset
             Moves.count += 1
 
-    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
+    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Prepared]]":
         """Return this variable with what the method would write into it."""
+        if method == "assign" and self._takes(value):
+            return [(self, value)]
         with devices.device(self._device):
             tensor = adopt(value, self.dtype)
             if tensor.shape != self.shape:
@@ -184,10 +246,21 @@ class DeviceVariable(Variable):
                 tensor = OPS[_WRITES[method]](old, tensor)
             return [(self, own(tensor.copy_to(self._device)))]
 
-    def commit(self, value: Tensor, method: str = "assign") -> None:
+    def _takes(self, value: Any) -> bool:
+        """Whether a value is copied from the host right to where it stays, without room beside."""
+        return (
+            self._home is not None
+            and isinstance(value, np.ndarray)
+            and (value.shape, value.dtype) == self._tensor.spec
+            and active_recorder() is None
+        )
+
+    def commit(self, value: Prepared, method: str = "assign") -> None:
         """Take over a value that `prepare` or an op on this device made; allocates nothing."""
         recorder = active_recorder()
-        if recorder is not None:
+        if isinstance(value, np.ndarray):
+            copy_from_host(self._device, value, self._tensor._array)
+        elif recorder is not None:
             recorder.write(self, value)
         elif self._home is not None:
             copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
@@ -209,7 +282,7 @@ def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:
             f"initial value {tensor!r}, which a recorded function computes in every call. Give "
             "a function that returns the value, or make the variable outside."
         )
-    return tensor if dtype is None else ops.cast(tensor, dtype)
+    return ops.convert_to_tensor(tensor, dtype)  # Which refuses another dtype, as TensorFlow does.
 
 
 def own(tensor: Tensor) -> Tensor:

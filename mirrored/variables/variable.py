@@ -9,12 +9,15 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from mirrored import ops
+from mirrored._absent.members import refused_members
+from mirrored._arguments import explained
 from mirrored.ops.recording import recorded_by, variable_writes
 from mirrored.ops.tensor import Operators, Tensor, value_text
+from mirrored.program import creation
 from mirrored.variables.modes import VariableAggregation, VariableSynchronization, check_modes
 
 if TYPE_CHECKING:
-    from mirrored.variables.device_variable import DeviceVariable
+    from mirrored.variables.device_variable import DeviceVariable, Prepared
 
 
 class Creator(Protocol):
@@ -57,7 +60,7 @@ class _VariableType(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not Variable:
             return super().__call__(*args, **kwargs)
-        return _create(*args, **kwargs)
+        return _checked(*args, **kwargs)
 
 
 def _create(
@@ -75,6 +78,7 @@ def _create(
             "or a function without arguments that returns one."
         )
     trainable = check_modes(synchronization, aggregation, trainable, name)
+    creation.ask(name or "Variable")
     make = _maker[0]
     for creator in _creators.get():
         make = _bound(creator, make)
@@ -89,10 +93,23 @@ def _create(
         )
 
 
+_create.__qualname__ = "Variable"  # What errors about its arguments call it.
+_checked = explained(_create)
+
+
 def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "Variable"]:
     return lambda **kwargs: creator(make, **kwargs)
 
 
+@refused_members(
+    "tf.Variable",
+    "T astype batch_scatter_update clip constraint count_up_to create eval experimental_ref "
+    "from_proto gather_nd get_shape graph handle initial_value initialized_value initializer "
+    "is_initialized item load max mean min op ravel read_value_no_copy ref reshape scatter_add "
+    "scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_max "
+    "scatter_nd_min scatter_nd_sub scatter_nd_update scatter_sub scatter_update set_shape "
+    "sparse_read sum to_proto tolist transpose",
+)
 class Variable(Operators, metaclass=_VariableType):
     """A value that can be assigned. It computes as the tensor that it holds when it is read.
 
@@ -109,7 +126,8 @@ class Variable(Operators, metaclass=_VariableType):
         aggregation: How values that replicas assign become one.
 
     Raises:
-        ValueError: No initial value, or an unknown synchronization or aggregation.
+        ValueError: No initial value, or an unknown synchronization or aggregation; or a recorded
+            function makes it anew in every call.
 
     Example:
         >>> import mirrored as mr
@@ -167,25 +185,32 @@ class Variable(Operators, metaclass=_VariableType):
     def assign(self, value: Any) -> "Variable":
         """Set the value and return the variable.
 
+        In a replica, what is returned is that replica's own: the value of a mirrored variable, the
+        copy of one that is brought together on reads.
+
         Raises:
             ValueError: The shapes differ.
             InvalidArgumentError: The dtypes differ.
         """
-        return self._write("assign", value)
+        written: Variable = self._write("assign", value)
+        return written
 
     def assign_add(self, delta: Any) -> "Variable":
         """Add to the value and return the variable; errors as for `assign`."""
-        return self._write("assign_add", delta)
+        written: Variable = self._write("assign_add", delta)
+        return written
 
     def assign_sub(self, delta: Any) -> "Variable":
         """Subtract from the value and return the variable; errors as for `assign`."""
-        return self._write("assign_sub", delta)
+        written: Variable = self._write("assign_sub", delta)
+        return written
 
-    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Tensor]]":
+    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Prepared]]":
         """Return what `assign`, `assign_add` or `assign_sub` would write into each copy.
 
         All that can fail happens here, and nothing is changed: variables that belong together
-        are prepared one by one, and their copies are committed then.
+        are prepared one by one, and their copies are committed then. An array of the host may be
+        handed on as it is; it must not change until then.
 
         Args:
             method: The name of one of the three.
@@ -193,7 +218,7 @@ class Variable(Operators, metaclass=_VariableType):
         """
         raise NotImplementedError
 
-    def _write(self, method: str, value: Any) -> "Variable":
+    def _write(self, method: str, value: Any) -> Any:
         with variable_writes:
             for copy, each in self.prepare(method, value):
                 copy.commit(each, method)
@@ -213,8 +238,12 @@ class Variable(Operators, metaclass=_VariableType):
         return self.read_value()
 
     def numpy(self) -> Any:
-        """Return a copy of the value on the host."""
-        return self.read_value().numpy()
+        """Return a copy of the value on the host; nothing is allocated on its device."""
+        return self._view().numpy()
+
+    def _view(self) -> Tensor:
+        """Return the value where it is, for a copy to the host: an assign may change it."""
+        return self.read_value()
 
     def _as_tensor(self) -> Tensor:
         return self.read_value()

@@ -71,7 +71,8 @@ CONFIGURATION: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "simulated devices": (
         lambda: mr.config.experimental.set_simulated_gpus(5),
-        "cannot be modified after being initialized",
+        "first tensor, strategy or list_logical_devices(), or after "
+        "mr.config.experimental.reset_devices().",
     ),
 }
 

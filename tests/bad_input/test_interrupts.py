@@ -8,9 +8,12 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import mirrored as mr
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_ctrl_c(
     strategy: mr.MirroredStrategy,
     make_model: Callable[..., mr.Model],
@@ -18,19 +21,15 @@ def test_ctrl_c(
     check_refused: Callable[..., BaseException],
 ) -> None:
     """The step ends first; tests/training/test_interrupt.py has every place where it may come."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     class Interrupts(mr.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
-    try:
-        check_refused(
-            make_model(strategy),
-            lambda model: train(model, callbacks=[Interrupts()]),
-            KeyboardInterrupt,
-            steps=1,
-        )
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
+    check_refused(
+        make_model(strategy),
+        lambda model: train(model, callbacks=[Interrupts()]),
+        KeyboardInterrupt,
+        steps=1,
+    )
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

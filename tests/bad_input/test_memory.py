@@ -64,6 +64,13 @@ RECORDED = {
     "packed": "slots brought together",
     "pack": "weights brought together",
 }
+# What the error says that there was no room for, by the place: no bytes of a program's.
+WHAT = dict.fromkeys(EAGER.values(), "allocating tensor with shape [") | {
+    "the program's memory": "allocating the step's memory for {} examples a replica on ",
+    "slots": "allocating tensor with shape [",
+    "slots brought together": "allocating the memory of variables that lie together, ",
+    "weights brought together": "allocating the memory of variables that lie together, ",
+}
 
 
 def place_of(error: BaseException, places: dict[str, str]) -> str:
@@ -116,8 +123,9 @@ def test_out_of_memory_at_every_place(
         else:
             pytest.fail(f"({part}/40)^3 of the memory was enough")
         assert f"device:{gpu}: " in text
-        for each in ("OOM when allocating tensor with shape [", "asked for, ", "in use, limit 1.0"):
+        for each in ("OOM when allocating ", " asked for, ", " in use, limit 1.0"):
             assert each in text
+        assert WHAT.get(places[-1], "").format(examples // 2 // replicas) in text
         if replicas > 1 and places[-1] in ("transfer", "forward", "backward", "update"):
             assert f"Raised in replica {replicas - 1} on " in notes
         assert in_use() == held
@@ -203,3 +211,18 @@ def test_an_error_that_is_kept_keeps_its_memory_only_until_it_goes(
     assert in_use() == held
     del full
     train(model, x=WIDE)
+
+
+def test_a_recorded_function_without_room(simulate: Callable[..., Any]) -> None:
+    """The text names the function, and speaks of no tensor that nobody made."""
+    simulate(1, memory_limit=1)
+
+    @mr.function
+    def squares(x: mr.Tensor) -> mr.Tensor:
+        return mr.reduce_sum(mr.exp(mr.matmul(x, x)))
+
+    x = mr.zeros((400, 400))
+    text = r"OOM when allocating the memory of the recorded function 'squares' on .*device:GPU:0: "
+    with pytest.raises(ResourceExhaustedError, match=text):
+        squares(x)
+    assert float(squares(mr.zeros((10, 10)))) == 100.0

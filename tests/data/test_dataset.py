@@ -174,7 +174,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         "`dataset` is a Dataset. Received: a list",
     ),
+    "concatenate other dtypes": (
+        lambda: five().concatenate(Dataset.from_tensor_slices(np.uint8([1]))),
+        TypeError,
+        r"Incompatible dataset elements: TensorSpec.* vs\. .*uint8.* is not uint8",
+    ),
+    "concatenate other structures": (
+        lambda: Dataset.range(2).concatenate(Dataset.range(2).enumerate()),
+        TypeError,
+        r"Incompatible dataset elements: .* The structures differ at the top: dataset 0",
+    ),
 }
+
+
+def test_the_elements_of_concatenated_datasets() -> None:
+    pairs, triple = np.zeros((1, 2), np.uint8), np.zeros((1, 3), np.uint8)
+    both = Dataset.from_tensors(pairs).concatenate(Dataset.from_tensors(triple))
+    assert both.element_spec == mr.TensorSpec([1, None], mr.uint8)
 
 
 @pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)

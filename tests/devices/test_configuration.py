@@ -316,7 +316,7 @@ def test_reset_forgets_everything(simulate: Simulate) -> None:
     devices.set_soft_device_placement(False)
     devices.set_log_device_placement(True)
     devices.set_device_policy("warn")
-    devices.reset()
+    devices.reset_devices()
     assert [device.name for device in devices.logical_devices()] == ["/device:CPU:0"]
     assert devices.get_soft_device_placement()
     assert not devices.get_log_device_placement()

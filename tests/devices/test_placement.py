@@ -257,10 +257,12 @@ def test_soft_placement_is_a_flag(enabled: Any) -> None:
 
 def test_answers_are_those_of_the_configuration(simulate: Simulate) -> None:
     simulate(1)
-    with devices.device("GPU:0"):
+    scope = devices.device("GPU:0")
+    with scope:
         old = devices.place("MatMul", BOTH)
-        devices.reset()
-        simulate(1)
+    devices.reset_devices()
+    simulate(1)
+    with scope:
         new = devices.place("MatMul", BOTH)
     assert new is devices.get_device("GPU:0")
     assert new is not old

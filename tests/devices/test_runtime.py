@@ -11,7 +11,7 @@ import pytest
 from mirrored import devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
 from mirrored.devices.runtime import format_bytes
-from mirrored.errors import ResourceExhaustedError
+from mirrored.errors import DevicesResetError, ResourceExhaustedError
 
 FLOAT = np.dtype("float32")
 MEGABYTE = 1 << 20
@@ -128,9 +128,9 @@ def test_nothing_of_a_failed_call_stays_allocated(simulate: Simulate) -> None:
 def test_a_stale_device_is_refused(simulate: Simulate) -> None:
     simulate(1)
     stale = devices.get_device("GPU:0")
-    devices.reset()
+    devices.reset_devices()
     simulate(1)
-    with pytest.raises(ValueError, match="unknown device"):
+    with pytest.raises(DevicesResetError, match="is gone"):
         devices.get_device(stale)
     assert isinstance(devices.get_device("GPU:0"), Device)
 

@@ -157,7 +157,7 @@ def test_the_median_of_turns_of_many_calls(monkeypatch: pytest.MonkeyPatch) -> N
     scripted = Scripted()
     monkeypatch.setattr(bandwidth.time, "perf_counter", lambda: scripted.now)
     scripted.ask(1)
-    assert bandwidth._seconds(scripted, 6) == pytest.approx(0.001)
+    assert bandwidth._seconds(scripted, 6, lambda: None) == pytest.approx(0.001)
     assert scripted.asked[1:4] == [1, 1, 1]
     assert set(scripted.asked[4:]) == {5}
 
@@ -205,3 +205,15 @@ def test_cards(emulated_cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         for nbytes in (1024, 40_000)
     ]
     connection(bandwidth.leaders(used)).close()
+
+
+def test_each_timing_is_told_of() -> None:
+    told: list[None] = []
+    two = gpus(2)
+    counts = [
+        len(told)
+        for _ in measure(
+            two, REFERENCE, [1024, 2048], turns=2, after_timing=lambda: told.append(None)
+        )
+    ]
+    assert counts == [bandwidth.timings(2), 2 * bandwidth.timings(2)]

@@ -63,7 +63,7 @@ def test_shapes_over_four_replicas(
 @given(data=st.data(), sizes=st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_uneven_shards_are_concatenated(data: st.DataObject, sizes: list[int]) -> None:
     """By replicas and outside of them, as NumPy does; and the gradient is that of the parts."""
-    devices.reset()
+    devices.reset_devices()
     mr.config.experimental.set_simulated_gpus(len(sizes))
     strategy = MirroredStrategy()
     rest = data.draw(st.lists(st.integers(0, 3), max_size=2))

@@ -286,10 +286,19 @@ def test_a_plain_value_cannot_be_summed(strategy: MirroredStrategy) -> None:
     assert copies(v) == [3.0, 3.0]
 
 
-def test_a_plain_value_is_its_own_mean(strategy: MirroredStrategy) -> None:
+@pytest.mark.parametrize("value", [5.0, 5, np.float64(5), np.full((), 5), np.uint8(5)])
+def test_a_plain_value_is_its_own_mean(strategy: MirroredStrategy, value: Any) -> None:
     v = mirrored_variable(strategy, 3.0, aggregation=Aggregation.MEAN)
-    strategy.run(lambda: v.assign_add(5.0))
+    strategy.run(lambda: v.assign_add(value))
     assert copies(v) == [8.0, 8.0]
+
+
+@pytest.mark.parametrize("aggregation", [Aggregation.SUM, Aggregation.MEAN])
+def test_a_plain_value_in_one_replica(simulate: Simulate, aggregation: Aggregation) -> None:
+    simulate(1)
+    v = mirrored_variable(MirroredStrategy(), 3.0, aggregation=aggregation)
+    v.strategy.run(lambda: v.assign_add(5))
+    assert copies(v) == [8.0]
 
 
 @pytest.mark.parametrize(

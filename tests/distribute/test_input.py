@@ -98,7 +98,7 @@ def test_parts_of_a_batch(
 @settings(deadline=None, max_examples=25)
 @given(examples=st.integers(0, 20), batch_size=st.integers(1, 9), replicas=st.integers(1, 4))
 def test_no_example_is_lost_or_seen_twice(examples: int, batch_size: int, replicas: int) -> None:
-    devices.reset()
+    devices.reset_devices()
     mr.config.experimental.set_simulated_gpus(replicas)
     strategy = MirroredStrategy()
     dataset = mr.data.Dataset.range(examples).batch(batch_size)

@@ -203,7 +203,7 @@ def test_a_failure_that_a_replica_handles_is_none(strategy: MirroredStrategy) ->
 
 
 @pytest.mark.parametrize("merges", [0, 2])
-@pytest.mark.usefixtures("no_collector")
+@pytest.mark.usefixtures("no_collector", "python_interrupts")
 def test_an_interrupt_of_the_caller(
     strategy: MirroredStrategy,
     merges: int,

@@ -79,7 +79,7 @@ def card() -> Iterator[str]:
     mr.config.list_logical_devices()
     yield "GPU:0"
     mr.config.experimental.enable_tensor_float_32_execution(True)
-    mr.devices.reset()
+    mr.devices.reset_devices()
 
 
 @pytest.fixture

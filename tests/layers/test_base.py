@@ -1,11 +1,13 @@
 """How layers are built and called: modes, placeholders, failures."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import config, ops
 from mirrored.layers import Dense, Dropout, Input, Layer, initializers
 from mirrored.layers.shapes import Shape
@@ -182,6 +184,61 @@ def test_output_shapes_are_found_by_running_where_none_is_announced() -> None:
     assert Scale().compute_output_shape((None, 3)) == (None, 3)
     with pytest.raises(ValueError, match="Define `compute_output_shape"):
         Sums(name="sums")(Input((None, 4)))
+
+
+class Trains(Recorder):
+    """A layer that trains unless it is told not to."""
+
+    def call(self, inputs: Tensor, training: bool = True) -> Tensor:
+        return super().call(inputs, training)
+
+
+class Infers(Parent):
+    """A layer that does not train unless it is told to, with another inside."""
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        return super().call(inputs)
+
+
+@pytest.mark.parametrize(
+    ("outer", "training", "seen"),
+    [
+        (lambda layer: layer, None, True),
+        (Parent, None, True),
+        (lambda layer: Parent(Parent(layer)), False, False),
+        (Infers, None, False),
+        (Infers, True, True),
+        (lambda layer: mr.Sequential([layer]), None, True),
+        (lambda layer: mr.Sequential([layer]), False, False),
+    ],
+)
+def test_a_default_mode_holds_where_no_outer_layer_says_one(
+    outer: Callable[[Layer], Layer], training: bool | None, seen: bool
+) -> None:
+    """As in Keras 3.15; layers that have no `training` pass on what they were called in."""
+    inner = Trains()
+    layer = outer(inner)
+    layer.build((None, 3))
+    inner.modes.clear()
+    layer(X, training=training)
+    assert inner.modes == [seen]
+
+
+@pytest.mark.parametrize("value", [True, False, 3.0, "yes"])
+def test_what_is_no_input_is_not_passed_by_position(value: Any) -> None:
+    """In Keras 3.15's words: a factor, say, would be taken for the mode."""
+    recorder = Recorder()
+    with pytest.raises(ValueError, match="Only input tensors may be passed as positional argument"):
+        recorder(X, value)
+    with pytest.raises(ValueError, match="expects 1 input, but it received more"):
+        recorder(X, X)
+    for options in ({"scale": 2.0}, {"mask": X}, {"trainig": True}):
+        (name,) = options
+        with pytest.raises(TypeError, match=f"takes one input and `training`. Received: {name}="):
+            recorder(X, **options)
+    assert recorder.modes == []
+    recorder(X, None, mask=None)  # type: ignore[call-overload]
+    assert recorder.modes == [False]
 
 
 def test_placeholders_do_not_train() -> None:

@@ -166,6 +166,17 @@ def test_names_are_kerass_and_those_of_the_classes(name: str, kind: type) -> Non
     assert type(initializers.get(kind)) is kind
 
 
+def test_none_is_the_default_of_weights() -> None:
+    """As in Keras 3.15: Glorot's, for the bias with the limit sqrt(6 / (200 + 200))."""
+    assert initializers.get(None) is None
+    layer = Dense(200, kernel_initializer=None, bias_initializer=None)
+    layer.build((None, 300))
+    assert layer.kernel_initializer is None
+    kernel, bias = (np.abs(weight).max() for weight in layer.get_weights())
+    assert 0.1094 < kernel <= 0.10954451150103323
+    assert 0.115 < bias <= 0.1224744871391589
+
+
 def test_instances_and_functions_are_accepted() -> None:
     zeros = Zeros()
     assert initializers.get(zeros) is zeros

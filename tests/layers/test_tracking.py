@@ -1,5 +1,11 @@
 """Finding objects inside attributes."""
 
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from mirrored.layers.tracking import find
 
 
@@ -25,4 +31,11 @@ def test_a_container_that_holds_itself_ends() -> None:
 
 
 def test_other_containers_and_strings_are_not_searched() -> None:
-    assert find([{Part()}, "Part", iter([Part()])], Part) == []
+    assert find([deque([Part()]), "Part", iter([Part()]), {1, "a"}], Part) == []
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_sets_are_refused(kind: Callable[[list[Part]], Any]) -> None:
+    """Keras looks into them, in an order that differs from process to process."""
+    with pytest.raises(ValueError, match=r"that holds <.*Part object.* Use a list or a dict"):
+        find([[kind([Part()])]], Part)

@@ -144,6 +144,31 @@ def test_added_weights_have_the_layers_dtype_or_their_own() -> None:
     assert names(layer.weights) == ["it/own", "it/variable_1"]
 
 
+def test_arguments_stand_as_in_keras() -> None:
+    """Keras 3.15 takes shape, initializer and dtype by position; the default goes by the dtype."""
+    layer = Layer()
+    weights = [
+        layer.add_weight((300, 200)),
+        layer.add_weight((300, 200), None, "float64", name="named"),
+        layer.add_weight([2], "ones"),
+        layer.add_weight((2,), dtype="int32", trainable=False),
+        layer.add_weight((2,), None, "bool", trainable=False),
+        layer.add_weight(),
+        layer.add_weight(None, "zeros"),
+    ]
+    assert layer.weights[:3] == weights[:3]
+    assert [weight.shape for weight in weights] == [(300, 200)] * 2 + [(2,)] * 3 + [()] * 2
+    kinds = ["float32", "float64", "float32", "int32", "bool", "float32", "float32"]
+    assert [weight.dtype.name for weight in weights] == kinds
+    for weight in weights[:2]:  # Glorot's limit, sqrt(6 / (300 + 200)).
+        assert 0.1094 < np.abs(weight.numpy()).max() <= 0.10954451150103323
+    assert [weight.numpy().tolist() for weight in weights[2:5]] == [[1, 1], [0, 0], [False] * 2]
+    with pytest.raises(TypeError, match="positional arguments"):
+        layer.add_weight((2,), "ones", "float32", "name")  # type: ignore[misc]
+    with pytest.raises(ValueError, match="`name` must be passed as a keyword argument"):
+        layer.add_weight("name", (2,))
+
+
 @pytest.mark.parametrize(
     ("kwargs", "text"),
     [

@@ -7,6 +7,7 @@ import pytest
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
+from mirrored.errors import InvalidArgumentError
 
 
 def test_by_value() -> None:
@@ -59,6 +60,15 @@ def test_a_known_global_norm_is_used() -> None:
     clipped, norm = ops.clip_by_global_norm([[3.0]], 1.0, use_norm=30.0)
     assert float(norm) == 30.0
     assert float(clipped[0][0]) == pytest.approx(0.1)
+
+
+def test_normalized_to_length_one() -> None:
+    x = np.array([[3.0, 4.0], [0.0, 0.0]])
+    np.testing.assert_allclose(ops.l2_normalize(x, 1).numpy(), [[0.6, 0.8], [0, 0]], rtol=1e-15)
+    np.testing.assert_allclose(ops.l2_normalize(x).numpy(), x / 5.0, rtol=1e-15)
+    np.testing.assert_allclose(ops.l2_normalize(x, epsilon=100.0).numpy(), x / 10.0, rtol=1e-15)
+    with pytest.raises(InvalidArgumentError, match=r"int32 is not in the list .*\[Op:Rsqrt\]"):
+        ops.l2_normalize([3, 4])
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan")])

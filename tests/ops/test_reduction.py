@@ -10,7 +10,13 @@ from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
 
 X = np.arange(24.0).reshape(2, 3, 4) % 7
-PAIRS = [(ops.reduce_sum, np.sum), (ops.reduce_mean, np.mean), (ops.reduce_max, np.max)]
+PAIRS = [
+    (ops.reduce_sum, np.sum),
+    (ops.reduce_mean, np.mean),
+    (ops.reduce_max, np.max),
+    (ops.reduce_min, np.min),
+    (ops.reduce_prod, np.prod),
+]
 
 
 @pytest.mark.parametrize(("function", "reference"), PAIRS)
@@ -34,9 +40,26 @@ def test_bad_axes(function: Any) -> None:
         function(X, axis=1.0)
 
 
-def test_mean_of_integers_is_rounded_to_zero() -> None:
-    assert int(ops.reduce_mean([-1, -2])) == -1
-    assert ops.reduce_mean([1, 2]).dtype == ops.int32
+# As TensorFlow 2.21 computes them.
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [
+        ([-1, -2], -1),
+        ([1, 2], 1),
+        ([2**31 - 1] * 3, 2**31 - 1),
+        ([-(2**31)] * 3, -(2**31)),
+        ([2**60 + 1] * 2, 2**60 + 1),
+        ([2**62] * 3, -1537228672809129301),
+        (np.uint8([200] * 3), 200),
+        (np.uint8([200, 3, 0, 255]), 114),
+    ],
+)
+def test_means_of_integers_are_of_sums_in_64_bits(values: Any, mean: int, record: Any) -> None:
+    x = ops.constant(values)
+    result = ops.reduce_mean(x)
+    assert result.dtype == x.dtype
+    assert int(result) == mean
+    assert int(record(lambda x: [ops.reduce_mean(x)], [x.numpy()])(x.numpy())[0]) == mean
 
 
 def test_of_nothing() -> None:
@@ -45,6 +68,9 @@ def test_of_nothing() -> None:
     np.testing.assert_array_equal(ops.reduce_mean(empty, axis=0).numpy(), [np.nan, np.nan])
     np.testing.assert_array_equal(ops.reduce_max(empty, axis=0).numpy(), [-np.inf, -np.inf])
     assert int(ops.reduce_max(np.zeros(0, np.int32))) == np.iinfo(np.int32).min
+    np.testing.assert_array_equal(ops.reduce_min(empty, axis=0).numpy(), [np.inf, np.inf])
+    assert int(ops.reduce_min(np.zeros(0, np.uint8))) == 255
+    np.testing.assert_array_equal(ops.reduce_prod(empty, axis=0).numpy(), [1.0, 1.0])
     with pytest.raises(InvalidArgumentError, match=r"no mean of no integers.*\(0,\)"):
         ops.reduce_mean(np.zeros(0, np.int32))
     with pytest.raises(InvalidArgumentError, match=r"Reduction axis 0 is empty in shape \(0, 2\)"):
@@ -53,14 +79,38 @@ def test_of_nothing() -> None:
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_argmax(axis: int | None, dtype: str) -> None:
-    found = ops.argmax(X, axis, dtype)
+@pytest.mark.parametrize(
+    ("function", "reference"), [(ops.argmax, np.argmax), (ops.argmin, np.argmin)]
+)
+def test_places(axis: int | None, dtype: str, function: Any, reference: Any) -> None:
+    found = function(X, axis, dtype)
     assert found.dtype == np.dtype(dtype)
-    np.testing.assert_array_equal(found.numpy(), np.argmax(X, axis=axis or 0))
+    np.testing.assert_array_equal(found.numpy(), reference(X, axis=axis or 0))
 
 
-def test_argmax_is_the_first_of_several() -> None:
+def test_places_are_the_first_of_several() -> None:
     assert int(ops.argmax([1.0, 3.0, 3.0])) == 1
+    assert int(ops.argmin([3.0, 1.0, 1.0])) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+def test_extremes_of_integers(dtype: Any) -> None:
+    """Those whose negative is not among them, too."""
+    ends = np.iinfo(dtype)
+    x = np.array([1, ends.min, ends.max], dtype)
+    assert int(ops.reduce_min(x)) == ends.min
+    assert int(ops.argmin(x)) == 1
+
+
+def test_gradient_of_a_product() -> None:
+    """That of each element is the product of the others, where there are zeros too."""
+    for values in ([2.0, 3.0, 4.0], [0.0, 3.0, 4.0], [0.0, 0.0, 4.0], [5.0], [1.0, 2, 3, 4, 5]):
+        x = ops.constant(values)
+        with GradientTape() as tape:
+            tape.watch(x)
+            product = ops.reduce_prod(x)
+        others = [np.prod(np.delete(values, i)) for i in range(len(values))]
+        np.testing.assert_array_equal(tape.gradient(product, x).numpy(), others)
 
 
 def test_argmax_arguments() -> None:

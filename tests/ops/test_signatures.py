@@ -23,6 +23,7 @@ SIGNATURES = {
     "add": TWO,
     "add_n": "(inputs, name=None)",
     "argmax": f"(input, axis=None, output_type={INT64}, name=None)",
+    "argmin": f"(input, axis=None, output_type={INT64}, name=None)",
     "as_dtype": "(type_value)",
     "broadcast_to": "(input, shape, name=None)",
     "cast": "(x, dtype, name=None)",
@@ -43,22 +44,34 @@ SIGNATURES = {
     "less": TWO,
     "less_equal": TWO,
     "linalg.global_norm": "(t_list, name=None)",
+    "linalg.l2_normalize": "(x, axis=None, epsilon=1e-12, name=None)",
     "linalg.matmul": "(a, b, transpose_a=False, transpose_b=False, *, name=None)",
     "log": ONE,
     "logical_and": TWO,
     "logical_not": ONE,
     "logical_or": TWO,
+    "math.expm1": ONE,
+    "math.l2_normalize": "(x, axis=None, epsilon=1e-12, name=None)",
+    "math.log1p": ONE,
+    "math.log_softmax": "(logits, axis=None, name=None)",
+    "math.reciprocal": ONE,
+    "math.rsqrt": ONE,
+    "math.softmax": "(logits, axis=None, name=None)",
+    "math.softplus": "(features, name=None)",
     "matmul": "(a, b, transpose_a=False, transpose_b=False, *, name=None)",
     "maximum": TWO,
     "minimum": TWO,
     "multiply": TWO,
     "negative": ONE,
     "nn.bias_add": "(value, bias, *, name=None)",
+    "nn.l2_normalize": "(x, axis=None, epsilon=1e-12, name=None)",
+    "nn.log_softmax": "(logits, axis=None, name=None)",
     "nn.relu": "(features, name=None)",
     "nn.sigmoid": ONE,
     "nn.sigmoid_cross_entropy_with_logits": "(labels, logits, name=None)",
     "nn.softmax": "(logits, axis=None, name=None)",
     "nn.softmax_cross_entropy_with_logits": "(labels, logits, axis=-1, name=None)",
+    "nn.softplus": "(features, name=None)",
     "nn.sparse_softmax_cross_entropy_with_logits": "(labels, logits, name=None)",
     "nn.tanh": ONE,
     "not_equal": TWO,
@@ -69,8 +82,11 @@ SIGNATURES = {
     "random.normal": f"(shape, mean=0.0, stddev=1.0, dtype={FLOAT32}, seed=None, name=None)",
     "random.set_seed": "(seed)",
     "random.uniform": f"(shape, minval=0, maxval=None, dtype={FLOAT32}, seed=None, name=None)",
+    "reduce_logsumexp": "(input_tensor, axis=None, keepdims=False, name=None)",
     "reduce_max": "(input_tensor, axis=None, keepdims=False, name=None)",
     "reduce_mean": "(input_tensor, axis=None, keepdims=False, name=None)",
+    "reduce_min": "(input_tensor, axis=None, keepdims=False, name=None)",
+    "reduce_prod": "(input_tensor, axis=None, keepdims=False, name=None)",
     "reduce_sum": "(input_tensor, axis=None, keepdims=False, name=None)",
     "reshape": "(tensor, shape, name=None)",
     "sigmoid": ONE,
@@ -90,7 +106,7 @@ SIGNATURES = {
 
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Return the op functions of `mr` and of its modules of ops, by the name users write."""
-    homes = {"": mr, "linalg.": mr.linalg, "nn.": mr.nn, "random.": mr.random}
+    homes = {"linalg.": mr.linalg, "math.": mr.math, "nn.": mr.nn, "random.": mr.random, "": mr}
     return {
         prefix + name: value
         for prefix, home in homes.items()
@@ -98,6 +114,7 @@ def public_functions() -> dict[str, Callable[..., Any]]:
         if inspect.isfunction(value)
         and value.__module__.startswith("mirrored.ops")
         and not name.startswith("_")
+        and not (home is mr.math and hasattr(mr, name))
     }
 
 

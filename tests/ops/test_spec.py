@@ -29,10 +29,12 @@ def test_as_dtype(given: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [None, "foo", "float16", complex, object, str, np.uint8, ">f4", 3, [], "int8"]
+    "given", [None, "foo", "float16", complex, object, str, np.uint16, ">f4", 3, [], "int8"]
 )
 def test_as_dtype_of_what_tensors_cannot_have(given: Any) -> None:
-    with pytest.raises(TypeError, match=r"bool, float32, float64, int32, int64\. Received: "):
+    with pytest.raises(
+        TypeError, match=r"bool, float32, float64, int32, int64, uint8\. Received: "
+    ):
         ops.as_dtype(given)
 
 
@@ -99,3 +101,32 @@ def test_floatx_that_is_none(value: Any) -> None:
 
 def test_a_specification_is_of_float32_unless_it_says_otherwise() -> None:
     assert ops.TensorSpec((None, 2)) == ops.TensorSpec(shape=(None, 2), dtype=ops.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "spec"),
+    [
+        (([None, 2],), ((None, 2), ops.float32)),
+        (([], "int32"), ((), ops.int32)),
+        ((np.array([2, 3]),), ((2, 3), ops.float32)),
+        ((3, np.uint8), ((3,), ops.uint8)),
+        ((None, float), (None, ops.float32)),
+    ],
+)
+def test_specifications_are_equal_however_they_are_written(given: Any, spec: Any) -> None:
+    assert ops.TensorSpec(*given, name="x") == ops.TensorSpec(*spec)
+    assert hash(ops.TensorSpec(*given)) == hash(ops.TensorSpec(*spec))
+
+
+@pytest.mark.parametrize(
+    ("given", "received"),
+    [
+        ((["a"],), "A size is an integer.*Received: 'a'"),
+        (("ab",), "Received: shape='ab'"),
+        (({2, 3},), "Received: shape={2, 3}"),
+        (([2], "float12"), "Received: 'float12'"),
+    ],
+)
+def test_specifications_that_are_none(given: Any, received: str) -> None:
+    with pytest.raises(TypeError, match=received):
+        ops.TensorSpec(*given)

@@ -262,7 +262,7 @@ for ask in (
     try:
         ask()
     except ImportError as error:
-        assert 'Install it with: pip install "mirrored[bfloat16]"' in str(error), error
+        assert 'Install it with: pip install ml_dtypes' in str(error), error
     else:
         raise SystemExit("no error")
 assert float(mr.matmul([[2.0]], [[3.0]])[0, 0]) == 6.0

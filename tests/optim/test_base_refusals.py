@@ -1,6 +1,7 @@
 """Steps that are refused or run out of memory: they happen wholly or not."""
 
 import gc
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices
 from mirrored.distribute import MirroredStrategy, PerReplica
-from mirrored.optim import SGD, Optimizer
+from mirrored.optim import SGD, Adam, Optimizer
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 
@@ -218,3 +219,29 @@ def test_prepare_changes_nothing_before_commit(
     assert everywhere([v, optimizer.iterations]) == [[1.0, 2.0], [1.0, 2.0], 0, 0]
     update.commit()
     assert everywhere([v, optimizer.iterations]) == [[0.5, 1.5], [0.5, 1.5], 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "names"),
+    [
+        (lambda: SGD(0.1), {"momentum": 0.9}, "('momentum',)"),
+        (lambda: Adam(0.1), {"amsgrad": True}, "('momentum', 'velocity', 'velocity_hat')"),
+    ],
+)
+def test_settings_that_ask_for_more_slots_come_too_late(
+    make: Any, change: dict[str, Any], names: str
+) -> None:
+    """Keras 3.15 fails too, by an IndexError; without slots the setting would do nothing."""
+    v, gradient = mr.Variable([1.0]), mr.constant([1.0])
+    optimizer = make()
+    optimizer.apply_gradients([(gradient, v)])
+    before = v.numpy()
+    for name, value in change.items():
+        setattr(optimizer, name, value)
+    with pytest.raises(ValueError, match=re.escape(f"before its settings asked for {names}")):
+        optimizer.apply_gradients([(gradient, v)])
+    assert (v.numpy(), int(optimizer.iterations)) == (before, 1)
+    for name in change:
+        setattr(optimizer, name, 0)
+    optimizer.apply_gradients([(gradient, v)])
+    assert v.numpy() != before

@@ -45,6 +45,21 @@ def test_nesterov() -> None:
         np.testing.assert_allclose([x.numpy(), y.numpy()], [after_x, after_y], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("nesterov", "expected"),
+    [
+        (False, [[0.95, 2.1], [0.85, 2.3], [0.7, 2.6], [0.5, 3.0]]),
+        (True, [[0.9, 2.2], [0.75, 2.5], [0.55, 2.9], [0.3, 3.4]]),
+    ],
+)
+def test_a_momentum_of_one_forgets_nothing(nesterov: bool, expected: list[list[float]]) -> None:
+    """Keras 3.15 takes it too; these are its numbers."""
+    variable, optimizer = mr.Variable([1.0, 2.0]), SGD(0.5, momentum=1.0, nesterov=nesterov)
+    for values in expected:
+        optimizer.apply_gradients([(mr.constant([0.1, -0.2]), variable)])
+        np.testing.assert_allclose(variable.numpy(), values, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("momentum", "drops"), [(0.0, [0.1, 0.09]), (0.9, [0.1, 0.18])])
 def test_half_the_square(momentum: float, drops: list[float]) -> None:
     v = mr.Variable(1.0)
@@ -117,7 +132,9 @@ def test_slots() -> None:
     assert slot.trainable is False
 
 
-@pytest.mark.parametrize("momentum", [-0.1, 1.0, 2, "0.5", None, True, float("nan")])
+@pytest.mark.parametrize("momentum", [-0.1, 1.01, 2, "0.5", None, True, float("nan")])
 def test_momentum_out_of_range(momentum: Any) -> None:
-    with pytest.raises(ValueError, match="`momentum` is a finite number of 0 or more and below 1"):
+    with pytest.raises(
+        ValueError, match="`momentum` is a finite number of 0 or more and at most 1"
+    ):
         SGD(momentum=momentum)

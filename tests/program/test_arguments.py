@@ -11,8 +11,9 @@ from mirrored import devices
 from mirrored.distribute import Mirrored, PerReplica
 from mirrored.ops.pending import PendingTensor
 from mirrored.program import Stream
-from mirrored.program.arguments import Arguments, Results
+from mirrored.program.arguments import Arguments
 from mirrored.program.graph import JOINT
+from mirrored.program.results import Results
 
 
 class Pair(NamedTuple):

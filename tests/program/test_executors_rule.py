@@ -26,20 +26,20 @@ def graph_of(products: list[tuple[int, int]]) -> Any:
 
 
 BIG, SMALL = 21_000, 19_000  # A replica's thread pays from 20 million operations on.
-WIDE, NARROW = 8_100, 7_900  # BLAS's threads pay from 8 million operations of one product on.
+WIDE, NARROW = 101_000, 99_000  # A product uses BLAS's threads from 100 million operations on.
 # Replicas, cores, the executor asked for, thousands of operations of each product: the answer.
 RULE: dict[str, tuple[int, int, str, list[int], tuple[int, int | None]]] = {
     "enough work for each": (2, 2, "auto", [BIG, BIG], (2, 1)),
     "enough in several products": (2, 2, "auto", [BIG // 3] * 6, (2, 1)),
-    "too little": (2, 2, "auto", [SMALL, SMALL], (1, None)),
-    "too little in small products": (2, 2, "auto", [NARROW] * 4, (1, 1)),
-    "one replica": (1, 2, "auto", [BIG], (1, None)),
-    "one replica on threads": (1, 2, "threads", [BIG], (1, None)),
-    "one core": (2, 1, "auto", [BIG, BIG], (1, None)),
+    "too little": (2, 2, "auto", [SMALL, SMALL], (1, 1)),
+    "one replica": (1, 2, "auto", [WIDE], (1, None)),
+    "one replica on threads": (1, 2, "threads", [WIDE], (1, None)),
+    "one replica with small products": (1, 2, "auto", [NARROW] * 4, (1, 1)),
+    "one core": (2, 1, "auto", [WIDE, WIDE], (1, None)),
     "one core, told to": (2, 1, "threads", [BIG, BIG], (2, 1)),
     "more replicas than cores": (3, 2, "auto", [BIG] * 3, (3, 1)),
     "told to on little work": (3, 2, "threads", [1], (3, 1)),
-    "told not to": (2, 8, "serial", [BIG, BIG], (1, None)),
+    "told not to": (2, 8, "serial", [WIDE, WIDE], (1, None)),
     "told not to on little work": (2, 8, "serial", [NARROW], (1, 1)),
     "a wide product": (1, 8, "auto", [1, WIDE], (1, None)),
     "no product": (2, 2, "auto", [], (1, 1)),

@@ -134,7 +134,7 @@ STRUCTURES: dict[str, Callable[[Any], Any]] = {
     "a named tuple": lambda x: Pair(x, Pair(None, x * 2.0)),
     "a dict": lambda x: {"b": x, "a": {"c": x + 1.0, "d": 3}},
     "parts": lambda x: (x[0], x[1:], x[::-1], mr.reshape(x, (3, 1)), x[:0]),
-    "numbers": lambda x: [1, "a", None, 2.5],
+    "numbers": lambda x: [1, None, 2.5],
     "nothing": lambda x: None,
     "a constant": lambda x: mr.constant([1.0, 2.0]),
     "iteration": lambda x: [each * 2.0 for each in x],

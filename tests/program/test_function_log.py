@@ -88,6 +88,9 @@ def test_nodes_of_replicas(logged: Callable[..., list[str]]) -> None:
         "Identity: (Identity): CPU:0",
         "AssignVariableOp: (AssignVariableOp): GPU:0",
         "AssignVariableOp_1: (AssignVariableOp): GPU:1",
+        # What an assign returns to each replica.
+        "ReadVariableOp_1: (ReadVariableOp): GPU:0",
+        "replica_1/ReadVariableOp_1: (ReadVariableOp): GPU:1",
         call,
     ]
     assert logged(lambda: step(x)) == [call]

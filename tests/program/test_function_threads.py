@@ -11,6 +11,7 @@ import pytest
 import mirrored as mr
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_an_interrupt_waits_for_the_end_of_a_call(simulate: Any, at_tanh: Any) -> None:
     """Half of a step would leave copies that differ."""
     simulate(2)

@@ -37,7 +37,10 @@ print(tf.constant([1.0]).device)
 """
 
 LATE = "cannot be modified after being initialized. Do this at the start of the program, before "
-FIRST = "the first tensor, strategy or list_logical_devices()."
+FIRST = (
+    "the first tensor, strategy or list_logical_devices(), or after "
+    "mr.config.experimental.reset_devices()."
+)
 
 
 def test_devices_are_listed_and_restricted(

@@ -16,7 +16,8 @@ Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 
 FLOATS = ("float32", "float64")
-NUMBERS = (*FLOATS, "int32", "int64")
+SIGNED = (*FLOATS, "int32", "int64")
+NUMBERS = (*SIGNED, "uint8")
 BOOLS = ("bool",)
 ALL = (*NUMBERS, *BOOLS)
 
@@ -58,6 +59,11 @@ class Row:
     dtypes: tuple[str, ...] = FLOATS
     differentiable: bool = True
 
+    def dtypes_for(self, case: Case) -> tuple[str, ...]:
+        """Return the dtypes to try a case with: bytes differ from integers in kernels only."""
+        rest = tuple(dtype for dtype in self.dtypes if dtype != "uint8")
+        return self.dtypes if case == self.small[0] else rest
+
     def inputs(self, case: Case, dtype: str, rng: np.random.Generator) -> list[Array]:
         """Draw the inputs of a case."""
         kinds = [self.kinds[min(i, len(self.kinds) - 1)] for i in range(len(case.shapes))]
@@ -68,11 +74,13 @@ class Row:
 
 
 def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
-    """Draw an array: away from 0, positive, in (0, 1), or labels."""
+    """Draw an array: away from 0, positive, in (0, 1), rows that sum to 1, or labels."""
     if kind == "labels":
         return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
     if dtype == "bool":
         return rng.random(shape) < 0.5
+    if dtype == "uint8":  # All of them, so that results wrap around.
+        return rng.integers(kind == "positive", 256, shape).astype(dtype)
     if dtype.startswith("int"):
         return rng.integers(1 if kind == "positive" else -4, 5, shape).astype(dtype)
     values = np.asarray(rng.uniform(0.25, 2.0, shape))
@@ -80,6 +88,8 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
         values *= rng.choice([-1.0, 1.0], shape)
     if kind == "unit":
         values *= 0.4
+    if kind == "distribution":
+        values /= values.sum(axis=-1, keepdims=True)
     return values.astype(dtype)
 
 
@@ -172,6 +182,39 @@ def reduction(reference: Callable[..., Any], *, of_nothing: bool = True, **optio
     return Row(reference, small, large, empty, dtypes=NUMBERS, **options)
 
 
+def place(reference: Callable[..., Any]) -> Row:
+    """Return the row of an op that finds the index of an extreme."""
+    return Row(
+        lambda x, axis, output_type: reference(x, axis=axis).astype(output_type),
+        tuple(
+            Case((shape,), {"axis": axis, "output_type": ops.as_dtype(dtype)})
+            for shape, axis in (((3,), 0), ((2, 3), 0), ((2, 3), 1), ((2, 4, 3), 1))
+            for dtype in ("int32", "int64")
+        ),
+        tuple(
+            Case((shape,), {"axis": axis, "output_type": ops.int32})
+            for shape in ((1000, 1000), (M, 1), (1, M))
+            for axis in (0, 1)
+        ),
+        cases(((0, 3),), axis=1, output_type=ops.int64),
+        dtypes=NUMBERS,
+        differentiable=False,
+    )
+
+
+def along_an_axis(reference: Callable[..., Any]) -> Row:
+    """Return the row of an op of rows along an axis, of the input's shape."""
+    return Row(
+        reference,
+        (*cases(((2, 3),), ((2, 3, 4),), axis=1), *cases(((3, 2),), ((4,),), axis=0)),
+        (
+            *cases(((1000, 1000),), ((M, 1),), ((1, M),), ((100, 100, 100),), axis=1),
+            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=0),
+        ),
+        cases(((0, 3),), axis=1),
+    )
+
+
 def mean_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     """Return the mean; that of integers is rounded to zero."""
     count = math.prod(x.shape[i] for i in axis)
@@ -184,6 +227,12 @@ def max_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     """Return the maximum; that of nothing is the least value."""
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=least))
+
+
+def min_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the minimum, by way of the maximum; that of nothing is the largest value."""
+    turned = np.negative if x.dtype.kind == "f" else np.invert
+    return np.asarray(turned(max_of(turned(x), axis, keepdims)))
 
 
 def sigmoid(x: Array) -> Array:
@@ -208,8 +257,7 @@ def entropy(logits: Array, labels: Array) -> Array:
 
 def entropy_grad(logits: Array, labels: Array, g: Array) -> Array:
     """Return the gradient of `entropy` by the logits."""
-    total = labels.sum(axis=1, keepdims=True)
-    return np.asarray((np.exp(log_softmax(logits, 1)) * total - labels) * g[:, None])
+    return np.asarray((np.exp(log_softmax(logits, 1)) - labels) * g[:, None])
 
 
 def product(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> Array:
@@ -237,7 +285,7 @@ def products(small: tuple[tuple[Shape, Shape], ...], large: tuple[Shape, Shape])
         tuple(transposed(each, *flag) for each in small for flag in flags),
         tuple(transposed(each, *flag) for each in awkward for flag in flags),
         tuple(transposed(each, *flag) for each in empty for flag in flags),
-        dtypes=NUMBERS,
+        dtypes=SIGNED,
     )
 
 
@@ -293,7 +341,7 @@ PERM = {"perm": (2, 0, 1)}
 PACKED = (((2, 3),) * 3, ((),) * 2, ((2,),))
 
 TABLE: dict[str, Row] = {
-    "Abs": one(lambda x: np.where(x < 0, -x, x), dtypes=NUMBERS),
+    "Abs": one(lambda x: np.where(x < 0, -x, x), dtypes=SIGNED),
     "AddN": Row(
         lambda *xs: np.sum(np.stack(xs), axis=0, dtype=xs[0].dtype),
         cases(*PACKED),
@@ -302,22 +350,8 @@ TABLE: dict[str, Row] = {
         dtypes=NUMBERS,
     ),
     "AddV2": two(lambda x, y: x - (-y)),
-    "ArgMax": Row(
-        lambda x, axis, output_type: np.argmax(x, axis=axis).astype(output_type),
-        tuple(
-            Case((shape,), {"axis": axis, "output_type": ops.as_dtype(dtype)})
-            for shape, axis in (((3,), 0), ((2, 3), 0), ((2, 3), 1), ((2, 4, 3), 1))
-            for dtype in ("int32", "int64")
-        ),
-        tuple(
-            Case((shape,), {"axis": axis, "output_type": ops.int32})
-            for shape in ((1000, 1000), (M, 1), (1, M))
-            for axis in (0, 1)
-        ),
-        cases(((0, 3),), axis=1, output_type=ops.int64),
-        dtypes=NUMBERS,
-        differentiable=False,
-    ),
+    "ArgMax": place(np.argmax),
+    "ArgMin": place(np.argmin),
     "AssignAddVariableOp": compare(lambda x, y: x + y),
     "AssignSubVariableOp": compare(lambda x, y: x - y),
     "BatchMatMulV2": products(
@@ -368,6 +402,7 @@ TABLE: dict[str, Row] = {
     "Equal": compare(lambda x, y: ~(x != y), dtypes=ALL),
     "Exp": one(lambda x: np.e**x),
     "ExpandDims": view(((2, 3), (2, 1, 3)), ((), (1,))),
+    "Expm1": one(lambda x: np.e**x - 1.0),
     "Fill": Row(
         lambda shape, value, dtype: np.full(shape, value, dtype),
         tuple(
@@ -387,6 +422,8 @@ TABLE: dict[str, Row] = {
     "Less": compare(lambda x, y: ~(x >= y)),
     "LessEqual": compare(lambda x, y: ~(x > y)),
     "Log": one(lambda x: np.log2(x) * np.log(2.0), "positive"),
+    "Log1p": one(lambda x: np.log2(1.0 + x) * np.log(2.0), "positive"),
+    "LogSoftmax": along_an_axis(log_softmax),
     "LogicalAnd": compare(lambda x, y: x * y, dtypes=BOOLS),
     "LogicalNot": one(lambda x: x ^ True, dtypes=BOOLS, differentiable=False),
     "LogicalOr": compare(lambda x, y: ~(~x & ~y), dtypes=BOOLS),
@@ -394,9 +431,11 @@ TABLE: dict[str, Row] = {
     "Max": reduction(max_of),
     "Maximum": two(lambda x, y: np.where(x > y, x, y)),
     "Mean": reduction(mean_of, of_nothing=False),
+    "Min": reduction(min_of),
     "Minimum": two(lambda x, y: np.where(x > y, y, x)),
     "Mul": two(lambda x, y: x * y),
-    "Neg": one(lambda x: 0 - x, dtypes=NUMBERS),
+    "MulNoNan": two(lambda x, y: np.where(y == 0, 0, x * y), dtypes=FLOATS),
+    "Neg": one(lambda x: 0 - x, dtypes=SIGNED),
     "NotEqual": compare(lambda x, y: ~(x == y), dtypes=ALL),
     "OnesLike": one(lambda x: x**0, dtypes=ALL, differentiable=False),
     "Pack": Row(
@@ -406,7 +445,12 @@ TABLE: dict[str, Row] = {
         cases(((0, 2),) * 2),
         dtypes=ALL,
     ),
-    "Pow": two(lambda x, y: x**y, "positive"),
+    "Pow": two(lambda x, y: x**y, "positive", dtypes=SIGNED),
+    "Prod": reduction(
+        lambda x, axis, keepdims: np.multiply.reduce(
+            x, axis=axis, keepdims=keepdims, dtype=x.dtype
+        ),
+    ),
     "RandomStandardNormal": random(lambda first, **keys: drawn("normal", **keys)),
     "RandomUniform": random(lambda first, **keys: drawn("uniform", **keys)),
     "RandomUniformInt": random(
@@ -419,28 +463,22 @@ TABLE: dict[str, Row] = {
         maxval=9,
     ),
     "RealDiv": two(lambda x, y: x * y**-1.0, "any", "positive", dtypes=FLOATS),
+    "Reciprocal": one(lambda x: x**-1.0),
     "Relu": one(lambda x: x * (x > 0), dtypes=NUMBERS),
     "ReluGrad": alike(lambda g, y: np.where(y > 0, g, 0), 2),
     "Reshape": view(((2, 3), (3, 2)), ((4,), (2, 1, 2)), ((1,), ())),
+    "Rsqrt": one(lambda x: x**-0.5, "positive"),
     "Sigmoid": one(sigmoid),
     "SigmoidCrossEntropyWithLogits": alike(
         lambda x, y: -(y * np.log(sigmoid(x)) + (1 - y) * np.log(sigmoid(-x))), 2, "any", "unit"
     ),
     "SigmoidGrad": alike(lambda g, y: g * (y - y * y), 2, "any", "unit"),
-    "Sign": one(lambda x: (x > 0) * 1.0 - (x < 0) * 1.0, dtypes=NUMBERS),
-    "Softmax": Row(
-        lambda x, axis: np.exp(log_softmax(x, axis)),
-        (*cases(((2, 3),), ((2, 3, 4),), axis=1), *cases(((3, 2),), ((4,),), axis=0)),
-        (
-            *cases(((1000, 1000),), ((M, 1),), ((1, M),), ((100, 100, 100),), axis=1),
-            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=0),
-        ),
-        cases(((0, 3),), axis=1),
-    ),
+    "Sign": one(lambda x: (x > 0) * 1.0 - (x < 0) * 1.0, dtypes=SIGNED),
+    "Softmax": along_an_axis(lambda x, axis: np.exp(log_softmax(x, axis))),
     "SoftmaxCrossEntropyGrad": rows_of(
         lambda s: (s, s, s[:1]), entropy_grad, "any", "positive", "any"
     ),
-    "SoftmaxCrossEntropyWithLogits": rows_of(lambda s: (s, s), entropy, "any", "positive"),
+    "SoftmaxCrossEntropyWithLogits": rows_of(lambda s: (s, s), entropy, "any", "distribution"),
     "SparseSoftmaxCrossEntropyGrad": rows_of(
         lambda s: (s, s[:1], s[:1]),
         lambda logits, labels, g: entropy_grad(logits, one_hot(labels, logits), g),
@@ -454,7 +492,9 @@ TABLE: dict[str, Row] = {
         "any",
         "labels",
     ),
+    "Softplus": one(lambda x: np.log(1.0 + np.exp(x))),
     "Sqrt": one(lambda x: x**0.5, "positive"),
+    "SqrtGrad": alike(lambda g, y: np.where(g == 0, 0, g / (2.0 * y)), 2, "any", "positive"),
     "Square": one(lambda x: x * x, dtypes=NUMBERS),
     "Squeeze": view(((2, 1, 3), (2, 3)), ((1,), ())),
     "StopGradient": one(lambda x: x, dtypes=ALL, differentiable=False),

@@ -62,6 +62,47 @@ def test_paths_and_the_counter(tmp_path: Path) -> None:
     assert checkpoint.save(prefix) == f"{prefix}-3"
 
 
+@pytest.mark.parametrize("path", [b"ck", 3, None], ids=repr)
+@pytest.mark.parametrize("use", ["save", "write", "restore", "latest_checkpoint"])
+def test_what_is_no_path(use: str, path: Any) -> None:
+    checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
+    call = getattr(checkpoint, use, None) or mr.train.latest_checkpoint
+    if use == "restore" and path is None:  # As of a folder without checkpoints.
+        call(path)
+        return
+    with pytest.raises(TypeError, match=r"is at a path\. Received: .*pathlib\.Path"):
+        call(path)
+    assert int(checkpoint.save_counter) == 0
+
+
+@pytest.mark.parametrize("prefix", ["", "run/"])
+def test_a_prefix_without_a_name(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`latest_checkpoint` would not find "-1"."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=rf"Received: '{prefix}'\. Add .* '{prefix}ckpt'"):
+        mr.train.Checkpoint(epoch=mr.Variable(0)).save(prefix)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_nothing_matches_is_not_read(tmp_path: Path) -> None:
+    """Nor is what does not fit: the header alone tells."""
+    large = mr.Variable(np.zeros(1_000_000, np.float32))
+    path = mr.train.Checkpoint(small=mr.Variable(1), large=large).write(tmp_path / "c")
+    small, other = mr.Variable(0), mr.Variable(np.zeros(3, np.float32))
+    tracemalloc.start()
+    try:
+        mr.train.Checkpoint(small=small).restore(path).expect_partial()
+        with pytest.raises(WeightsFileError, match=r"has shape \(1000000,\)"):
+            mr.train.Checkpoint(small=small, large=other).restore(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+    assert int(small) == 1
+
+
 def test_a_path_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     checkpoint = mr.train.Checkpoint(epoch=mr.Variable(0))
@@ -240,7 +281,7 @@ def fail(*args: Any, **kwargs: Any) -> None:
     raise OSError(errno.EIO, "Input/output error")
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace", "fdopen", "makedirs"])
+@pytest.mark.parametrize("call", ["fsync", "replace", "open", "makedirs"])
 def test_a_write_that_fails(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The older file, the folder and the counter stay as they are, and the next call works."""
     checkpoint = mr.train.Checkpoint(a=mr.Variable(1))

@@ -1,12 +1,14 @@
 """The latest checkpoint of a folder is the one that was saved last, told by the files alone."""
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 import mirrored as mr
-from mirrored.training.checkpoint_files import latest_checkpoint, latest_in, saved_in
+from mirrored.training import checkpoint as checkpoint_module
+from mirrored.training.checkpoint_files import Saved, latest_checkpoint, latest_in, saved_in
 
 
 @pytest.fixture
@@ -32,6 +34,28 @@ def test_the_order_is_that_of_saving(checkpoint: mr.train.Checkpoint, tmp_path: 
     assert [each.path for each in saved_in(tmp_path / "run")] == saved
     shutil.copytree(tmp_path / "run", tmp_path / "copy", copy_function=shutil.copyfile)
     assert latest_checkpoint(tmp_path / "copy") == str(tmp_path / "copy" / "m-11")
+
+
+def test_two_threads_save_two_files(
+    checkpoint: mr.train.Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second begins while the first has looked at the folder, and not written yet."""
+    saved: list[str] = []
+    other = threading.Thread(target=lambda: saved.append(checkpoint.save(tmp_path / "ckpt")))
+
+    def looked(directory: str) -> list[Saved]:
+        monkeypatch.undo()
+        found = saved_in(directory)
+        other.start()
+        other.join(0.1)  # Where nothing held it back it would be done.
+        return found
+
+    monkeypatch.setattr(checkpoint_module, "saved_in", looked)
+    saved.append(checkpoint.save(tmp_path / "ckpt"))
+    other.join()
+    assert [each.path for each in saved_in(tmp_path)] == sorted(saved)
+    assert [Path(each).name for each in sorted(saved)] == ["ckpt-1", "ckpt-2"]
+    assert int(checkpoint.save_counter) == 2
 
 
 def test_a_new_run_in_the_folder_of_an_old_one(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mirrored as mr
@@ -84,3 +85,113 @@ def test_how_many_to_keep(most: Any, checkpoint: mr.train.Checkpoint, tmp_path: 
     message = f"^Expected a positive integer or `None` for `max_to_keep`, got {most!r}"
     with pytest.raises(ValueError, match=message):
         mr.train.CheckpointManager(checkpoint, tmp_path, most)
+
+
+@pytest.mark.parametrize("name", ["run/ck", "", "/ck", "ck/", "a\0b", b"ck", None, 3], ids=repr)
+def test_names_of_no_file(name: Any, checkpoint: mr.train.Checkpoint, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"names begin with, without folders\. Received: "):
+        mr.train.CheckpointManager(checkpoint, tmp_path, 1, checkpoint_name=name)
+
+
+@pytest.mark.parametrize("given", [mr.Sequential(), 5, None], ids=["a model", "a number", "None"])
+def test_what_is_no_checkpoint(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"^`checkpoint` is a mr\.train\.Checkpoint .*Received: "):
+        mr.train.CheckpointManager(given, tmp_path, 1)
+
+
+def test_the_current_folder_without_a_name(
+    checkpoint: mr.train.Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As `os.path.dirname("ckpt")` gives it."""
+    monkeypatch.chdir(tmp_path)
+    manager = mr.train.CheckpointManager(checkpoint, "", 1)
+    assert [manager.save() for _ in range(2)] == ["ckpt-1", "ckpt-2"]
+    assert manager.checkpoints == ["ckpt-2"]
+    assert manager.restore_or_initialize() == mr.train.latest_checkpoint("") == "ckpt-2"
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("folder", [b"run", 5, None], ids=repr)
+def test_what_is_no_folder(folder: Any, checkpoint: mr.train.Checkpoint) -> None:
+    with pytest.raises(TypeError, match=r"A folder of checkpoints is at a path\. Received: "):
+        mr.train.CheckpointManager(checkpoint, folder, 1)
+
+
+@pytest.mark.parametrize("number", [-3, 2.5, "7", True, np.float32(7)], ids=repr)
+def test_numbers_that_are_none(
+    number: Any, checkpoint: mr.train.Checkpoint, tmp_path: Path
+) -> None:
+    manager = mr.train.CheckpointManager(checkpoint, tmp_path, 1)
+    for given in (number, mr.Variable(1.5), mr.Variable(-1)):
+        with pytest.raises(ValueError, match="an integer of 0 or more, or None"):
+            manager.save(given)
+    assert list(tmp_path.iterdir()) == []
+    assert int(checkpoint.save_counter) == 0
+
+
+def test_two_managers_of_one_folder(
+    checkpoint: mr.train.Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one wants to delete, the other has deleted by then."""
+    first, second = (mr.train.CheckpointManager(checkpoint, tmp_path, 1) for _ in range(2))
+    first.save()
+    unlink = os.unlink
+
+    def late(path: str) -> None:
+        unlink(path)
+        unlink(path)  # This one is late.
+
+    monkeypatch.setattr(os, "unlink", late)
+    assert second.save() == f"{tmp_path}/ckpt-2"
+    assert os.listdir(tmp_path) == ["ckpt-2"]
+
+
+def test_a_file_that_goes_while_the_folder_is_read(
+    checkpoint: mr.train.Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    manager = mr.train.CheckpointManager(checkpoint, tmp_path, None)
+    paths = [manager.save() for _ in range(2)]
+    isfile = os.path.isfile
+
+    def gone(path: str) -> bool:
+        if path == paths[1] and isfile(path):
+            os.unlink(path)
+            return True
+        return isfile(path)
+
+    monkeypatch.setattr(os.path, "isfile", gone)
+    assert manager.latest_checkpoint == paths[0]
+    assert not any("left out" in each for each in caplog.messages)
+
+
+def test_a_file_that_cannot_be_deleted(
+    checkpoint: mr.train.Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The checkpoint is there, so it is no error."""
+    manager = mr.train.CheckpointManager(checkpoint, tmp_path, 1)
+    manager.save()
+
+    def refuse(path: str) -> None:
+        raise PermissionError(1, "Operation not permitted", path)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    assert manager.save() == f"{tmp_path}/ckpt-2" == manager.latest_checkpoint
+    assert "ckpt-2' is written, but old files stay: [Errno 1] Oper" in caplog.text
+
+
+def test_what_a_killed_program_left(checkpoint: mr.train.Checkpoint, tmp_path: Path) -> None:
+    own = ["ckpt-1.01234567.tmp", "ckpt-77.89abcdef.tmp"]
+    others = ["best-1.01234567.tmp", "ckpt.01234567.tmp", "ckpt-1.tmp", "ckpt-x.01234567.tmp"]
+    for name in (*own, *others):
+        (tmp_path / name).write_bytes(b"part")
+    mr.train.CheckpointManager(checkpoint, tmp_path, None).save()
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "ckpt-1"])

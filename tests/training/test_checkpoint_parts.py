@@ -52,10 +52,21 @@ def test_what_is_there_twice_is_saved_once() -> None:
     v, model = mr.Variable(0), dense()
     loop: list[Any] = [v]
     loop.append(loop)
-    assert names(a=loop, b=v, c=[v]) == ["a/0"]
-    assert names(a=model.weights[0], m=model, n=model) == ["a"]
+    assert collected(a=loop, b=v, c=[v]) == (["a/0"], {"b": "a/0", "c/0": "a/0"})
+    kernel = "1.dense.kernel"
+    others = {f"{name}/{kernel}": "a" for name in "mn"}
+    assert collected(a=model.weights[0], m=model, n=model) == (["a"], others)
     adam = mr.optim.Adam()
-    assert names(a=adam, b=adam) == ["a/iterations", "a/learning_rate"]
+    own = ["iterations", "learning_rate"]
+    others = {f"b/{name}": f"a/{name}" for name in own}
+    assert collected(a=adam, b=adam) == ([f"a/{name}" for name in own], others)
+    generator = SeedGenerator(1)
+    assert collected(a=generator, b=generator) == (["a"], {"b": "a"})
+
+
+def collected(**values: Any) -> tuple[list[str], dict[str, str]]:
+    tensors, aliases = collect(find_parts(values))
+    return [name for name in tensors if name != GLOBAL_STATE], aliases
 
 
 def test_the_optimizer_of_a_compiled_model() -> None:
@@ -93,9 +104,10 @@ def test_what_is_collected() -> None:
     mr.random.uniform((1,), seed=9)
     generator = SeedGenerator(2**64 - 1)
     generator.uniform((2,))
-    tensors = collect(find_parts({"g": generator, "v": mr.Variable([1.5, 2.5])}))
-    assert sorted(tensors) == ["g", GLOBAL_STATE, "v"]
-    np.testing.assert_array_equal(tensors["v"], np.array([1.5, 2.5], np.float32))
+    variable = mr.Variable([1.5, 2.5])
+    tensors, aliases = collect(find_parts({"g": generator, "v": variable}))
+    assert (sorted(tensors), aliases) == (["g", GLOBAL_STATE, "v"], {})
+    assert tensors["v"] is variable  # It is read when its turn to be written comes.
     assert tensors["g"].view(np.uint64).tolist() == [2**64 - 1, 1]
     assert tensors[GLOBAL_STATE].tolist() == [5, 0, 9, 1]
     assert tuple(global_state()) == (5, 0, ((9, 1),))

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import mirrored as mr
 from mirrored.errors import ResourceExhaustedError, WeightsFileError
 from mirrored.ops.random import global_state
-from mirrored.training.checkpoint_parts import collect, find_parts
+from mirrored.training.checkpoint_parts import Part, collect, find_parts
 from mirrored.training.checkpoint_restoring import match, restore
+from mirrored.training.weights_header import Specs
 
 Bits = Callable[[Any], list[Any]]
 
@@ -79,15 +80,24 @@ def test_the_state_of_another_model(
     assert bits(everything(model)) == before
 
 
+def arrays(parts: list[Part]) -> dict[str, np.ndarray]:
+    """Return what is written of parts."""
+    return {key: np.asarray(each) for key, each in collect(parts).tensors.items()}
+
+
+def specs(tensors: dict[str, np.ndarray]) -> Specs:
+    return {key: (each.shape, each.dtype.name) for key, each in tensors.items()}
+
+
 def test_slots_of_which_one_is_missing() -> None:
     v, optimizer = mr.Variable(1.0), mr.optim.Adam()
     step(optimizer, v)
     parts = find_parts({"v": v, "adam": optimizer})
-    tensors = collect(parts)
+    tensors = arrays(parts)
     lost = next(key for key in tensors if "/slots/" in key)
     del tensors[lost]
     with pytest.raises(WeightsFileError, match=f"no '{lost}'"):
-        match("file", parts, tensors)
+        match("file", parts, specs(tensors), {})
 
 
 def test_slots_are_made_and_those_beside_begin_anew() -> None:
@@ -95,12 +105,12 @@ def test_slots_are_made_and_those_beside_begin_anew() -> None:
     a, b, optimizer = mr.Variable(1.0), mr.Variable(1.0), mr.optim.SGD(0.1, momentum=0.9)
     parts = find_parts({"a": a, "b": b, "sgd": optimizer})
     step(optimizer, a)
-    tensors = collect(parts)
+    tensors = arrays(parts)
     step(optimizer, a, b)
 
     fresh = mr.optim.SGD(0.1, momentum=0.9)
     for used, others in ((optimizer, parts), (fresh, find_parts({"a": a, "b": b, "sgd": fresh}))):
-        restore(match("file", others, tensors), others, tensors)
+        restore(match("file", others, specs(tensors), {}), others, tensors)
         slots = {id(variable): float(slot) for variable, (slot,) in used.slots().values()}
         assert slots[id(a)] == pytest.approx(-0.1)
         assert slots.get(id(b), 0.0) == 0.0
@@ -108,10 +118,76 @@ def test_slots_are_made_and_those_beside_begin_anew() -> None:
     assert list(fresh.slots()) == [id(a)]
 
 
-@pytest.mark.parametrize("trained", [True, False], ids=["with slots", "without slots"])
-def test_out_of_memory(
-    trained: bool, simulate: Callable[..., Any], tmp_path: Path, bits: Bits
-) -> None:
+def shared(first: str, second: str) -> dict[str, Any]:
+    """Return objects that have two names each, all of them of other kinds."""
+    made = {
+        "variable": mr.Variable(1.0),
+        "layer": mr.layers.Dropout(0.5, seed=3),
+        "model": make(2),
+        "metric": mr.metrics.Mean(),
+    }
+    made["layer"].build((None, 1))
+    fit(made["model"])
+    return {f"{name}_{each}": made[each] for name in (first, second) for each in made}
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_either_of_two_names(name: str, tmp_path: Path, bits: Bits) -> None:
+    """With slots and streams, and whatever the names are sorted to."""
+    saved = shared("a", "b")
+    saved["a_variable"].assign(5.0)
+    saved["a_layer"](mr.ones((2, 2)), training=True)
+    saved["a_metric"].update_state([3.0])
+    checkpoint = mr.train.Checkpoint(**saved)
+    path = checkpoint.write(tmp_path / "c")
+    fresh = shared(name, name)
+    mr.train.Checkpoint(**fresh).restore(path).assert_consumed()
+    assert float(fresh[f"{name}_variable"]) == 5.0
+    assert float(fresh[f"{name}_metric"].result()) == 3.0
+    assert fresh[f"{name}_layer"].seed_generator.state == saved["a_layer"].seed_generator.state
+    assert bits(everything(fresh[f"{name}_model"])) == bits(everything(saved["a_model"]))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_one_of_the_two_names_that_objects_have(name: str, tmp_path: Path, bits: Bits) -> None:
+    saved, fresh = shared(name, name), shared("a", "b")
+    saved[f"{name}_variable"].assign(5.0)
+    path = mr.train.Checkpoint(**saved).write(tmp_path / "c")
+    mr.train.Checkpoint(**fresh).restore(path).assert_consumed()
+    assert float(fresh["a_variable"]) == 5.0
+    assert bits(everything(fresh["a_model"])) == bits(everything(saved[f"{name}_model"]))
+    # And what has more names in one program has fewer in the next, with all its slots.
+    path = mr.train.Checkpoint(**fresh).write(tmp_path / "c")
+    fit(saved[f"{name}_model"])
+    mr.train.Checkpoint(**saved).restore(path).assert_consumed()
+    assert bits(everything(fresh["a_model"])) == bits(everything(saved[f"{name}_model"]))
+
+
+def test_one_value_for_two_variables(tmp_path: Path) -> None:
+    """As in TensorFlow 2.21 it is the first one's, and the other one is told to be left out."""
+    v = mr.Variable(5.0)
+    path = mr.train.Checkpoint(a=v, b=v).write(tmp_path / "c")
+    x, y = mr.Variable(0.0), mr.Variable(0.0)
+    status = mr.train.Checkpoint(a=x, b=y).restore(path).expect_partial()
+    assert (float(x), float(y)) == (5.0, 0.0)
+    with pytest.raises(AssertionError, match=r"Found 1 Python objects .* has nothing of b\."):
+        status.assert_existing_objects_matched()
+
+
+def test_a_variable_with_more_names_than_the_file_has(tmp_path: Path) -> None:
+    v, w = mr.Variable(5.0), mr.Variable(6.0)
+    path = mr.train.Checkpoint(b=v, c=w).write(tmp_path / "c")
+    v.assign(0.0)
+    mr.train.Checkpoint(a=[v], b=v, c=w, d={"e": w}).restore(path).assert_consumed()
+    assert (float(v), float(w)) == (5.0, 6.0)
+    # Two values of the file cannot both be one variable's: the other one is told to be left.
+    status = mr.train.Checkpoint(b=v, c=v).restore(path).expect_partial()
+    assert float(v) == 5.0
+    with pytest.raises(AssertionError, match=r"Unresolved object in checkpoint .*: c\."):
+        status.assert_consumed()
+
+
+def test_out_of_memory(simulate: Callable[..., Any], tmp_path: Path, bits: Bits) -> None:
     """The second replica has room for a part of the new values only."""
     simulate(2, memory_limit=2)
     with mr.MirroredStrategy().scope():
@@ -119,14 +195,9 @@ def test_out_of_memory(
     fit(saved, 200)
     path = mr.train.Checkpoint(model=saved).save(tmp_path / "ckpt")
     del saved
-    if trained:
-        fit(model, 200)
     checkpoint = mr.train.Checkpoint(model=model)
     before, slots = bits(everything(model)), list(model.optimizer.slots())
-    gc.collect()
-    free = (2 << 20) - mr.config.experimental.get_memory_info("GPU:1")["current"]
-    with mr.device("GPU:1"):
-        hog = mr.zeros(((free - 300_000) // 4,))
+    hog = fill("GPU:1", 300_000)
     with pytest.raises(ResourceExhaustedError, match="GPU:1"):
         checkpoint.restore(path)
     assert bits(everything(model)) == before
@@ -138,6 +209,38 @@ def test_out_of_memory(
     checkpoint.restore(path).assert_consumed()
     assert len(model.optimizer.slots()) == 4
     assert bits(everything(model)) != before
+
+
+def fill(device: str, rest: int) -> mr.Tensor:
+    """Leave so many bytes of a device's 2 MB."""
+    gc.collect()
+    free = (2 << 20) - mr.config.experimental.get_memory_info(device)["current"]
+    with mr.device(device):
+        return mr.zeros(((free - rest) // 4,))
+
+
+def test_a_trained_model_takes_no_memory_beside(
+    simulate: Callable[..., Any], tmp_path: Path, bits: Bits
+) -> None:
+    """Its weights and slots stay where they are, and the file's are copied right there."""
+    simulate(2, memory_limit=2)
+    with mr.MirroredStrategy().scope():
+        model = make(100, 100, features=200)
+    fit(model, 200)
+    checkpoint = mr.train.Checkpoint(model=model)
+    path = checkpoint.save(tmp_path / "ckpt")
+    model.save_weights(tmp_path / "w.safetensors")
+    before = bits(everything(model))
+    fit(model, 200)
+    after = bits(everything(model))
+    hog = fill("GPU:1", 4)
+    checkpoint.restore(path).assert_consumed()
+    assert bits(everything(model)) == before != after
+    model.set_weights([each + 1.0 for each in model.get_weights()])
+    assert bits(everything(model)) != before
+    model.load_weights(tmp_path / "w.safetensors")
+    assert bits(everything(model)) == before
+    del hog
 
 
 def test_an_optimizer_of_another_strategy(simulate: Callable[..., Any], tmp_path: Path) -> None:
@@ -155,6 +258,7 @@ def test_an_optimizer_of_another_strategy(simulate: Callable[..., Any], tmp_path
     assert outside.slots() == {}
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_an_interrupt_waits_until_all_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,12 +304,12 @@ def test_any_structure_comes_back(data: st.DataObject) -> None:
         values = rng.integers(0, 2, node.shape) if random else node
         return mr.Variable(values.astype(node.dtype))
 
-    tensors = collect(find_parts({"tree": variables(tree, True)}))
+    tensors = arrays(find_parts({"tree": variables(tree, True)}))
     fresh = find_parts({"tree": variables(tree, False), "z": mr.Variable(7)})
-    matches = match("file", fresh, tensors)
+    matches = match("file", fresh, specs(tensors), {})
     restore(matches, fresh, tensors)
     assert (matches.missing, matches.unused) == (["z"], [])
-    for key, array in collect(fresh).items():
+    for key, array in arrays(fresh).items():
         expected = tensors.get(key, np.array(7, np.int32))
         assert array.dtype == expected.dtype
         np.testing.assert_array_equal(array, expected)

@@ -1,5 +1,6 @@
 """What `compile` makes of names and objects, and that it keeps the old state when it fails."""
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +39,42 @@ def test_optimizers(optimizer: Any, strategy: mr.MirroredStrategy) -> None:
     model.compile(optimizer, "mse")
     model.fit(X, Y, verbose=0)
     assert strategy.owns(model.optimizer.iterations)
+
+
+def test_its_arguments_are_those_of_keras() -> None:
+    """Those of Keras 3.15, in its order; an optimizer is to be given, and "auto" is our default."""
+    parameters = inspect.signature(mr.Model.compile).parameters
+    assert {name: each.default for name, each in parameters.items() if name != "self"} == {
+        "optimizer": inspect.Parameter.empty,
+        "loss": None,
+        "loss_weights": None,
+        "metrics": None,
+        "weighted_metrics": None,
+        "run_eagerly": False,
+        "steps_per_execution": "auto",
+        "jit_compile": "auto",
+        "auto_scale_loss": True,
+    }
+
+
+@pytest.mark.parametrize("jit_compile", [True, False, None, "auto"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_what_has_nothing_to_do(jit_compile: Any, scale: bool) -> None:
+    results = []
+    for options in ({}, {"jit_compile": jit_compile, "auto_scale_loss": scale}):
+        mr.random.set_seed(1)
+        model = mr.Sequential([mr.layers.Input((1,)), mr.layers.Dense(1)])
+        model.compile("sgd", "mse", **options)
+        results.append(model.fit(X, Y, verbose=0).history)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("value", ["xla", 2, "True", [True]])
+def test_jit_compile_refused(value: Any, make_line: MakeLine) -> None:
+    model = make_line()
+    with pytest.raises(ValueError, match=r'`jit_compile` is True, False or "auto". Received: jit_'):
+        model.compile("sgd", "mse", jit_compile=value)
+    model.fit(X, Y, verbose=0)
 
 
 # Keras 3.15.1 gives these names to the metrics.

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,7 @@ X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 Y = X.sum(axis=1, keepdims=True)
 
 
-@pytest.fixture(autouse=True)
-def python_handler() -> Iterator[None]:
-    """Begin and end each test with Python's own handler."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("python_interrupts")
 
 
 def interrupt() -> None:

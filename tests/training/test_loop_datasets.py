@@ -345,10 +345,10 @@ def test_threads_end_with_fit(make: Callable[..., mr.Model]) -> None:
     assert threading.enumerate() == before
 
 
+@pytest.mark.usefixtures("python_interrupts")
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_ctrl_c(ahead: int, make: Callable[..., mr.Model]) -> None:
     """It comes while data are made: in this thread, or in another one while this one may wait."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     calls = []
 
     def interrupts(x: Any, y: Any) -> Any:
@@ -359,11 +359,8 @@ def test_ctrl_c(ahead: int, make: Callable[..., mr.Model]) -> None:
 
     model, reference = make(), make()
     data = rows().repeat().map(interrupts).prefetch(ahead)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(data, steps_per_epoch=10**6, verbose=0)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data, steps_per_epoch=10**6, verbose=0)
     assert threading.enumerate() == [threading.main_thread()]
     steps = int(model.optimizer.iterations)
     reference.fit(rows().repeat(), steps_per_epoch=steps, verbose=0)

@@ -1,6 +1,6 @@
 """The hooks that `fit`, `evaluate` and `predict` call, in which order, and what they may change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -132,3 +132,98 @@ def test_stop_training(hook: str, ends: list[str], steps: int, make_line: MakeLi
     assert int(model.optimizer.iterations) == steps
     # The next call starts afresh.
     assert model.fit(X, Y, epochs=2, **options).epoch == [0, 1]
+
+
+class StopsItself(mr.callbacks.Callback):
+    """Ends evaluations and predictions after some batches, or before their first one."""
+
+    def __init__(self, after: int | None) -> None:
+        super().__init__()
+        self.after = after
+
+    def stop(self, *index: int) -> None:
+        if (index[0] if index else None) == self.after:
+            self.model.stop_evaluating = self.model.stop_predicting = True
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        assert self.model.stop_evaluating is False  # As each of them begins.
+        self.stop()
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        assert self.model.stop_predicting is False
+        self.stop()
+
+
+class StopsInBatch(StopsItself):
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.stop(batch)
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.stop(batch)
+
+
+def endless() -> Iterator[tuple[Any, Any]]:
+    for _ in iter(int, 1):
+        yield X[:2], Y[:2]
+
+
+def arrays() -> Any:
+    return np.concatenate([X] * 9), np.concatenate([Y] * 9)
+
+
+# Keras 3.15: the batch that is running is the last, and the flag stays until the next begins.
+STOPPED = {
+    "in a batch": (lambda: StopsInBatch(2), 3),
+    "before the first": (lambda: StopsItself(None), 1),
+}
+
+
+@pytest.mark.parametrize("strategy", [3], indirect=True)
+@pytest.mark.parametrize("data", [lambda: (endless(),), arrays], ids=["endless", "arrays"])
+@pytest.mark.parametrize(("make", "batches"), STOPPED.values(), ids=STOPPED)
+def test_stop_evaluating_and_stop_predicting(
+    make: Callable[[], Any], batches: int, data: Callable[[], Any], make_line: MakeLine
+) -> None:
+    model, recorder = make_line(metrics=["mse"]), Recorder()
+    assert (model.stop_evaluating, model.stop_predicting) == (False, False)
+    x, *y = data()
+    size: dict[str, Any] = {"batch_size": 2} if y else {}
+    callbacks = [make(), recorder] if batches > 1 else [make()]
+    result = model.evaluate(x, *y, verbose=0, callbacks=callbacks, **size)
+    seen = np.concatenate([X[:2], X[2:]] * 2)[: 2 * batches] if y else X[:2]
+    expected = np.mean((seen - 2 * (seen + 1)) ** 2)
+    assert result == pytest.approx([expected, expected], rel=1e-6)
+    assert model.stop_evaluating
+    x, *y = data()
+    outputs = model.predict(x, verbose=0, callbacks=callbacks, **size)
+    assert outputs.shape == (2 * batches, 1)
+    assert model.stop_predicting
+    if batches > 1:
+        assert [call for call, *_ in recorder.calls][-2:] == [
+            "on_predict_batch_end",
+            "on_predict_end",
+        ]
+        assert ("on_test_end", None, "loss mse") in recorder.calls
+    # The next ones begin afresh.
+    assert model.predict(X, verbose=0).shape == (4, 1)
+    model.evaluate(X, Y, verbose=0)
+    assert (model.stop_evaluating, model.stop_predicting) == (False, False)
+
+
+def test_stop_evaluating_ends_the_validation_of_an_epoch(make_line: MakeLine) -> None:
+    recorder = Recorder()
+    history = make_line().fit(
+        X, Y, epochs=2, verbose=0, validation_data=endless(), callbacks=[StopsInBatch(1), recorder]
+    )
+    assert len(history.history["val_loss"]) == 2
+    assert [call for call, *_ in recorder.calls].count("on_test_batch_end") == 4
+
+
+def test_stop_training_before_an_epoch_without_hooks_of_batches(make_line: MakeLine) -> None:
+    class Stop(mr.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.model.stop_training = True
+
+    model = make_line()
+    model.fit(X, Y, batch_size=2, epochs=3, verbose=0, callbacks=Stop())
+    assert int(model.optimizer.iterations) == 1

@@ -51,7 +51,7 @@ def test_the_global_batch_is_what_counts(
     examples: int, replicas: int, rest: list[int], weighted: bool
 ) -> None:
     """Uneven and empty shards included; further axes are summed, as TensorFlow does."""
-    devices.reset()
+    devices.reset_devices()
     mr.config.experimental.set_simulated_gpus(replicas)
     strategy = mr.MirroredStrategy()
     rng = np.random.default_rng(examples)
@@ -64,6 +64,12 @@ def test_the_global_batch_is_what_counts(
     total = strategy.reduce("sum", strategy.run(replica, batch), axis=None)
     by_example = losses.reshape(examples, -1).sum(1) * (weights if weighted else 1.0)
     assert float(total) == pytest.approx(by_example.sum() / examples, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (2, 1), (1, 3), (2, 3), (2, 1, 1), (2, 3, 1)])
+def test_weights_that_broadcast_to_the_losses(shape: Any) -> None:
+    """As TensorFlow 2.21: 3 losses of 1 an example, each of weight 2."""
+    assert float(average(np.ones((2, 3)), sample_weight=np.full(shape, 2.0))) == 6.0
 
 
 @pytest.mark.parametrize(

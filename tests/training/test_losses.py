@@ -156,10 +156,16 @@ def test_values(case: Case, dtype: str, shape: tuple[int, ...]) -> None:
     assert values.dtype == dtype
     np.testing.assert_allclose(values.numpy(), expected, rtol=TOLERANCE[dtype], atol=1e-7)
     by_example = expected.reshape(shape[0], -1).mean(-1)
-    for result in (make().per_example(y, p), make(reduction="none")(y, p)):
-        assert result.shape == (shape[0],)
+    # As in Keras 3.15 "none" keeps all axes but the last, and "sum" adds up all values.
+    for result, wanted in (
+        (make().per_example(y, p), by_example),
+        (make(reduction="none")(y, p), expected),
+        (make(reduction="sum")(y, p), expected.sum()),
+        (make()(y, p), expected.mean()),
+    ):
+        assert result.shape == wanted.shape
         assert result.dtype == dtype
-        np.testing.assert_allclose(result.numpy(), by_example, rtol=TOLERANCE[dtype], atol=1e-7)
+        np.testing.assert_allclose(result.numpy(), wanted, rtol=TOLERANCE[dtype], atol=1e-7)
 
 
 @all_losses

@@ -64,11 +64,11 @@ def test_labels_of_any_form(y: Any) -> None:
             r"Received a label value of 4 which is outside the valid range of \[0, 4\)",
         ),
         (
-            losses.get(lambda y_true, y_pred: ops.reduce_mean(y_pred)),
+            losses.get(lambda y_true, y_pred: ops.reduce_mean(y_pred, axis=0)),
             np.zeros((3, 4)),
             np.zeros((3, 4)),
-            r"'<lambda>' must return one value an example, shape \(3,\) or \(3, ...\). "
-            r"Received: a tensor of shape \(\).*the mean over the batch is taken later",
+            r"'<lambda>' must return one value an example, shape \(3,\) or \(3, ...\), or one "
+            r"number for the batch. Received: a tensor of shape \(4,\).*the mean over the batch is",
         ),
     ],
 )
@@ -81,6 +81,21 @@ def test_shapes_refused(loss: Loss, y: Any, p: Any, message: str) -> None:
 def test_weights_refused(weights: Array) -> None:
     with pytest.raises(ValueError, match=r"shape \(2,\) or \(2, 1\). Received: sample_weight with"):
         losses.MeanSquaredError()(np.zeros((2, 1)), np.zeros((2, 1)), weights)
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "none"])
+def test_one_number_for_the_batch(reduction: str) -> None:
+    """It is the loss, whatever the reduction, as in Keras 3.15."""
+
+    class Largest(Loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return ops.reduce_max(ops.abs(y_true - y_pred))
+
+    loss, y, p = Largest(reduction=reduction), np.zeros((3, 2)), np.array([[0, 1], [2, 0], [5, 4]])
+    assert (float(loss(y, p * 1.0)), float(loss(y, p * 1.0, 2.0))) == (5.0, 10.0)
+    assert loss.per_example(y, p * 1.0).numpy().tolist() == [5.0] * 3
+    with pytest.raises(ValueError, match=r"'largest' returned one number for the batch, which we"):
+        loss(y, p * 1.0, [1.0, 2.0, 3.0])
 
 
 def test_own_losses() -> None:

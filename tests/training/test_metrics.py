@@ -283,8 +283,8 @@ def test_shapes_refused(metric: type[Metric], y: Any, p: Any, message: str) -> N
 
 
 def test_own_function_must_keep_the_examples() -> None:
-    metric = metrics.get(lambda y_true, y_pred: ops.reduce_mean(y_pred))
-    with pytest.raises(ValueError, match=r"'<lambda>' must return one value an example, .*\(\)"):
+    metric = metrics.get(lambda y_true, y_pred: ops.reduce_mean(y_pred, axis=0))
+    with pytest.raises(ValueError, match=r"'lambda' must return one value an example, .*\(1,\)"):
         metric.update_state(np.zeros((3, 1)), np.zeros((3, 1)))
 
 
@@ -297,3 +297,24 @@ def test_weights_refused() -> None:
 def test_threshold_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"interval \[0, 1\]. Received: threshold="):
         metrics.BinaryAccuracy(threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("<lambda>", "lambda"),
+        ("MyMetric", "my_metric"),
+        ("RMSELoss", "rmse_loss"),
+        ("R2", "r2"),
+        ("_rmse", "_rmse"),
+        ("dice_coef", "dice_coef"),
+    ],
+)
+def test_a_functions_metric_has_its_name_in_snake_case(given: str, name: str) -> None:
+    """Keras 3.15's names, which are those in logs and history."""
+
+    def function(y_true: Any, y_pred: Any) -> Any:
+        return y_true - y_pred
+
+    function.__name__ = given
+    assert metrics.get(function).name == name

@@ -13,7 +13,8 @@ SIGNATURES: dict[str, tuple[Callable[..., object], str]] = {
     "Sequential": (mr.Sequential.__init__, "layers trainable name"),
     "compile": (
         mr.Model.compile,
-        "optimizer loss loss_weights metrics weighted_metrics run_eagerly steps_per_execution",
+        "optimizer loss loss_weights metrics weighted_metrics run_eagerly steps_per_execution "
+        "jit_compile auto_scale_loss",
     ),
     "fit": (
         mr.Model.fit,
@@ -82,3 +83,38 @@ def test_another_strategy_is_in_force(method: str, strategy: mr.MirroredStrategy
         getattr(model, method)(*data, verbose=0)
     assert not model.built
     getattr(model, method)(*data, verbose=0)
+
+
+def test_what_compile_keeps_is_read_and_set_as_in_keras() -> None:
+    runs: list[int] = []
+
+    class Count(mr.layers.Layer):
+        def call(self, inputs: mr.Tensor) -> mr.Tensor:
+            runs.append(1)
+            return inputs
+
+    model = mr.Sequential([mr.layers.Dense(1, input_shape=(1,)), Count()])
+    assert (model.compiled, model.run_eagerly, model.steps_per_execution) == (False, False, "auto")
+    for name in ("run_eagerly", "steps_per_execution"):
+        with pytest.raises(ValueError, match="You must call `compile"):
+            setattr(model, name, 1)
+    model.compile("sgd", "mse", steps_per_execution=2)
+    assert (model.compiled, model.run_eagerly, model.steps_per_execution) == (True, False, 2)
+    with pytest.raises(ValueError, match="Received: steps_per_execution=0"):
+        model.steps_per_execution = 0
+    model.steps_per_execution = 3
+    batches: list[int] = []
+
+    class Batches(mr.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+            batches.append(batch)
+
+    data = ([[float(i)] for i in range(6)], [0.0] * 6)
+    model.fit(*data, batch_size=1, verbose=0, callbacks=Batches())
+    assert batches == [2, 5]
+    runs.clear()
+    model.fit(*data, batch_size=1, verbose=0)
+    assert runs == []
+    model.run_eagerly = True
+    model.fit(*data, batch_size=1, verbose=0)
+    assert len(runs) == 6

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -156,15 +156,7 @@ def test_a_sum_that_hangs(
         assert done == (call - 1) // SUMS
 
 
-@pytest.fixture
-def python_handler() -> Iterator[None]:
-    """Begin and end with Python's own handler of interrupts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("python_handler")
+@pytest.mark.usefixtures("python_interrupts")
 @pytest.mark.parametrize(("patience", "presses"), [(0.05, 1), (600.0, 2)], ids=["once", "twice"])
 def test_an_interrupt_while_a_sum_hangs(
     patience: float,
@@ -195,7 +187,7 @@ def test_an_interrupt_while_a_sum_hangs(
     assert "bucket " in error.__notes__[0]
 
 
-@pytest.mark.usefixtures("python_handler")
+@pytest.mark.usefixtures("python_interrupts")
 def test_an_interrupt_that_an_application_handles(
     on_cards: Callable[..., Cards], monkeypatch: pytest.MonkeyPatch
 ) -> None:

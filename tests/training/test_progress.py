@@ -82,7 +82,7 @@ def test_bar_on_a_terminal(terminal: Terminal, verbose: Any) -> None:
         r"Epoch 1/2 - \d+\.\ds - loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000", first
     )
     assert second.startswith("Epoch 2/2 - ")
-    assert bars(terminal.getvalue())[0] == "Epoch 1/2: 0/3 |            | 00:00"
+    assert bars(terminal.getvalue())[0] == "Epoch 1/2: 0/3 |            | 00:00<?, ?step/s"
 
 
 def test_nothing_is_cut_off_in_a_narrow_terminal(
@@ -114,7 +114,7 @@ def test_bar_of_unknown_length(terminal: Terminal) -> None:
         train(ProgressBar(1), steps=None)
     drawn = bars(terminal.getvalue())
     assert drawn[0].startswith("Epoch 1/2: 0/?")
-    assert "Epoch 2/2: 0/3 |            | 00:00" in drawn  # The first epoch has told.
+    assert "Epoch 2/2: 0/3 |            | 00:00<?, ?step/s" in drawn  # The first epoch has told.
     assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2 - ")
 
 

@@ -1,6 +1,8 @@
 """Weights to a file and back: between any two models of the same layers, on any replicas."""
 
 import re
+import signal
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import mirrored as mr
+from mirrored.variables import DeviceVariable
 
 X = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 Y = X[:, :2]
@@ -193,6 +196,55 @@ def test_an_existing_file(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["w"]
 
 
+ENDINGS = [".weights.h5", ".h5", ".H5", ".hdf5", ".keras", ".ckpt", ".npz", ".pt", ".weights.json"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("use", ["save_weights", "load_weights"])
+def test_names_of_other_formats(use: str, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"model{ending}"
+    message = rf"another format\. Received: filepath='{path}'\. Use .* in '\.safetensors'\."
+    with pytest.raises(ValueError, match=message):
+        getattr(functional(), use)(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["", ".safetensors", ".weights.safetensors", ".v1.5", ".bin"])
+def test_names_of_no_other_format(ending: str, tmp_path: Path) -> None:
+    model = functional()
+    model.save_weights(tmp_path / f"model{ending}")
+    model.load_weights(tmp_path / f"model{ending}")
+
+
+@pytest.mark.parametrize("path", [b"w", 3, None], ids=repr)
+@pytest.mark.parametrize("use", ["save_weights", "load_weights"])
+def test_what_is_no_path(use: str, path: Any) -> None:
+    with pytest.raises(TypeError, match=r"A weights file is at a path\. Received: "):
+        getattr(functional(), use)(path)
+
+
+WRITERS: dict[str, Callable[[mr.Model, Path], Any]] = {
+    "weights": lambda model, path: model.save_weights(path),
+    "a checkpoint": lambda model, path: mr.train.Checkpoint(model=model).write(path),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_tensors_are_written_one_by_one(write: Any, tmp_path: Path) -> None:
+    """So there is never a copy of all of them: of ten of 256 KB there is one at a time."""
+    dense = [mr.layers.Dense(256, use_bias=False) for _ in range(10)]
+    model = mr.Sequential([mr.layers.Input((256,)), *dense])
+    write(model, tmp_path / "first")
+    tracemalloc.start()
+    try:
+        write(model, tmp_path / "second")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 256 << 10 <= peak < 2 * (256 << 10)
+    assert (tmp_path / "second").stat().st_size > 10 * (256 << 10)
+
+
 def test_get_and_set_weights(strategy: mr.MirroredStrategy) -> None:
     with strategy.scope():
         model = functional()
@@ -207,6 +259,27 @@ def test_get_and_set_weights(strategy: mr.MirroredStrategy) -> None:
     with pytest.raises(ValueError, match=r"weight shape \(2,\) is not compatible"):
         model.set_weights([*values[:3], np.ones(7)])
     assert bits(model) == before
+
+
+@pytest.mark.usefixtures("python_interrupts")
+def test_an_interrupt_waits_until_all_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = functional()
+    model.save_weights(tmp_path / "w")
+    saved = bits(model)
+    model.set_weights([each + 1.0 for each in model.get_weights()])
+    commit = DeviceVariable.commit
+
+    def interrupted(self: Any, *args: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        commit(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeviceVariable, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.load_weights(tmp_path / "w")
+    assert bits(model) == saved
 
 
 def test_out_of_memory_while_loading_changes_nothing(simulate: Any, tmp_path: Path) -> None:

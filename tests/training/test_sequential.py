@@ -18,7 +18,10 @@ def test_with_an_input_it_is_built_at_once() -> None:
     model.add(mr.layers.Dense(3, name="last"))
     assert model.built
     assert (model.input_shape, model.output_shape) == ((None, 2, 2), (None, 3))
-    assert [layer.name for layer in model.layers] == ["image", "flat", "last"]
+    assert [layer.name for layer in model.layers] == ["flat", "last"]
+    assert model.get_layer(index=0).name == "flat"
+    with pytest.raises(ValueError, match=r"No such layer: image\. Existing layers are"):
+        model.get_layer("image")
     assert model.get_layer("flat").output_shape == (None, 4)
     assert [each.name for each in model.inputs + model.outputs] == ["image", "last"]
 
@@ -28,7 +31,50 @@ def test_a_first_layer_with_a_shape_begins_with_an_input(shape: Any) -> None:
     model = mr.Sequential([mr.layers.Flatten(input_shape=shape), mr.layers.Dense(3)])
     assert model.built
     assert (model.input_shape, model.output_shape) == ((None, 2, 2), (None, 3))
-    assert [type(layer).__name__ for layer in model.layers] == ["InputLayer", "Flatten", "Dense"]
+    assert [type(layer).__name__ for layer in model.layers] == ["Flatten", "Dense"]
+
+
+def test_the_first_layer_is_no_input() -> None:
+    """`layers` leaves the input out, as in Keras 3.15, where index 0 is the layer to freeze."""
+    model = mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(3), mr.layers.Dense(2)])
+    model.layers[0].trainable = False
+    model.compile("sgd", "mse")
+    before = model.get_weights()
+    model.fit(X, X[:, :2], verbose=0)
+    same = [np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True)]
+    assert same == [True, True, False, False]
+    lines: list[str] = []
+    model.summary(print_fn=lines.append)
+    assert not [line for line in lines if "Input" in line]
+    assert mr.Sequential([mr.layers.Input((4,))]).layers == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda: mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(3)]),
+        lambda: mr.Sequential([mr.Sequential([mr.layers.Dense(3, input_shape=(4,))])]),
+        lambda: mr.Model(x := mr.layers.Input((4,)), mr.layers.Dense(3)(x)),
+    ],
+)
+def test_a_model_comes_first(first: Callable[[], mr.Model]) -> None:
+    """Its input is the whole model's, so all is built: as in Keras 3.15, from two layers on."""
+    model = mr.Sequential([first(), mr.layers.Dense(2)])
+    assert (model.built, len(model.weights)) == (True, 4)
+    assert (model.input_shape, model.output_shape) == ((None, 4), (None, 2))
+
+
+def test_names_that_are_there_twice() -> None:
+    text = r"should have unique names\. Name 'd' is already the name of a layer in this model"
+    model = mr.Sequential([mr.layers.Dense(2, name="d")])
+    for add in (
+        lambda: model.add(mr.layers.Dense(2, name="d")),
+        lambda: mr.Sequential([mr.layers.Input((4,), name="d"), mr.layers.Dense(2, name="d")]),
+    ):
+        with pytest.raises(ValueError, match=text):
+            add()
+    assert len(model.layers) == 1
+    assert mr.Sequential([model, mr.layers.Dense(2, name="d")]).layers[0] is model
 
 
 def test_only_the_first_layer_s_shape_counts() -> None:
@@ -72,6 +118,7 @@ def test_without_one_by_the_first_data(how: str, strategy: mr.MirroredStrategy) 
     assert (model.input_shape, model.output_shape) == ((None, 4), (None, 2))
     assert all(strategy.owns(weight) for weight in model.weights)
     assert len(model.weights) == 4
+    assert [each.shape for each in model.inputs + model.outputs] == [(None, 4), (None, 2)]
     assert [layer.output_shape for layer in model.layers] == [(None, 3), (None, 2)]
     model.fit(X, X[:, :2], verbose=0)
 
@@ -119,13 +166,46 @@ def test_arguments_stand_as_in_keras() -> None:
 
 def test_frozen_models_do_not_move(strategy: mr.MirroredStrategy) -> None:
     with strategy.scope():
-        base = mr.Sequential([mr.layers.Dense(3)], trainable=False)
+        base = mr.Sequential([mr.layers.Dense(3)])
+        base.trainable = False
         model = mr.Sequential([base, mr.layers.Dense(2)])
         model.compile("sgd", "mse")
     model.build((None, 4))
     before = base.get_weights()
     model.fit(X, X[:, :2], verbose=0)
     assert [a.tobytes() for a in base.get_weights()] == [b.tobytes() for b in before]
+
+
+def _base(*, given: bool = True, **options: Any) -> mr.Sequential:
+    layers = [mr.layers.Dense(3, kernel_regularizer="l2"), mr.layers.Dense(3)]
+    return mr.Sequential([*([mr.layers.Input(shape=(4,))] if given else []), *layers], **options)
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize(
+    ("options", "changes", "counts"),
+    [
+        ({}, [], (6, 4, 1)),
+        ({}, [(None, False)], (2, 0, 0)),
+        ({}, [(None, False), (-1, True)], (4, 0, 0)),
+        ({}, [(None, False), (0, True)], (4, 0, 1)),
+        ({}, [(None, False), (-1, True), (None, True)], (6, 4, 1)),
+        ({}, [(0, False)], (4, 2, 0)),
+        ({"trainable": False}, [], (6, 0, 1)),
+    ],
+)
+def test_layers_in_a_frozen_model_say_for_themselves_whether_they_are_trained(
+    options: Any, changes: Any, counts: Any, given: bool
+) -> None:
+    """Keras 3.15: setting `trainable` sets it inside, and what is thawed then is trained."""
+    base = _base(given=given, **options)
+    model = mr.Sequential([base, mr.layers.Dense(1)])
+    for index, value in changes:
+        (base if index is None else base.layers[index]).trainable = value
+    model.build((None, 4))
+    parts = (model.trainable_weights, base.trainable_weights, model.losses)
+    assert tuple(len(each) for each in parts) == counts
+    assert len(model.trainable_weights) + len(model.non_trainable_weights) == 6
 
 
 def test_dtype_of_the_input() -> None:
@@ -167,7 +247,7 @@ def test_a_layer_that_does_not_fit_is_not_added() -> None:
     built.build((None, 9))
     with pytest.raises(ValueError, match="expected axis -1 of input shape to have value 9"):
         model.add(built)
-    assert len(model.layers) == 2
+    assert len(model.layers) == 1
     assert model(X).shape == (6, 3)
 
 

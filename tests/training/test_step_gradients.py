@@ -65,7 +65,7 @@ def train(layer: type[Scaled], replicas: int, simulate: Any) -> tuple[float, dic
 @pytest.mark.parametrize("layer", [ByMean, ByPlace, ByMeeting])
 def test_an_empty_shard_adds_zeros(simulate: Any, replicas: int, layer: type[Scaled]) -> None:
     one, one_history = train(layer, 1, simulate)
-    devices.reset()
+    devices.reset_devices()
     many, many_history = train(layer, replicas, simulate)
     assert np.isfinite(one)
     assert many == pytest.approx(one, rel=1e-5)

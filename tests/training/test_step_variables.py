@@ -54,6 +54,34 @@ class HalfUsed(mr.Model):
         return self.used(inputs)
 
 
+class TwoHeads(mr.layers.Layer):
+    """A layer with a second head that helps in training alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        ones = {"kernel_initializer": "ones"}
+        self.head = mr.layers.Dense(1, **ones)
+        self.helper = mr.layers.Dense(1, kernel_regularizer="l2", **ones)
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        return self.head(inputs) + self.helper(inputs) if training else self.head(inputs)
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_a_layer_that_training_alone_uses_is_trained_from_the_first_step(
+    strategy: mr.MirroredStrategy, eagerly: bool
+) -> None:
+    with strategy.scope():
+        model = mr.Sequential([TwoHeads()])
+        model.compile(mr.optim.SGD(0.1), "mse", run_eagerly=eagerly)
+    history = model.fit(FEATURES, VALUES, batch_size=5, epochs=2, verbose=0).history
+    assert history["loss"] == pytest.approx([0.7885185, 0.3295992], rel=1e-5)
+    head, helper = (each.get_weights() for each in (model.layers[0].head, model.layers[0].helper))
+    values = np.concatenate([*head, *helper], axis=None)
+    expected = [0.8456689, 0.8888574, 0.1943484, 0.8418581, 0.8849923, 0.1943484]  # Keras 3.15's.
+    assert values == pytest.approx(expected, rel=1e-5)
+
+
 def test_unused_variables_are_named_once(
     strategy: mr.MirroredStrategy, caplog: pytest.LogCaptureFixture
 ) -> None:

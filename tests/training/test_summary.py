@@ -52,8 +52,8 @@ def test_subclasses_and_nested_models() -> None:
     lines: list[str] = []
     model.summary(print_fn=lines.append)
     assert lines[4:6] == [
-        "inner (Sequential)  (None, 3)           9",
-        "unused (Dense)      ?                   0",
+        "inner (Sequential)  (None, 3)               9",
+        "unused (Dense)      ?             0 (unbuilt)",
     ]
 
 

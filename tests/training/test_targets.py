@@ -43,7 +43,7 @@ def test_targets_take_the_shape_of_the_output(
     [
         (np.array([0, 3, 1]), (None, 4), [0, 3, 1], "int64"),
         (np.array([0, 3, 1], np.int32), (None, 4), [0, 3, 1], "int32"),
-        (np.array([0, 3, 1], np.uint8), (None, 4), [0, 3, 1], "int64"),
+        (np.array([0, 3, 1], np.uint8), (None, 4), [0, 3, 1], "uint8"),
         (np.array([[0.0], [3.0]]), (None, 4), [0, 3], "int64"),
         (np.array([True, False]), (None, 2), [1, 0], "int64"),
         (np.array([[0, 1], [1, 0]]), (None, 2, 2), [[0, 1], [1, 0]], "int64"),

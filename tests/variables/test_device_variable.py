@@ -22,7 +22,7 @@ from mirrored.variables import DeviceVariable, Home, Variable
         (np.float64(3), None, "float64"),
         (lambda: 3.0, None, "float32"),
         (lambda: ops.constant(3, "int64"), None, "int64"),
-        (lambda: ops.constant(3.0), "float64", "float64"),
+        (lambda: np.float32(3.0), "float64", "float64"),
         (np.int64(3), "float32", "float32"),
     ],
 )

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from mirrored._threads import new_thread, start
 from mirrored.errors import CollectiveTimeoutError
 
 T = TypeVar("T")
@@ -50,7 +51,8 @@ class Call(Generic[T]):
     Attributes:
         name: The thread's name.
         error: What the function raised, or why there could be no thread; None: nothing so far.
-        begun: Whether there is a thread. An interpreter that ends may refuse to start one.
+        begun: Whether there is a thread. The system may refuse one, and so does an interpreter that
+            ends.
         thread: The thread.
 
     Example:
@@ -69,9 +71,9 @@ class Call(Generic[T]):
         self._values: list[T] = []
         self._unwanted: Callable[[T], object] | None = None
         self._lock = threading.Lock()
-        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread = new_thread(name, self._run)
         try:
-            self.thread.start()
+            start(self.thread)
         except RuntimeError as error:
             self.error, self.begun = error, False
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from mirrored._logging import logger
 from mirrored.backends.communication.calls import Call
 from mirrored.backends.communication.flights import Flight
-from mirrored.backends.communication.incident import timed_out
+from mirrored.backends.communication.incident import no_thread, timed_out
 from mirrored.backends.communication.links import Link, Progress
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.streams import Event, StreamBackend
@@ -122,7 +122,7 @@ class Connection:
         Raises:
             ValueError: The arrays do not go together; nothing was asked for.
             CollectiveTimeoutError: This one, or one before it, missed its deadline.
-            CollectiveError: This one was refused, or one before it failed.
+            CollectiveError: This one was refused, or a thread for it; or one before it failed.
         """
         if not len(sends) == len(receives) == len(self.ranks):
             raise ValueError(
@@ -185,7 +185,7 @@ class Connection:
             self._watch.finish(self)
             link = self._link
             if link is not None:
-                call = self._begun("close", "closing", link.close)
+                call = self._begun("close", "closing", "Closing devices", link.close)
                 self._link = None
                 _open.pop(self, None)
                 self._returned(call, "closing", self._watch.abort_seconds)
@@ -260,7 +260,7 @@ class Connection:
         self._prepared = True
         logger.info("Connecting devices: %s.", ", ".join(self.names))
         connect = functools.partial(self.ranks[0].connect, self.ranks)
-        call = self._begun("connect", "connecting", connect)
+        call = self._begun("connect", "connecting", "Connecting devices", connect)
         link = Link(
             self._returned(call, "connecting", self._connect_timeout, lambda late: late.abort())
         )
@@ -268,7 +268,7 @@ class Connection:
         _keep(self, link)
         return link
 
-    def _begun(self, verb: str, what: str, function: Callable[[], T]) -> Call[T]:
+    def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Call[T]:
         """Begin to call a function in a thread of its own.
 
         Raises:
@@ -276,13 +276,7 @@ class Connection:
         """
         call = self._watch.helpers.call(self._thread(verb), function)
         if not call.begun:
-            raise CollectiveError(
-                f"{what.capitalize()} devices takes a thread, and none can be started. Received: "
-                f"{', '.join(self.names)}; {call.error}. Python starts none while it ends: use and "
-                "close connections before.",
-                devices=self.names,
-                what=what,
-            )
+            raise no_thread(self.names, what, doing, call.error)
         return call
 
     def _returned(
@@ -319,16 +313,21 @@ class Connection:
         kind = progress.sends[0].nbytes, progress.sends[0].dtype
         turn = self._watch.turn
         turn.asking, progress.begun = flight, True
-        if kind not in link.asked:
-            call = self._watch.helpers.call(self._thread("call"), lambda: link.issue(progress))
-            if call.begun:
-                turn.unseen, link.issuing = link, (call, flight)
-                self._watch.wait(lambda: call.is_over)
-                turn.unseen = link.issuing = None
-                call.result()
-                link.asked.add(kind)
-                return
-        link.issue(progress)
+        if kind in link.asked:
+            link.issue(progress)
+            return
+        try:
+            call = self._begun(
+                "call", flight.what, "The first sum of a size", lambda: link.issue(progress)
+            )
+        except CollectiveError:
+            progress.begun = False  # What was asked for before goes on.
+            raise
+        turn.unseen, link.issuing = link, (call, flight)
+        self._watch.wait(lambda: call.is_over)
+        turn.unseen = link.issuing = None
+        call.result()
+        link.asked.add(kind)
 
     def _abort(self, link: Link) -> None:
         """Abort a communicator, which lets calls of it return as well."""

@@ -136,6 +136,27 @@ def timed_out(names: Sequence[str], what: str, seconds: float, thread: str) -> E
     )
 
 
+def no_thread(
+    names: Sequence[str], what: str, doing: str, refused: BaseException | None
+) -> CollectiveError:
+    """Return the error of devices for which no thread could be started; nothing was asked of them.
+
+    Args:
+        names: What errors call the devices, by rank.
+        what: What they were to sum, "connecting" or "closing".
+        doing: That as the beginning of a sentence, such as "Connecting devices".
+        refused: Why there is no thread.
+    """
+    error = CollectiveError(
+        f"{doing} takes a thread, without which it could hang for ever. Received: "
+        f"{', '.join(names)}; {refused}",
+        devices=names,
+        what=what,
+    )
+    error.__cause__ = refused
+    return error
+
+
 def elsewhere(first: BaseException) -> CollectiveError | DeviceLostError:
     """Return the error of a thread whose collectives ended because of another one's.
 

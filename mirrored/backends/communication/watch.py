@@ -16,7 +16,7 @@ from mirrored._interrupt import deliver, is_overdue
 from mirrored.backends.communication.calls import Helpers, pauses
 from mirrored.backends.communication.ending import Ending, abort_all, stop_writes
 from mirrored.backends.communication.flights import Asker, Connected, Flight, Flights
-from mirrored.backends.communication.incident import elsewhere, without_frames
+from mirrored.backends.communication.incident import elsewhere, no_thread, without_frames
 from mirrored.backends.communication.looks import Looks, Trouble
 from mirrored.backends.communication.turns import Turn
 from mirrored.backends.communication.watchdog import Watchdog
@@ -120,14 +120,20 @@ class Watch:
         """Watch a collective from now on.
 
         Raises:
-            CollectiveError: One that is in flight already has failed; this one was not added.
+            CollectiveError: One that is in flight already has failed, or the system refuses the
+                thread that looks after them; this one was not added.
         """
         if self._flights.of(flight.connection) >= _MANY:
             self.check()
         with self._lock:
             self._flights.add(flight, self._asker())
-        if self._watchdog is not None:
-            self._watchdog.start()
+        try:
+            if self._watchdog is not None:
+                self._watchdog.start()
+        except RuntimeError as refused:
+            self.withdraw(flight)
+            names, what = flight.connection.names, flight.what
+            raise no_thread(names, what, "To look after a sum", refused) from refused
 
     def withdraw(self, flight: Flight) -> None:
         """Forget a collective that was not asked for after all."""
@@ -182,9 +188,9 @@ class Watch:
         if self.helpers.is_one:
             self.helpers.wait(done)
             return
-        self._tell()
         with self._lock:
             endings = self._endings - (self._ending is not None)
+        self._tell()  # Of what ended before: whatever ends from here on is counted.
         for pause in pauses(self.clock):
             finished = self._ask(done)
             if self._endings != endings:  # What is done since then may be so by an abort.

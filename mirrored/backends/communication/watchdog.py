@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from mirrored._threads import new_thread, start
 from mirrored.backends.communication.calls import Call, Helpers
 from mirrored.backends.communication.looks import Looks
 
@@ -57,16 +58,15 @@ class Watchdog:
         self._woken = threading.Event()
 
     def start(self) -> None:
-        """See to it that it runs; call this when there is something to look after."""
+        """See to it that it runs; call this when there is something to look after.
+
+        Raises:
+            RuntimeError: The system refuses the thread, and what hangs would hang for ever.
+        """
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(
-                    target=self._run, name="mirrored-watchdog", daemon=True
-                )
-                try:
-                    self._thread.start()
-                except RuntimeError:  # An interpreter that ends, or a system with too many.
-                    self._thread = None
+                self._thread = new_thread("mirrored-watchdog", self._run)
+                start(self._thread)
 
     def wake(self) -> None:
         """Let it see at once whether there is still something to look after."""
@@ -108,5 +108,7 @@ class Watchdog:
             seen = looking
             if looking is None:
                 self._call = self._helpers.call("mirrored-look", self._look)
+                if not self._call.begun:  # What is late ends all the same.
+                    self._end_unseen()
             elif turns >= self._turns:
                 self._end_unseen()

@@ -93,11 +93,6 @@ class CudaBackend:
         return self._new_stream()
 
     @made_once
-    def _reads(self) -> Any:
-        """The stream of what is downloaded once it is computed."""
-        return self._new_stream()
-
-    @made_once
     def _copies(self) -> Any:
         """The stream of what is uploaded beside the work of the other one."""
         return self._new_stream()
@@ -173,14 +168,26 @@ class CudaBackend:
         )
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """Return a NumPy copy, once it is computed."""
+        """Return a NumPy copy, as the work so far leaves the array.
+
+        The array may be a variable's memory, which a step of another thread writes next. So the
+        copy has its place among the work of the stream, and not beside it.
+        """
         out = np.empty(array.shape, array.dtype)
-        if out.nbytes:
-            self.wait_on_host(self.record())
-            # A copy to memory that is not pinned waits by itself, with no deadline. By now another
-            # thread may have let `stream` wait for a collective, so it is on another one.
-            self._download(array, out, self._reads)
-            self.wait_on_host(self._event(self._reads))
+        if not out.nbytes:
+            return out
+        # A copy to memory that is not pinned waits by itself, with no deadline. Arrays of alike
+        # sizes share pinned memory one after the other, for it is kept.
+        with self.entered():
+            pinned = self.pinned((1 << (out.nbytes - 1).bit_length(),), np.dtype(np.uint8))
+            self.download(array, pinned)
+            done = self.record()
+        try:
+            self.wait_on_host(done)
+        except BaseException:
+            self._staged.append((done, pinned))  # The copy may still write it.
+            raise
+        np.copyto(out, pinned[: out.nbytes].view(out.dtype).reshape(out.shape))
         return out
 
     def copy_between(self, source: Any, target: Any) -> None:
@@ -197,11 +204,25 @@ class CudaBackend:
     def _copy_from_host(self, source: NDArray[Any], target: Any) -> None:
         """Copy through pinned memory: the source may change, or go, as soon as this returns."""
         self._forget_staged()
-        with self.entered():
+        try:
             pinned = self.pinned(source.shape, source.dtype)
+        except ResourceExhaustedError:
+            self._copy_unpinned(np.ascontiguousarray(source), target)
+            return
+        with self.entered():
             np.copyto(pinned, source)
             self._bring(pinned, target, self.stream)
             self._staged.append((self.record(), pinned))
+
+    def _copy_unpinned(self, source: NDArray[Any], target: Any) -> None:
+        """Copy slowly where the host has no pinned memory: new weights come one after the other."""
+        # The copy waits for what is before it, and with no deadline: nothing is.
+        self.wait_on_host(self.record())
+        with self.entered():
+            self._bring(source, target, self.stream)
+            done = self.record()
+            self._staged.append((done, source))  # It may be read until then.
+        self.wait_on_host(done)
 
     def _forget_staged(self) -> None:
         """Forget copies that are done, and wait for some where too much is under way."""
@@ -369,13 +390,10 @@ class CudaBackend:
 
     def download(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array into pinned memory after the work so far; see `StreamBackend`."""
-        self._download(source, target, self.stream)
-
-    def _download(self, source: Any, target: NDArray[Any], stream: Any) -> None:
         runtime = self._cupy.cuda.runtime
         to, where, kind = target.ctypes.data, source.data.ptr, runtime.memcpyDeviceToHost
         with self.entered():
-            runtime.memcpyAsync(to, where, target.nbytes, kind, stream.ptr)
+            runtime.memcpyAsync(to, where, source.nbytes, kind, self.stream.ptr)
 
 
 def _cuda(ranks: Sequence[Backend]) -> list[CudaBackend]:

@@ -14,14 +14,17 @@ _FLOATS = ("float", "double")
 FUNCTIONS = """
 __device__ inline int plus(int a, int b) { return (int)((u32)a + (u32)b); }
 __device__ inline i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+__device__ inline u8 plus(u8 a, u8 b) { return (u8)(a + b); }
 __device__ inline float plus(float a, float b) { return a + b; }
 __device__ inline double plus(double a, double b) { return a + b; }
 __device__ inline int minus(int a, int b) { return (int)((u32)a - (u32)b); }
 __device__ inline i64 minus(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
+__device__ inline u8 minus(u8 a, u8 b) { return (u8)(a - b); }
 __device__ inline float minus(float a, float b) { return a - b; }
 __device__ inline double minus(double a, double b) { return a - b; }
 __device__ inline int times(int a, int b) { return (int)((u32)a * (u32)b); }
 __device__ inline i64 times(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
+__device__ inline u8 times(u8 a, u8 b) { return (u8)(a * b); }
 __device__ inline float times(float a, float b) { return a * b; }
 __device__ inline double times(double a, double b) { return a * b; }
 __device__ inline float power(float a, float b) { return powf(a, b); }
@@ -62,19 +65,30 @@ def _sum(x: Sequence[str], t: str) -> str:
 
 
 def _cast(x: Sequence[str], t: str) -> str:
-    return f"({x[0]} != 0)" if t == "bool" else f"({t})({x[0]})"
+    if t == "bool":
+        return f"({x[0]} != 0)"
+    # By way of an int, of whose bits the last ones are taken: negative floats have none in a byte.
+    return f"(u8)(int)({x[0]})" if t == "u8" else f"({t})({x[0]})"
 
 
 def _sigmoid(x: Sequence[str], t: str) -> str:
     return f"(1 / (1 + {_call('exp')([f'-{x[0]}'], t)}))"
 
 
+def _softplus(x: Sequence[str], t: str) -> str:
+    tail = _call("log1p")([_call("exp")([f"-{_call('fabs')(x, t)}"], t)], t)
+    return f"({_positive_part(x[0])} + {tail})"
+
+
+def _positive_part(x: str) -> str:
+    return f"({x} > 0 || {x} != {x} ? {x} : 0)"
+
+
 def _sigmoid_loss(x: Sequence[str], t: str) -> str:
     # max(z, 0) - z y + log(1 + exp(-|z|)), in the order of the NumPy kernel.
     size = _call("fabs")([x[0]], t)
     tail = _call("log1p")([_call("exp")([f"-{size}"], t)], t)
-    positive = f"({x[0]} > 0 || {x[0]} != {x[0]} ? {x[0]} : 0)"
-    return f"({tail} + {positive} - {x[0]} * {x[1]})"
+    return f"({tail} + {_positive_part(x[0])} - {x[0]} * {x[1]})"
 
 
 EXPRESSIONS: dict[str, Expression] = {
@@ -85,10 +99,16 @@ EXPRESSIONS: dict[str, Expression] = {
     ),
     "Square": lambda x, t: f"times({x[0]}, {x[0]})",
     "Sqrt": _call("sqrt"),
+    "SqrtGrad": lambda x, t: f"({x[0]} == 0 ? ({t})0 : {x[0]} * ({t})0.5 / {x[1]})",
+    "Rsqrt": lambda x, t: f"(1 / {_call('sqrt')(x, t)})",
+    "Reciprocal": lambda x, t: f"(1 / {x[0]})",
     "Exp": _call("exp"),
+    "Expm1": _call("expm1"),
     "Log": _call("log"),
+    "Log1p": _call("log1p"),
     "AddV2": lambda x, t: f"plus({x[0]}, {x[1]})",
     "Sub": lambda x, t: f"minus({x[0]}, {x[1]})",
+    "MulNoNan": lambda x, t: f"({x[1]} == 0 ? ({t})0 : {x[0]} * {x[1]})",
     "Mul": lambda x, t: f"times({x[0]}, {x[1]})",
     "RealDiv": _binary("/"),
     "Pow": lambda x, t: f"power({x[0]}, {x[1]})",
@@ -114,6 +134,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "ReluGrad": lambda x, t: f"(({t})({x[1]} > 0) * {x[0]})",
     "Sigmoid": _sigmoid,
     "SigmoidGrad": lambda x, t: f"((1 - {x[1]}) * {x[1]} * {x[0]})",
+    "Softplus": _softplus,
     "Tanh": _call("tanh"),
     "TanhGrad": lambda x, t: f"((1 - {x[1]} * {x[1]}) * {x[0]})",
     "SigmoidCrossEntropyWithLogits": _sigmoid_loss,

@@ -1,7 +1,7 @@
 """Sums over several cards by NCCL, through ctypes.
 
-ctypes lets other threads run during each call, so that they can keep deadlines and abort; CuPy's
-own NCCL does not.
+ctypes lets other threads run during each call, so that they can keep deadlines and abort. CuPy's
+wrapper does in all calls but `ncclCommInitAll`, which connects the cards, and waits for them.
 """
 
 from __future__ import annotations

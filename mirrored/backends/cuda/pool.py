@@ -65,6 +65,12 @@ class CudaPool:
     def release(self, nbytes: int) -> None:
         """Do nothing: memory goes back with the last array that uses it."""
 
+    def close(self) -> None:
+        """Give the pieces that CuPy keeps back to the card."""
+        if self._pool is not None:
+            with translated(self._card), self._device:
+                self._pool.free_all_blocks()
+
     def malloc(self, cupy: Any, nbytes: int) -> Any:
         """Return memory of the current device, for the current stream.
 

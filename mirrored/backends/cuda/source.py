@@ -20,6 +20,7 @@ _STORED = {
     "int32": "int",
     "int64": "i64",
     "bool": "bool",
+    "uint8": "u8",
 }
 _COMPUTED = _STORED | {"bfloat16": "float"}
 
@@ -27,6 +28,7 @@ PRELUDE = """
 typedef long long i64;
 typedef unsigned long long u64;
 typedef unsigned int u32;
+typedef unsigned char u8;
 struct bf16 { unsigned short bits; };
 
 __device__ inline float load(bf16 x) { return __int_as_float((int)x.bits << 16); }
@@ -35,6 +37,7 @@ __device__ inline double load(double x) { return x; }
 __device__ inline int load(int x) { return x; }
 __device__ inline i64 load(i64 x) { return x; }
 __device__ inline bool load(bool x) { return x; }
+__device__ inline u8 load(u8 x) { return x; }
 
 // To the nearest, ties to even; NaN stays NaN.
 __device__ inline void store(bf16 &to, float x) {
@@ -47,6 +50,7 @@ __device__ inline void store(double &to, double x) { to = x; }
 __device__ inline void store(int &to, int x) { to = x; }
 __device__ inline void store(i64 &to, i64 x) { to = x; }
 __device__ inline void store(bool &to, bool x) { to = x; }
+__device__ inline void store(u8 &to, u8 x) { to = x; }
 
 __device__ inline float rounded_to_bf16(float x) { bf16 y; store(y, x); return load(y); }
 

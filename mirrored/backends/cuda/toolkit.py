@@ -49,10 +49,10 @@ def install_command(major: int | None) -> str:
 
     Example:
         >>> install_command(12)
-        "pip install 'mirrored[cuda12]'"
+        "pip install '.[cuda12]' in a checkout of mirrored's repository"
     """
     nearest = _OLDEST if major is None else min(max(major, _OLDEST), _NEWEST)
-    return f"pip install 'mirrored[cuda{nearest}]'"
+    return f"pip install '.[cuda{nearest}]' in a checkout of mirrored's repository"
 
 
 def wanted_major() -> int | None:

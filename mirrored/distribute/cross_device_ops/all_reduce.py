@@ -6,6 +6,8 @@ An algorithm says only how one tensor a replica becomes its reduction on all of 
 from collections.abc import Sequence
 from typing import ClassVar
 
+from mirrored import _overrides
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
@@ -19,6 +21,7 @@ from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.ops.tensor import Tensor
 
 
+@explained
 class AllReduceCrossDeviceOps(CrossDeviceOps):
     """Has the tensors of a batch reduced in buckets; a lone `reduce` is the reference's.
 
@@ -30,6 +33,8 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         ValueError: `num_packs` is negative or not a whole number.
     """
 
+    _never_called = _overrides.ALL_REDUCES
+    _called_beside = _overrides.BESIDE_ALL_REDUCES
     algorithm: ClassVar[str]  # What the log calls it.
     title: ClassVar[str]  # What errors call it.
 

@@ -6,7 +6,8 @@ An algorithm is a subclass, which computes; tensors that do not go together neve
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
+from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions
@@ -19,7 +20,8 @@ from mirrored.ops.tensor import Tensor
 Value = TypeVar("Value", bound=Tensor | IndexedSlices)
 
 
-class CrossDeviceOps:
+@explained
+class CrossDeviceOps(_overrides.Subclassable):
     """The interface of the collectives: subclasses say how tensors are reduced and broadcast.
 
     The public methods check; those with `_implementation` in their names compute. A subclass has
@@ -34,6 +36,9 @@ class CrossDeviceOps:
         >>> float(Largest().reduce("sum", [mr.constant(1.0), mr.constant(3.0)], "CPU:0"))
         3.0
     """
+
+    _never_called = _overrides.CROSS_DEVICE_OPS
+    _elsewhere = "TensorFlow"
 
     def check_devices(self, devices: Sequence[Device]) -> None:
         """Raise InvalidArgumentError where these collectives cannot reduce between devices.
@@ -230,7 +235,8 @@ class CrossDeviceOps:
         results = []
         for values in batch:
             where = [value._device for value in values]
-            reduced = self.reduce_implementation(reduce_op, values, where[0], options)
+            pairs = [(values, where[0])]  # One at a time: they need not all have room at once.
+            (reduced,) = self.batch_reduce_implementation(reduce_op, pairs, options)
             results.append(self.broadcast_implementation(reduced, where))
         return results
 
@@ -276,7 +282,7 @@ class CrossDeviceOps:
 
 def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:
     """Return a sum of several values as what was asked for: itself, or their mean."""
-    return total / float(count) if reduce_op is ReduceOp.MEAN else total
+    return total / count if reduce_op is ReduceOp.MEAN else total
 
 
 def checked_axis(axis: Any, rank: int) -> int:

@@ -6,6 +6,7 @@ The log says which they are and why, since it decides how fast gradients are sum
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.base import CrossDeviceOps
@@ -70,6 +71,7 @@ def decide(facts: Facts) -> tuple[type[CrossDeviceOps], str]:
     return ReductionToOneDevice, why
 
 
+@explained
 def choose_cross_device_ops(devices: Sequence[Device]) -> CrossDeviceOps:
     """Return the collectives to use between some devices, and log which they are and why.
 

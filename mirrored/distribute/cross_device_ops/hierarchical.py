@@ -5,7 +5,7 @@ On a machine whose devices are linked closely in two halves, only one sum crosse
 
 from collections.abc import Sequence
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
 from mirrored.distribute.cross_device_ops.base import of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions
@@ -41,6 +41,7 @@ class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
         4
     """
 
+    _never_called = _overrides.ALL_REDUCES  # What the class itself defines is no override.
     algorithm = "hierarchical_copy"
     title = "HierarchicalCopy"
 

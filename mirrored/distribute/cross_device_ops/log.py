@@ -4,6 +4,7 @@ TensorFlow writes such a line ten times, and so does each collective here.
 """
 
 import threading
+from typing import Any
 
 _LINES = 10
 
@@ -15,6 +16,9 @@ class FirstLines:
         """Begin with all lines left."""
         self._left = _LINES
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        return FirstLines, ()
 
     def take(self) -> bool:
         """Return whether one more line may be written, and count it."""

@@ -5,9 +5,11 @@ It sums between cards; what lies on one card is summed there before, and copied 
 
 from collections.abc import Sequence
 from time import perf_counter_ns
+from typing import Any
 from weakref import WeakSet
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection
@@ -27,6 +29,7 @@ from mirrored.ops.tensor import Tensor
 _NAME = "NcclAllReduce"
 
 
+@explained
 class NcclAllReduce(AllReduceCrossDeviceOps):
     """Sums between GPUs by NCCL, which has one rank on each card.
 
@@ -61,6 +64,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         [4.0, 4.0]
     """
 
+    _never_called = _overrides.ALL_REDUCES  # What the class itself defines is no override.
     algorithm = "nccl"
     title = "NCCL all-reduce"
 
@@ -69,6 +73,13 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         super().__init__(num_packs)
         self._told: set[tuple[str, ...]] = set()
         self._used: WeakSet[Connection] = WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_num_packs": self._num_packs, "_lines": self._lines}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._told, self._used = set(), WeakSet()
 
     def prepare(self, devices: Sequence[Device]) -> None:
         """Connect the devices, unless they are connected or need not be; see `CrossDeviceOps`."""

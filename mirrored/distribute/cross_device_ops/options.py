@@ -7,6 +7,7 @@ import enum
 import math
 from dataclasses import dataclass
 
+from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 
 # As long as PyTorch lets NCCL's collectives take (`torch.distributed.init_process_group`).
@@ -27,6 +28,7 @@ class CommunicationImplementation(enum.Enum):
     NCCL = "NCCL"
 
 
+@explained
 @dataclass(frozen=True)
 class CommunicationOptions:
     """Hints for one collective; they change how values travel, never which values arrive.

@@ -5,7 +5,8 @@ A recorded step has the same sums in fewer calls, and so the same bits.
 
 from collections.abc import Callable, Sequence
 
-from mirrored import devices, ops
+from mirrored import _overrides, devices, ops
+from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.base import CrossDeviceOps, joining_device, of_sum
@@ -17,6 +18,7 @@ from mirrored.ops.recording import Recorder, active_recorder
 from mirrored.ops.tensor import Tensor
 
 
+@explained
 class ReductionToOneDevice(CrossDeviceOps):
     """Copies all values to one device, reduces them there in replica order, and copies back.
 
@@ -41,6 +43,9 @@ class ReductionToOneDevice(CrossDeviceOps):
         >>> strategy.num_replicas_in_sync
         2
     """
+
+    _never_called = _overrides.ALL_REDUCES
+    _called_beside = _overrides.BESIDE_ALL_REDUCES
 
     def __init__(
         self,

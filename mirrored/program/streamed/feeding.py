@@ -24,7 +24,9 @@ class _Side:
     """One of the places that a batch is brought through."""
 
     def __init__(self, device: Device, nbytes: int) -> None:
-        self.storage: Storage = device.allocate((nbytes,), np.dtype(np.uint8))
+        self.storage: Storage = device.allocate(
+            (nbytes,), np.dtype(np.uint8), "the memory that batches are brought through"
+        )
         self.pinned: NDArray[Any] = np.empty(0, np.uint8)
         # When the pinned memory may change again, and when that of the device may: what had the
         # same memory before may not be done with it.

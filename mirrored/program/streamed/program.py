@@ -66,7 +66,7 @@ class StreamedProgram:
         plan, self._feeds, reports = make_streamed_plan(graph, schedule)
         # Memory counts for as long as somebody holds it: views of it are not enough.
         self._memory = memory or Memory()
-        self._arrays = Arrays(plan, self._memory)
+        self._arrays = Arrays(plan, self._memory, graph.purpose)
         self._counters = schedule.counters
         self._draws = Draws()
         for node in self._counters:

@@ -733,18 +733,20 @@ def no_threads(patch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_thread_can_be_started(bench: Benches, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no deadline then is not done."""
+    """What has no deadline then is not done; what is there stays."""
     b = bench()
     b.sum()
     with monkeypatch.context() as patch:
         no_threads(patch)
-        assert b.is_right(b.sum(size=9))
+        with pytest.raises(CollectiveError, match="The first sum of a size takes a thread"):
+            b.sum(size=9)
+        assert b.is_right(b.sum())
         with pytest.raises(CollectiveError, match="Closing devices takes a thread") as caught:
             b.connection.close()
         assert (caught.value.devices, caught.value.what) == (("GPU:0", "GPU:1"), "closing")
         module.close_all()
         assert b.connection.is_open
-        assert b.is_right(b.sum(size=9))
+    assert b.is_right(b.sum(size=9))
     b.connection.close()
     with monkeypatch.context() as patch:
         no_threads(patch)

@@ -470,7 +470,9 @@ def test_no_thread_can_be_started(
 
     watch.add(Devices(log).flight("a", 0))
     monkeypatch.setattr(threading.Thread, "start", start)
-    with pytest.raises(CollectiveTimeoutError, match="Nothing was aborted: can't create") as caught:
+    with pytest.raises(
+        CollectiveTimeoutError, match=r"Nothing was aborted: A thread could not.*: can't create"
+    ) as caught:
         watch.check()
     assert caught.value.aborted is False
     assert log == []
@@ -597,6 +599,24 @@ def test_a_host_that_the_driver_keeps(
     assert watchdogs() == []
     guarded.add(driver.flight("b"))  # Looks go on, also where one of before came back late.
     with pytest.raises(CollectiveTimeoutError):
+        guarded.wait(never)
+
+
+def test_what_ends_just_before_a_wait_is_told(
+    guarded: Watch, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking whether there is something to tell and waiting, a watchdog may end it all."""
+    tell = guarded._tell
+
+    def ending_behind() -> None:
+        tell()
+        monkeypatch.setattr(guarded, "_tell", tell)
+        while guarded._last_error is None or guarded._ending is not None:
+            time.sleep(0.001)
+
+    guarded.add(Driver(log).flight("a"))
+    monkeypatch.setattr(guarded, "_tell", ending_behind)
+    with pytest.raises(CollectiveTimeoutError, match="deadline"):
         guarded.wait(never)
 
 

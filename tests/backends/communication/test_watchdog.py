@@ -139,9 +139,13 @@ def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        b.watchdog.start()
+        with pytest.raises(RuntimeError, match="for 'mirrored-watchdog'"):
+            b.watchdog.start()
         b.watchdog.rest()
     assert b.looked == []
     b.watchdog.start()
     until(lambda: b.looked)
+    with monkeypatch.context() as patch:  # What is late ends though nothing can be asked.
+        patch.setattr(threading.Thread, "start", start)
+        until(lambda: b.ended)
     b.busy = False

@@ -22,13 +22,14 @@ from mirrored.program.recorder import COPY
 Array = np.ndarray[Any, Any]
 
 # Those that C's library and NumPy's own loops compute to the last bit but one or two.
-ROUNDED = {"Exp", "Log", "Pow", "Sigmoid", "Tanh", "SigmoidCrossEntropyWithLogits"}
+ROUNDED = {"Exp", "Expm1", "Log", "Log1p", "Pow", "Sigmoid", "Tanh"}
+ROUNDED |= {"SigmoidCrossEntropyWithLogits", "Softplus"}
 # Of zeros of both signs NumPy's loops choose now the one and now the other.
 ANY_ZERO = {"Maximum", "Minimum", "Relu"}
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, 88.0, -104.0, 1e-3, -1e-5, 1e30, -1e30]
 FLOATS += [np.inf, -np.inf, np.nan, 1.00390625, 1.01171875]
 INTEGERS = [0, 1, -1, 2, -2, 3, 7, -7, 31, 1 << 16]
-NAMES = ["float32", "float64", "bfloat16", "int32", "int64", "bool"]
+NAMES = ["float32", "float64", "bfloat16", "int32", "int64", "uint8", "bool"]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -42,7 +43,9 @@ def hard_values(dtype: np.dtype[Any]) -> Array:
     """Return values among which are those that a dtype overflows, rounds or loses the sign of."""
     if dtype.kind == "b":
         return np.array([False, True])
-    if dtype.kind in "i":
+    if dtype.kind == "u":
+        return np.array([0, 1, 2, 3, 7, 100, 127, 128, 129, 200, 254, 255], dtype)
+    if dtype.kind == "i":
         ends = np.iinfo(dtype)
         return np.array([*INTEGERS, ends.max, ends.min, ends.max - 1], dtype)
     ends = mr.bfloat16 if dtype.kind != "f" else dtype
@@ -136,7 +139,7 @@ def test_every_op_on_hard_values(name: str, card: Any, bits: Any) -> None:
     for found, (op, places, step) in zip(computed(card, chain, *arrays), steps, strict=True):
         expected = on_the_host(op, *[arrays[place] for place in places])
         assert_same(step.op, found, expected, bits)
-    assert len(cases) >= (5 if name == "bool" else 18)
+    assert len(cases) >= {"bool": 5, "uint8": 15}.get(name, 18)
 
 
 def test_every_cast(card: Any, bits: Any) -> None:
@@ -151,7 +154,7 @@ def test_every_cast(card: Any, bits: Any) -> None:
         whole.append(np.where(fits, values, values.dtype.type(1)).astype(source))
         sources.append(values)
     for (i, source), target in product(enumerate(dtypes), dtypes):
-        cut = target.kind == "i" and source.kind not in "ib"
+        cut = target.kind in "iu" and source.kind not in "iub"
         steps.append((i + len(dtypes) * cut, target))
     arrays = [*sources, *whole]
     chain = Chain(

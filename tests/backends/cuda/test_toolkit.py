@@ -15,7 +15,9 @@ import mirrored as mr
 from mirrored.backends.cuda import nvml, toolkit
 from mirrored.errors import DeviceUnavailableError
 
-CUDA12, CUDA13 = "pip install 'mirrored[cuda12]'", "pip install 'mirrored[cuda13]'"
+CUDA12, CUDA13 = (
+    f"pip install '.[cuda{major}]' in a checkout of mirrored's repository" for major in (12, 13)
+)
 
 
 def refuse(error: Exception) -> Callable[[], Any]:

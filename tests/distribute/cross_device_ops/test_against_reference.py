@@ -62,7 +62,7 @@ def cases(shapes: st.SearchStrategy[tuple[int, ...]], most: int) -> st.SearchStr
 
 def prepare(case: Case) -> None:
     """Make the devices that a case needs."""
-    devices.reset()
+    devices.reset_devices()
     if case.kind == "GPU":
         mr.config.experimental.set_simulated_gpus(case.replicas)
     else:

@@ -30,7 +30,7 @@ def test_it_is_forgotten_with_the_devices(cards: Callable[..., Any]) -> None:
     cards(1, 1)
     first = connection(devices.logical_devices("GPU"))
     made = weakref.ref(first)
-    devices.reset()
+    devices.reset_devices()
     assert connection(devices.logical_devices("GPU")) is not first
     del first
     gc.collect()

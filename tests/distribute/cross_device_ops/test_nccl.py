@@ -338,7 +338,7 @@ def test_devices_that_are_reset_are_connected_anew(cards: Cards, spread: Spread)
     collective = NcclAllReduce()
     collective.batch_all_reduce("sum", [spread([1.0, 2.0])])
     collective.close()
-    devices.reset()
+    devices.reset_devices()
     (parts,) = collective.batch_all_reduce("sum", [spread([1.0, 2.0])])
     assert [float(part) for part in parts] == [3.0, 3.0]
     assert emulator.nccl.calls["ncclCommInitAll"] == 2

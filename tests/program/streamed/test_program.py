@@ -78,7 +78,7 @@ def bits(results: Any) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def on_the_host() -> Any:
-    devices.reset()
+    devices.reset_devices()
     mr.keras.backend.set_floatx("float32")
     return train(["CPU:0"])
 
@@ -108,14 +108,14 @@ def test_a_card_and_the_cpu(emulated_cuda: Emulate, on_the_host: Any) -> None:
 
 def test_fewer_examples_than_replicas(emulated_cuda: Emulate) -> None:
     expected = train(["CPU:0"], batch=3)
-    devices.reset()
+    devices.reset_devices()
     emulated_cuda()
     assert_alike(train(split(4), batch=3), expected, 1e-5)
 
 
 def test_masks_are_those_of_the_host(emulated_cuda: Emulate) -> None:
     expected = train(["CPU:0"], dropout=0.5)
-    devices.reset()
+    devices.reset_devices()
     emulated_cuda()
     assert_alike(train(split(2), dropout=0.5), expected, 1e-5)
 
@@ -126,7 +126,7 @@ def test_recorded_steps_have_the_bits_of_eager_ones(replicas: int, emulated_cuda
     for eagerly in (False, True):
         emulated_cuda()
         results.append(train(split(replicas), eagerly=eagerly, epochs=2, dropout=0.25))
-        devices.reset()
+        devices.reset_devices()
     assert bits(results[0]) == bits(results[1])
 
 
@@ -140,7 +140,7 @@ def test_graphs_have_the_bits_of_kernels_one_by_one(
         emulator = emulated_cuda()
         results.append(train(["GPU:0"], epochs=2))
         launched.append(emulator.counts["graphs"])
-        devices.reset()
+        devices.reset_devices()
     assert bits(results[0]) == bits(results[1])
     assert launched[0] > 0 == launched[1]
     assert caplog.text.count("kernel by kernel") == 1
@@ -205,7 +205,7 @@ def test_a_function_with_state_and_draws(emulated_cuda: Emulate) -> None:
             ]
 
     expected = run("CPU:0")
-    devices.reset()
+    devices.reset_devices()
     emulated_cuda()
     for found, value in zip(run("GPU:0"), expected, strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-6)
@@ -235,7 +235,7 @@ def test_a_custom_loop_over_a_dataset(emulated_cuda: Emulate) -> None:
         return [float(step(*batch)) for batch in batches]
 
     expected = losses(["CPU:0"])
-    devices.reset()
+    devices.reset_devices()
     emulated_cuda()
     np.testing.assert_allclose(losses(split(2)), expected, rtol=1e-5)
 
@@ -313,7 +313,7 @@ def test_draws_after_a_loss_that_is_not_finite(emulated_cuda: Emulate) -> None:
         return model.get_weights()
 
     expected = weights("CPU:0")
-    devices.reset()
+    devices.reset_devices()
     emulated_cuda()
     assert_alike(([], weights("GPU:0")), ([], expected), 1e-5)
 

@@ -52,12 +52,9 @@ template <bool LOSS, bool GRADIENT> __device__ inline void cross_entropy(
         if (mine && team.place == 0) { store(loss[row], total); }
     }
     if (GRADIENT) {
-        T_C weight = reduced<Sum<T_C>>(0, end, team, [&](i64 i) {
-            return load(label[i]);
-        }, [](T_C share, i64) { return share; });
         T_C scale = mine ? load(g[row]) : 0;
         for (i64 i = team.place; i < end; i += team.height) {
-            store(gradient[i], (shares.of(x[i]) * weight - load(label[i])) * scale);
+            store(gradient[i], (shares.of(x[i]) - load(label[i])) * scale);
         }
     }
 }
@@ -103,7 +100,7 @@ def sources() -> Iterator[Source]:
     """Yield each text of this module."""
     for dtype in teams.float_dtypes():
         yield _source(dtype, dtype)
-        for labels in teams.INTEGERS:
+        for labels in teams.INDICES:
             yield _source(dtype, np.dtype(labels))
 
 

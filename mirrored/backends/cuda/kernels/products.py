@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.source import Source, source
 
 _TILE = 16
 _MOST_BLOCKS = 65535  # Along the third axis of a grid.
-_INTEGERS = ("int32", "int64")
 
 _TEXT = """
 // Sums are made without a sign: those wrap, as NumPy's do, where signed ones are undefined.
@@ -67,7 +67,7 @@ class _Axis(NamedTuple):
 
 def sources() -> Iterator[Source]:
     """Yield each text of this module."""
-    for dtype in _INTEGERS:
+    for dtype in teams.INDICES:
         yield source("product", _TEXT, T=np.dtype(dtype))
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.backends.cuda.kernels import teams
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.source import Source, source
 
 _THREADS = 128
 _WORD = 1 << 64
 _FLOATS = ("float32", "float64")
-_INTEGERS = ("int32", "int64")
 
 _PHILOX = """
 struct Words { u64 word[4]; };
@@ -133,7 +133,7 @@ _TEXTS = {
 def sources() -> Iterator[Source]:
     """Yield each text of this module."""
     for name in _TEXTS:
-        for dtype in _INTEGERS if name == "uniform integers" else _FLOATS:
+        for dtype in teams.INDICES if name == "uniform integers" else _FLOATS:
             yield _source(name, np.dtype(dtype))
 
 

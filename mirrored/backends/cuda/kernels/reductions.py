@@ -1,4 +1,4 @@
-"""Kernels that reduce axes: sums, means, maxima, the places of maxima, and sums of columns.
+"""Kernels that reduce axes: sums, products, extremes and their places, and sums of columns.
 
 A reduction that would keep few threads busy is made in two steps, whose order is fixed as well.
 """
@@ -21,32 +21,40 @@ _LEAST_EACH = 8  # A second kernel costs more than it saves where a thread has f
 _NO_MEAN = -1
 _USUAL_AXES = (2, 1)  # Kept and reduced, once adjacent ones are merged.
 _PLACE_BYTES = 16  # Of a value and its index, as they are aligned.
+_WIDE_INTEGER_BYTES = 8
 
-# What a text reduces to. Integers are summed without a sign, so that they wrap as NumPy's do.
+# Integers are summed in 64 bits, so that means are exact, and without a sign: sums and products
+# wrap, as NumPy's do.
+_WIDE = """
+template <class T> struct Wide { typedef u64 Type; };
+template <> struct Wide<float> { typedef float Type; };
+template <> struct Wide<double> { typedef double Type; };
+"""
 _SUM = """
-template <class T> struct Unsigned { typedef T Type; };
-template <> struct Unsigned<int> { typedef u32 Type; };
-template <> struct Unsigned<i64> { typedef u64 Type; };
-
 __device__ inline float quotient(float sum, i64 count) { return sum / (float)count; }
 __device__ inline double quotient(double sum, i64 count) { return sum / (double)count; }
-__device__ inline int quotient(int sum, i64 count) { return count ? (int)(sum / count) : 0; }
-__device__ inline i64 quotient(i64 sum, i64 count) { return count ? sum / count : 0; }
+__device__ inline i64 quotient(u64 sum, i64 count) { return count ? (i64)sum / count : 0; }
 
-struct Op : Sum<Unsigned<IN_C>::Type> {
+struct Op : Sum<Wide<IN_C>::Type> {
     static __device__ inline State of(IN_C x, i64) { return (State)x; }
     static __device__ inline OUT_C result(State sum, i64 count) {
-        return count < 0 ? (OUT_C)sum : (OUT_C)quotient((IN_C)sum, count);
+        return count < 0 ? (OUT_C)sum : (OUT_C)quotient(sum, count);
     }
 };
 """
-_MAX = """
-struct Op : Largest<IN_C> {
-    static __device__ inline State of(IN_C x, i64) { return x; }
-    static __device__ inline OUT_C result(State largest, i64) { return (OUT_C)largest; }
+_PROD = """
+struct Op : Product<Wide<IN_C>::Type> {
+    static __device__ inline State of(IN_C x, i64) { return (State)x; }
+    static __device__ inline OUT_C result(State product, i64) { return (OUT_C)product; }
 };
 """
-_ARGMAX = """
+_EXTREME = """
+struct Op : EXTREME<IN_C> {
+    static __device__ inline State of(IN_C x, i64) { return x; }
+    static __device__ inline OUT_C result(State extreme, i64) { return (OUT_C)extreme; }
+};
+"""
+_PLACE = """
 struct Place { IN_C value; i64 index; };
 
 __device__ inline Place exchange(Place mine, int mask) {
@@ -58,17 +66,27 @@ __device__ inline Place exchange(Place mine, int mask) {
 
 struct Op {
     typedef Place State;
-    static __device__ inline Place nothing() { return {lowest(IN_C()), 0x7fffffffffffffffLL}; }
+    typedef EXTREME<IN_C> Extreme;
+    static __device__ inline Place nothing() { return {Extreme::nothing(), 0x7fffffffffffffffLL}; }
     static __device__ inline Place combine(Place a, Place b) {
         bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
         bool equal = a.value == b.value || (a_is_nan && b_is_nan);
-        if (equal ? a.index <= b.index : a_is_nan || a.value > b.value) { return a; }
-        return b;
+        bool first = equal ? a.index <= b.index : a_is_nan || Extreme::before(a.value, b.value);
+        return first ? a : b;
     }
     static __device__ inline Place of(IN_C x, i64 index) { return {x, index}; }
     static __device__ inline OUT_C result(Place place, i64) { return (OUT_C)place.index; }
 };
 """
+_KINDS = {
+    "Sum": _WIDE + _SUM,
+    "Prod": _WIDE + _PROD,
+    "Max": _EXTREME.replace("EXTREME", "Largest"),
+    "Min": _EXTREME.replace("EXTREME", "Smallest"),
+    "ArgMax": _PLACE.replace("EXTREME", "Largest"),
+    "ArgMin": _PLACE.replace("EXTREME", "Smallest"),
+}
+_PLACES = ("ArgMax", "ArgMin")
 _TEXT = """
 struct Layout { i64 kept_size[KEPT], kept_step[KEPT], size[REDUCED], step[REDUCED]; };
 
@@ -168,7 +186,7 @@ def _axes(
 def _source(
     kind: str, axes: tuple[int, int], read: np.dtype[Any], written: np.dtype[Any]
 ) -> Source:
-    name, text = {"Sum": ("sum", _SUM), "Max": ("max", _MAX), "ArgMax": ("argmax", _ARGMAX)}[kind]
+    name, text = kind.lower(), _KINDS[kind]
     kept, reduced = axes
     if axes != _USUAL_AXES:
         name = f"{name} along {reduced} axes beside {kept}"
@@ -196,8 +214,15 @@ def _launch(
             np.int32(plan.teams.height),
             np.int32(plan.teams.along),
         ),
-        plan.teams.shared(_PLACE_BYTES if kind == "ArgMax" else teams.state_size(x.dtype)),
+        plan.teams.shared(_state_size(kind, x.dtype)),
     )
+
+
+def _state_size(kind: str, dtype: np.dtype[Any]) -> int:
+    if kind in _PLACES:
+        return _PLACE_BYTES
+    is_wide = kind in ("Sum", "Prod") and dtype.name in teams.INTEGERS
+    return _WIDE_INTEGER_BYTES if is_wide else teams.state_size(dtype)
 
 
 def _reduce(
@@ -226,23 +251,32 @@ def _reduce(
         _launch(xp, kind, out, partial_results, second, parts=1, count=count)
 
 
-def _workspace(x: Spec, *, axis: tuple[int, ...], keepdims: bool = False) -> tuple[Spec, ...]:
+def _workspace(
+    x: Spec, *, axis: tuple[int, ...], keepdims: bool = False, mean: bool = False
+) -> tuple[Spec, ...]:
     shape, dtype = x
     plan = _plan(shape, axis)
     if plan.parts == 1:
         return ()
-    return (((plan.parts, plan.rows), _partial_dtype(dtype)),)
+    return (((plan.parts, plan.rows), _partial_dtype(dtype, mean)),)
 
 
-def _partial_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return what the first of two steps writes: bfloat16 stays in single precision until last."""
+def _partial_dtype(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
+    """Return what the first of two steps writes.
+
+    Bfloat16 stays in single precision until last, and integers whose mean is wanted in 64 bits.
+    """
+    if mean and dtype.name in teams.INTEGERS:
+        return np.dtype(np.int64)
     return np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
 
 
-def _argmax(xp: Launcher, out: Any, x: Any, *, axis: int, output_type: np.dtype[Any]) -> None:
+def _place(
+    xp: Launcher, out: Any, x: Any, *, kind: str, axis: int, output_type: np.dtype[Any]
+) -> None:
     plan = _plan(x.shape, (axis,))
     if plan.rows:
-        _launch(xp, "ArgMax", out, x, plan, parts=1, count=_NO_MEAN)
+        _launch(xp, kind, out, x, plan, parts=1, count=_NO_MEAN)
 
 
 def _columns(g: Shape) -> Shape:
@@ -262,20 +296,23 @@ def sources() -> Iterator[Source]:
     """Yield the texts of this module for the usual axes, and those for others of up to four."""
     numbers = [*teams.float_dtypes(), *map(np.dtype, teams.INTEGERS)]
     for dtype in numbers:
-        for kind in ("Sum", "Max"):
+        for kind in ("Sum", "Prod", "Max", "Min"):
             for axes in (_USUAL_AXES, (2, 2)):
                 yield _source(kind, axes, dtype, dtype)
-            if (partial_sums := _partial_dtype(dtype)) != dtype:
-                yield _source(kind, _USUAL_AXES, dtype, partial_sums)
-                yield _source(kind, _USUAL_AXES, partial_sums, dtype)
-        for index in teams.INTEGERS:
-            yield _source("ArgMax", _USUAL_AXES, dtype, np.dtype(index))
+            if (partial_results := _partial_dtype(dtype, kind == "Sum")) != dtype:
+                yield _source(kind, _USUAL_AXES, dtype, partial_results)
+                yield _source(kind, _USUAL_AXES, partial_results, dtype)
+        for index in teams.INDICES:
+            for kind in _PLACES:
+                yield _source(kind, _USUAL_AXES, dtype, np.dtype(index))
 
 
 KERNELS: dict[str, DeviceKernel] = {
     "Sum": DeviceKernel(partial(_reduce, kind="Sum"), _workspace),
-    "Mean": DeviceKernel(partial(_reduce, kind="Sum", mean=True), _workspace),
+    "Mean": DeviceKernel(partial(_reduce, kind="Sum", mean=True), partial(_workspace, mean=True)),
+    "Prod": DeviceKernel(partial(_reduce, kind="Prod"), _workspace),
     "Max": DeviceKernel(partial(_reduce, kind="Max"), _workspace),
-    "ArgMax": DeviceKernel(_argmax),
+    "Min": DeviceKernel(partial(_reduce, kind="Min"), _workspace),
+    **{kind: DeviceKernel(partial(_place, kind=kind)) for kind in _PLACES},
     "BiasAddGrad": DeviceKernel(_bias_add_grad, _bias_add_grad_workspace),
 }

@@ -1,11 +1,11 @@
-"""Softmax along any axis, and what the cross-entropies share with it.
+"""Softmax and its logarithm along any axis, and what the cross-entropies share with it.
 
 A team of threads reads its row three times, mostly from the cache, so nothing is stored between.
 """
 
 import math
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ __device__ inline Shares shares_of(const T *x, i64 length, i64 step, const Team 
 """
 # `out` may be `x`: a thread writes only what it alone still reads.
 _TEXT = """
-extern "C" __global__ void __launch_bounds__(512, 2) softmax(
+extern "C" __global__ void __launch_bounds__(512, 2) NAME(
     T *out, const T *x, i64 rows, i64 length, i64 step, int height, int along
 ) {
     Team team = my_team(height, along);
@@ -48,34 +48,44 @@ extern "C" __global__ void __launch_bounds__(512, 2) softmax(
         bool mine = row < rows;
         i64 first = mine ? row / step * step * length + row % step : 0;
         Shares shares = shares_of(x + first, mine ? length : 0, step, team);
+        PREPARED
         for (i64 i = team.place; mine && i < length; i += team.height) {
             i64 at = first + i * step;
-            store(out[at], shares.of(x[at]));
+            store(out[at], VALUE);
         }
     }
 }
 """
+# What is computed once a row, and for each element.
+_FORMS = {
+    "softmax": ("", "shares.of(x[at])"),
+    "log_softmax": ("T_C log_sum = log(shares.sum);", "load(x[at]) - shares.largest - log_sum"),
+}
 
 
 def sources() -> Iterator[Source]:
     """Yield each text of this module."""
-    yield from map(_source, teams.float_dtypes())
+    for dtype in teams.float_dtypes():
+        for name in _FORMS:
+            yield _source(name, dtype)
 
 
 @cache
-def _source(dtype: np.dtype[Any]) -> Source:
-    return source("softmax", f"{teams.TEXT}{SHARES}{_TEXT}", T=dtype)
+def _source(name: str, dtype: np.dtype[Any]) -> Source:
+    prepared, value = _FORMS[name]
+    text = _TEXT.replace("NAME", name).replace("PREPARED", prepared).replace("VALUE", value)
+    return source(name, f"{teams.TEXT}{SHARES}{text}", T=dtype)
 
 
-def _softmax(xp: Launcher, out: Any, x: Any, *, axis: int) -> None:
+def _softmax(xp: Launcher, out: Any, x: Any, *, name: str, axis: int) -> None:
     if not x.size:
         return
     length, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     rows = x.size // length
     split = teams.teams(length, along=step == 1, side_by_side=step)
     xp.launch(
-        _source(x.dtype),
-        "softmax",
+        _source(name, x.dtype),
+        name,
         split.blocks(rows),
         split.threads,
         (
@@ -91,4 +101,7 @@ def _softmax(xp: Launcher, out: Any, x: Any, *, axis: int) -> None:
     )
 
 
-KERNELS: dict[str, DeviceKernel] = {"Softmax": DeviceKernel(_softmax)}
+KERNELS: dict[str, DeviceKernel] = {
+    "Softmax": DeviceKernel(partial(_softmax, name="softmax")),
+    "LogSoftmax": DeviceKernel(partial(_softmax, name="log_softmax")),
+}

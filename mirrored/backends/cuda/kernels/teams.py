@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-INTEGERS = ("int32", "int64")
+INDICES = ("int32", "int64")
+INTEGERS = (*INDICES, "uint8")
 _WARP = 32
 _LARGEST_BLOCK = 512  # The registers of larger ones could be too many.
 _SMALL_BLOCK = 128  # Enough warps to fill a multiprocessor with its most blocks.
@@ -20,17 +21,35 @@ __device__ inline float lowest(float) { return -INFINITY_F; }
 __device__ inline double lowest(double) { return -INFINITY_D; }
 __device__ inline int lowest(int) { return -0x7fffffff - 1; }
 __device__ inline i64 lowest(i64) { return -0x7fffffffffffffffLL - 1; }
+__device__ inline u8 lowest(u8) { return 0; }
+__device__ inline float highest(float) { return INFINITY_F; }
+__device__ inline double highest(double) { return INFINITY_D; }
+__device__ inline int highest(int) { return 0x7fffffff; }
+__device__ inline i64 highest(i64) { return 0x7fffffffffffffffLL; }
+__device__ inline u8 highest(u8) { return 0xff; }
 
 template <class T> struct Sum {
     typedef T State;
     static __device__ inline T nothing() { return 0; }
     static __device__ inline T combine(T a, T b) { return a + b; }
 };
-// NaN counts as the largest.
+template <class T> struct Product {
+    typedef T State;
+    static __device__ inline T nothing() { return 1; }
+    static __device__ inline T combine(T a, T b) { return a * b; }
+};
+// NaN counts as the largest, and as the smallest.
 template <class T> struct Largest {
     typedef T State;
     static __device__ inline T nothing() { return lowest(T()); }
+    static __device__ inline bool before(T a, T b) { return a > b; }
     static __device__ inline T combine(T a, T b) { return a >= b || a != a ? a : b; }
+};
+template <class T> struct Smallest {
+    typedef T State;
+    static __device__ inline T nothing() { return highest(T()); }
+    static __device__ inline bool before(T a, T b) { return a < b; }
+    static __device__ inline T combine(T a, T b) { return a <= b || a != a ? a : b; }
 };
 
 // A team of `height` threads, a power of two, reduces one row; a block is `rows` such teams.

@@ -14,7 +14,7 @@ from mirrored.backends.cuda.kernels.reductions import KERNELS
 
 Shape = tuple[int, ...]
 F32 = np.dtype(np.float32)
-INTEGERS = ("int32", "int64")
+INTEGERS = ("int32", "int64", "uint8")
 TOLERANCES = {"float32": 1e-6, "float64": 1e-14, "bfloat16": 4e-3}
 REDUCTIONS = [
     ((5,), (0,)),
@@ -48,6 +48,8 @@ def reduced(shape: Shape, axis: Shape) -> Shape:
 
 def numbers(shape: Shape, dtype: Any) -> Any:
     rng = np.random.default_rng(math.prod(shape) + 1)
+    if np.dtype(dtype).kind == "u":
+        return rng.integers(0, 256, shape, dtype)
     if np.dtype(dtype).kind == "i":
         return np.asarray(rng.integers(-1000, 1000, shape), dtype)
     return np.asarray(rng.normal(size=shape) + 0.5).astype(dtype)
@@ -96,6 +98,7 @@ def test_integers(card: Any, shape: Shape, axis: Shape, dtype: str) -> None:
         ("Max", "float32", -np.inf),
         ("Max", "int32", -(2**31)),
         ("Max", "int64", -(2**63)),
+        ("Max", "uint8", 0),
     ],
 )
 def test_of_nothing(
@@ -140,6 +143,15 @@ def test_sums_of_integers_wrap(card: Any, shape: Shape, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("shape", [(3,), (9000,)])
+def test_means_of_integers_are_of_sums_in_64_bits(card: Any, shape: Shape, dtype: str) -> None:
+    largest = np.iinfo(dtype).max if dtype != "int64" else 2**48 - 1
+    x = np.full(shape, largest, dtype)
+    got, expected = card.both("Mean", x, **attrs_of((0,)))
+    assert got == expected == largest
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_means_of_integers_round_to_zero(card: Any, dtype: str) -> None:
     x = np.array([[-3, -4], [3, 4], [1, -2]], dtype)
     got = card.run(KERNELS["Mean"], ((3,), np.dtype(dtype)), x, **attrs_of((1,)))
@@ -158,7 +170,7 @@ def test_a_nan_is_the_largest(card: Any, axis: int, place: int) -> None:
     assert index[1] == place
 
 
-@pytest.mark.parametrize("output_type", INTEGERS)
+@pytest.mark.parametrize("output_type", ["int32", "int64"])
 @pytest.mark.parametrize(
     ("shape", "axis"), [((7,), 0), ((20, 10), 1), ((3, 40, 5), 1), ((600, 3), 0), ((2, 3000), 1)]
 )
@@ -168,9 +180,9 @@ def test_the_place_is_that_of_the_first_of_equals(
     x = np.random.default_rng(3).integers(-3, 3, shape)
     spec = (reduced(shape, (axis,)), np.dtype(output_type))
     attrs = {"axis": axis, "output_type": spec[1]}
-    for kind in (dtype, np.dtype(output_type)):
+    for kind in (dtype, np.dtype(output_type), np.dtype("uint8")):
         got = card.run(KERNELS["ArgMax"], spec, x.astype(kind), **attrs)
-        np.testing.assert_array_equal(got, x.argmax(axis))
+        np.testing.assert_array_equal(got, x.astype(kind).argmax(axis))
 
 
 def test_the_least_value_there_is_has_a_place(card: Any) -> None:

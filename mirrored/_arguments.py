@@ -1,0 +1,156 @@
+"""Names the right argument where a public call is given one that it has not, misspelt or old.
+
+Calls that are right pay one more Python call for it; ops of a microsecond are left as they are.
+"""
+
+import functools
+import inspect
+import re
+from typing import Any, TypeVar
+
+_Target = TypeVar("_Target")
+
+# What older versions of TensorFlow and Keras called arguments: the first that is there is meant.
+_OLDER = {
+    "lr": ("learning_rate",),
+    "eps": ("epsilon",),
+    "std": ("stddev",),
+    "p": ("rate",),
+    "nb_epoch": ("epochs",),
+    "samples_per_epoch": ("steps_per_epoch",),
+    "nb_val_samples": ("validation_steps",),
+    "output_dim": ("units",),
+    "init": ("kernel_initializer",),
+    "input_dim": ("input_shape",),
+    "input_shape": ("shape",),
+    "batch_input_shape": ("input_shape", "shape"),
+    "batch_shape": ("shape",),
+    "keep_dims": ("keepdims",),
+    **dict.fromkeys(("reduction_indices", "dim", "dims", "dimension"), ("axis",)),
+    **dict.fromkeys(("concat_dim", "squeeze_dims"), ("axis",)),
+    "targets": ("labels", "y_true"),
+    "num_threads": ("num_parallel_calls",),
+}
+
+# What the library itself calls in every step; a user does not pass arguments to it by name.
+_HOOK = re.compile(r"on_\w+|call|build|update|statistics|per_example|to_feed")
+
+
+def explained(target: _Target) -> _Target:
+    """Return a function or class whose TypeErrors name the argument that was meant.
+
+    In a class these are its constructor, and its public methods that have options.
+
+    Args:
+        target: The function or class; the class itself is changed.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.optim.SGD(lr=0.1)
+        Traceback (most recent call last):
+        TypeError: SGD() got an unexpected keyword argument 'lr'. Did you mean 'learning_rate'?
+        >>> mr.reduce_sum([1.0], keep_dims=True)
+        Traceback (most recent call last):
+        TypeError: reduce_sum() got an unexpected keyword argument 'keep_dims'. Did you mean ...
+    """
+    if not isinstance(target, type):
+        explaining: _Target = _explaining(target)
+        return explaining
+    for name, member in list(vars(target).items()):
+        function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if not inspect.isfunction(function) or not _is_called_by_users(name, function):
+            continue
+        made = _explaining(function)
+        setattr(target, name, made if function is member else type(member)(made))
+    return target
+
+
+def has_options(function: Any) -> bool:
+    """Say whether a function takes more than what it works on and a name.
+
+    Args:
+        function: A function of Python's.
+    """
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    optional = positional[code.co_argcount - len(function.__defaults__ or ()) :]
+    keywords = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+    return bool({*optional, *keywords} - {"name"})
+
+
+def _is_called_by_users(name: str, function: Any) -> bool:
+    if name in ("__init__", "__new__"):
+        return bool(_names_of(function)) or _takes_any(function)
+    return not name.startswith("_") and not _HOOK.fullmatch(name) and has_options(function)
+
+
+def _explaining(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            text = _explanation(error, function, args, kwargs) if kwargs else None
+            if text is None:
+                raise
+            raise TypeError(text) from None
+
+    return call
+
+
+def _explanation(
+    error: TypeError, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> str | None:
+    """Return what is wrong with the arguments' names, or None where that is not what is wrong."""
+    from mirrored._absent import nearest  # Needed where something is wrong, and here only.
+
+    whose, names = _called(function, args)
+    said = re.match(r".*\) got an unexpected keyword argument '(\w+)'|.*\) missing \d", str(error))
+    # One that it has may be wrong further down, which is not what the caller can mend.
+    unknown = [name for name in kwargs if name not in names]
+    if said is None or not unknown or (said[1] or unknown[0]) not in unknown:
+        return None
+    if said[1] is None and _depth(error) > 1:
+        return None
+    name = said[1] or unknown[0]
+    free = [each for each in names if each not in kwargs]
+    longer = [each for each in free if each.startswith(name)]
+    older = [each for each in _OLDER.get(name, ()) if each in free]
+    meant = next(iter(older), longer[0] if len(longer) == 1 else nearest(name, free))
+    advice = f"Did you mean {meant!r}?" if meant else f"Its arguments are: {', '.join(names)}."
+    return f"{whose}() got an unexpected keyword argument {name!r}. {advice}"
+
+
+def _depth(error: BaseException) -> int:
+    """Return how many calls lie between where an error is caught and where it was raised."""
+    trace, depth = error.__traceback__, 0
+    while trace is not None:
+        trace, depth = trace.tb_next, depth + 1
+    return depth
+
+
+def _called(function: Any, args: tuple[Any, ...]) -> tuple[str, list[str]]:
+    """Return what the caller called, and the names of the arguments that it has."""
+    if function.__name__ not in ("__init__", "__new__"):
+        return function.__qualname__, _names_of(function)
+    made = type(args[0]) if function.__name__ == "__init__" else args[0]
+    names: dict[str, None] = {}
+    for each in made.__mro__:
+        constructor: Any = vars(each).get(function.__name__)
+        inner = inspect.unwrap(getattr(constructor, "__func__", constructor))
+        if inspect.isfunction(inner):
+            names.update(dict.fromkeys(_names_of(inner)))
+            if not _takes_any(inner):  # Else it passes them to that of the class above.
+                break
+    return made.__name__, list(names)
+
+
+def _names_of(function: Any) -> list[str]:
+    """Return the names of a function's arguments, but for the object that it is a method of."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [each for each in names if each not in ("self", "cls", "_cls")]
+
+
+def _takes_any(function: Any) -> bool:
+    return bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)

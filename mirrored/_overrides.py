@@ -1,0 +1,218 @@
+"""Refuses methods of subclasses that nothing would call, when the class is defined.
+
+Keras and TensorFlow call them; a program that relies on that must not run on without a word. What
+becomes called leaves its table below.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+_LOOP = (
+    "Write a training loop of your own: a step with GradientTape and optimizer.apply_gradients, "
+    "which strategy.run or mr.function runs."
+)
+_METRICS = (
+    "Give `compile` metrics, or update them in a loop of your own. A metric of your own defines "
+    "`statistics(self, y_true, y_pred, sample_weight=None)`."
+)
+_MASKS = "There are no masks here: give what is masked the sample weight 0."
+_SHAPES = "Define `compute_output_shape(self, input_shape)`."
+_FROZEN = "Set `trainable` of the layers that training is to leave alone."
+_FILES = "Keep what is to be saved in variables, which `add_weight` makes."
+_RULE = (
+    "Define `slot_names` and `update(self, gradient, value, slots, learning_rate, step)`, which "
+    "returns the new value and the new slots; what sums, clips and writes is there already."
+)
+_STATISTICS = (
+    "Define `statistics(self, y_true, y_pred, sample_weight=None)`, which returns a total and a "
+    "count; the result is their quotient over all batches and replicas."
+)
+_ELEMENTS = "Make elements with Dataset.from_generator, and change them with `map` and `filter`."
+_DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of CrossDeviceOps."
+
+# For each base class: the name of a method, property or attribute, and what to write instead.
+LAYER: Mapping[str, str] = {
+    "compute_mask": _MASKS,
+    **dict.fromkeys(("compute_output_spec", "symbolic_call"), _SHAPES),
+    "activity_regularizer": f"Give `add_weight` a `regularizer`. Or: {_LOOP}",
+    "input_spec": "Define `check_input_shape(self, input_shape)`, which raises ValueError.",
+    "autocast": "Give the layer a `dtype`, or cast in `call`.",
+    "losses": f"Give `add_weight` a `regularizer`. Or: {_LOOP}",
+    "metrics": _METRICS,
+    **dict.fromkeys(("save_own_variables", "load_own_variables"), _FILES),
+    **dict.fromkeys(("trainable", "weights", "variables"), _FROZEN),
+    **dict.fromkeys(("trainable_weights", "trainable_variables"), _FROZEN),
+    **dict.fromkeys(("non_trainable_weights", "non_trainable_variables"), _FROZEN),
+}
+MODEL: Mapping[str, str] = {
+    **LAYER,
+    **dict.fromkeys(("train_step", "test_step", "predict_step"), _LOOP),
+    **dict.fromkeys(("make_train_function", "make_test_function", "make_predict_function"), _LOOP),
+    "compile": f"Take what else there is in `__init__`. {_LOOP}",
+    "compute_loss": f"Give `compile` a function of (y_true, y_pred) as its loss. Or: {_LOOP}",
+    **dict.fromkeys(("compute_metrics", "get_metrics_result"), _METRICS),
+    "reset_metrics": "Use `on_epoch_begin` and `on_test_begin` of a Callback.",
+    "evaluate": "`fit` validates without it. Use `on_test_begin` and `on_test_end` of a Callback.",
+}
+OPTIMIZER: Mapping[str, str] = {
+    **dict.fromkeys(("apply_gradients", "apply", "update_step"), _RULE),
+    **dict.fromkeys(("assign", "assign_add", "assign_sub"), _RULE),
+    "scale_loss": "Leave it out: bfloat16 has the range of float32, so losses need no scaling.",
+    "lr": "Use `learning_rate`, its later name.",
+    "finalize_variable_values": "Assign to the variables in `on_train_end` of a Callback.",
+    **dict.fromkeys(("save_own_variables", "load_own_variables"), "Name slots in `slot_names`."),
+}
+LOSS: Mapping[str, str] = {
+    "__call__": "Define `call(self, y_true, y_pred)`, which returns a value an example; sample "
+    "weights and the reduction come after it.",
+}
+METRIC: Mapping[str, str] = dict.fromkeys(("update_state", "result", "reset_state"), _STATISTICS)
+DATASET: Mapping[str, str] = dict.fromkeys(
+    ("__iter__", "__len__", "cardinality", "element_spec", "_inputs"), _ELEMENTS
+)
+STRATEGY: Mapping[str, str] = dict.fromkeys(
+    ("extended", "gather", "experimental_distribute_dataset"), _DISTRIBUTED
+)
+STRATEGY_EXTENDED: Mapping[str, str] = {
+    **dict.fromkeys(("reduce_to", "batch_reduce_to", "update"), _DISTRIBUTED),
+    **dict.fromkeys(("_reduce_to", "_batch_reduce_to", "_update"), _DISTRIBUTED),
+    **dict.fromkeys(("_create_variable", "_call_for_each_replica"), _DISTRIBUTED),
+    **dict.fromkeys(("_local_results", "_gather_to", "_make_dataset_iterator"), _DISTRIBUTED),
+}
+CROSS_DEVICE_OPS: Mapping[str, str] = {
+    "batch_reduce": "Define `batch_reduce_implementation`.",
+    "broadcast": "Define `broadcast_implementation`.",
+    "_gather_implementation": "Define `gather_implementation`.",
+    "_all_reduce": "Define `batch_all_reduce_implementation`.",
+}
+ALL_REDUCES: Mapping[str, str] = {
+    **CROSS_DEVICE_OPS,
+    **dict.fromkeys(
+        ("reduce_implementation", "batch_reduce_implementation"),
+        "Define it in a subclass of CrossDeviceOps itself, or `batch_all_reduce_implementation` "
+        "here, which all-reduces go through.",
+    ),
+}
+# What may be overridden where the class also says what is done in the place where it is not called.
+BESIDE_ALL_REDUCES: Mapping[str, str] = dict.fromkeys(
+    ("reduce_implementation", "batch_reduce_implementation"), "batch_all_reduce_implementation"
+)
+
+# Public methods that are none of Keras': a base class calls its own.
+LAYER_ITSELF = frozenset(("one_tensor",))
+MODEL_ITSELF = LAYER_ITSELF | {
+    "build_for",
+    "check_runs_on",
+    "fitted_shape",
+    "required_compilation",
+}
+OPTIMIZER_ITSELF = frozenset(("pack", "prepare", "restore_slots", "slots"))
+LOSS_ITSELF = frozenset(("per_example", "shard"))
+METRIC_ITSELF = frozenset(("accumulate", "set_totals", "shard_statistics"))
+
+
+class Subclassable:
+    """Base of the classes that users subclass: refuses overrides of what is in `_never_called`.
+
+    It also refuses names of its private methods and of the public ones in `_for_itself`, which are
+    none of Keras': they would be called in place of its own.
+
+    What a subclass inherits from a mixin counts, and so does what is assigned to an instance.
+    """
+
+    _never_called: ClassVar[Mapping[str, str]] = {}
+    _for_itself: ClassVar[frozenset[str]] = frozenset()
+    _called_beside: ClassVar[Mapping[str, str]] = {}
+    _elsewhere: ClassVar[str] = "Keras"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Raise TypeError where the class overrides what nothing calls."""
+        super().__init_subclass__(**kwargs)
+        check_overrides(cls)
+
+    if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._never_called and value is not None:
+                _check_assignment(type(self), name)
+            elif not callable(value) and _is_taken(name, _declaring(type(self))):
+                raise _taken(type(self), name, "an assignment to that of an instance")
+            try:
+                super().__setattr__(name, value)
+            except AttributeError:
+                own = getattr(type(self), name, None)
+                if not isinstance(own, property) or own.fset is not None:
+                    raise
+                raise AttributeError(
+                    f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
+                    "an assignment to that of an instance. Give it another name."
+                ) from None
+
+
+def check_overrides(cls: type[Subclassable]) -> None:
+    """Raise TypeError where a class overrides a method that nothing would call, or one of ours.
+
+    Args:
+        cls: The class. What was assigned to it since it was defined counts.
+
+    Raises:
+        TypeError: It does; the text says what to write instead. Or it happens to have a method
+            whose private name its base class uses.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Trainer(mr.Model):
+        ...     def train_step(self, data):
+        ...         return {}
+        Traceback (most recent call last):
+        TypeError: `train_step` of Trainer: mirrored does not use it as Keras does. Received: ...
+    """
+    base = _declaring(cls)
+    owners = cls.__mro__[: cls.__mro__.index(base)]
+    for owner in owners:
+        for name, value in vars(owner).items():
+            if _is_taken(name, base) and not _is_ours(owner):
+                raise _taken(cls, name, f"its definition in class {owner.__qualname__}")
+            if name not in base._never_called or value is None:
+                continue
+            beside = base._called_beside.get(name)
+            if not any(beside in vars(each) for each in owners):
+                raise _refusal(cls, name, f"its definition in class {owner.__qualname__}")
+
+
+def _is_taken(name: str, base: type[Subclassable]) -> bool:
+    """Return whether a name is that of a method or property that a base class alone defines."""
+    private = name.startswith("_") and not name.startswith("__")
+    if name not in base._for_itself and (not private or name in base._never_called):
+        return False
+    own = getattr(base, name, None)
+    return callable(own) or isinstance(own, property)
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _check_assignment(cls: type[Subclassable], name: str) -> None:
+    # Properties say themselves whether they can be set.
+    if not hasattr(getattr(cls, name, None), "__set__"):
+        raise _refusal(cls, name, "an assignment to that of an instance")
+
+
+def _declaring(cls: type[Subclassable]) -> type[Subclassable]:
+    """Return the class whose table is that of `cls`."""
+    return next(each for each in cls.__mro__ if "_never_called" in vars(each))
+
+
+def _taken(cls: type[Subclassable], name: str, received: str) -> TypeError:
+    return TypeError(
+        f"`{name}` of {cls.__name__}: mirrored's {_declaring(cls).__name__} has a method of that "
+        f"name, which it calls itself. Received: {received}. Give it another name."
+    )
+
+
+def _refusal(cls: type[Subclassable], name: str, received: str) -> TypeError:
+    return TypeError(
+        f"`{name}` of {cls.__name__}: mirrored does not use it as {cls._elsewhere} does. "
+        f"Received: {received}. {cls._never_called[name]}"
+    )

@@ -1,0 +1,40 @@
+"""Threads of the library's own, made and started in one way.
+
+A system with a limit refuses a thread; whoever needs it hears that, and waits for nothing.
+"""
+
+import threading
+from collections.abc import Callable
+
+
+def new_thread(name: str, target: Callable[..., object], *args: object) -> threading.Thread:
+    """Return a daemon thread that is not started yet.
+
+    Who has to end it makes a note of it before `start`, which an interrupt may leave.
+
+    Args:
+        name: Its name, for those who look where a process hangs.
+        target: What it calls.
+        *args: What that is called with.
+    """
+    return threading.Thread(target=target, args=args, name=name, daemon=True)
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread.
+
+    Args:
+        thread: What `new_thread` returned.
+
+    Raises:
+        RuntimeError: The system refuses it, or the interpreter ends.
+    """
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:
+        raise RuntimeError(
+            f"A thread could not be started. Received: {error}, for {thread.name!r}, beside "
+            f"{threading.active_count()} that there are. Python starts none while it ends; "
+            "otherwise raise the system's limit, of processes (`ulimit -u`, a container's pids) "
+            "or of memory (`ulimit -v`), or end other threads."
+        ) from error

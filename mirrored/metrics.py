@@ -1,0 +1,11 @@
+"""``mirrored.keras.metrics`` under a shorter name, to import from: the two are one module.
+
+What stands here for type checkers gives its place to that module when it is imported.
+"""
+
+import sys
+
+from mirrored.keras import metrics
+from mirrored.keras.metrics import *  # noqa: F403
+
+sys.modules[__name__] = metrics

@@ -1,0 +1,202 @@
+"""Powers and roots, exponentials and logarithms, with their gradients where they have no slope.
+
+There the gradients are TensorFlow's: that of a root, of 1/sqrt(x) and of `reciprocal` is 0 where
+nothing flows in, also at 0, infinity and NaN; those of the others are NaN there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.elementwise import (
+    MUL_NO_NAN,
+    binary,
+    clear_masked,
+    mask_of,
+    mask_zeros,
+    unary,
+    when,
+)
+from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.shaping import CAST
+from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, SIGNED
+from mirrored.ops.tensor import Tensor
+
+Pair = tuple[Tensor | None, Tensor | None]
+
+# ---------------------------------------------------------------------------- gradients
+
+
+def _sqrt_grad(xp: Any, out: Any, g: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+    kept = workspace[0]
+    mask_zeros(xp, g, kept)
+    xp.multiply(g, 0.5, out=out)
+    xp.divide(out, y, out=out)
+    clear_masked(xp, out, kept)
+
+
+def _grad_sqrt_grad(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+    by_y = g / call.inputs[1]
+    return [by_y * 0.5, when(call.needs(1), lambda: -(by_y * call.output))]
+
+
+SQRT_GRAD = register(
+    Op(
+        name="SqrtGrad",
+        infer=lambda g, y: g,
+        kernel=_sqrt_grad,
+        gradient=_grad_sqrt_grad,
+        dtypes=FLOATS,
+        may_alias=(0,),
+        workspace=lambda g, y: (mask_of(g),),
+    )
+)
+
+
+def _grad_rsqrt(call: OpCall, g: Tensor) -> Tensor:
+    y = call.output
+    return MUL_NO_NAN(y * -0.5 * (y * y), g)
+
+
+def _grad_pow(call: OpCall, g: Tensor) -> Pair:
+    x, y = call.inputs
+
+    def by_exponent() -> Tensor:
+        # The logarithm of a base that is not positive has no real value; TensorFlow takes 0.
+        return g * call.output * MUL_NO_NAN(LOG(x), CAST(x > 0.0, dtype=x.dtype))
+
+    return (
+        when(call.needs(0), lambda: g * (y * x ** (y - 1.0))),
+        when(call.needs(1), by_exponent),
+    )
+
+
+# ---------------------------------------------------------------------------- ops
+
+
+def _rsqrt(xp: Any, out: Any, x: Any) -> None:
+    xp.sqrt(x, out=out)
+    xp.reciprocal(out, out=out)
+
+
+def _check_exponent(x: Any, y: Any) -> None:
+    if y.dtype in INTEGERS and y.size and y.min() < 0:
+        raise InvalidArgumentError(
+            "Integers to negative integer powers are not allowed. Cast them to floats first. "
+            "[Op:Pow]"
+        )
+
+
+SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
+SQRT = unary("Sqrt", "sqrt", lambda call, g: SQRT_GRAD(g, call.output))
+RSQRT = unary("Rsqrt", _rsqrt, _grad_rsqrt)
+RECIPROCAL = unary(
+    "Reciprocal", "reciprocal", lambda call, g: MUL_NO_NAN(-(call.output * call.output), g)
+)
+EXP = unary("Exp", "exp", lambda call, g: g * call.output)
+EXPM1 = unary("Expm1", "expm1", lambda call, g: g * EXP(call.inputs[0]))
+LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
+LOG1P = unary("Log1p", "log1p", lambda call, g: g / (call.inputs[0] + 1.0))
+POW = binary("Pow", "power", _grad_pow, SIGNED, validate=_check_exponent)
+
+
+# ---------------------------------------------------------------------------- public functions
+
+
+def square(x: Any, name: str | None = None) -> Tensor:
+    """Return the square of each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.square(3.0))
+        9.0
+    """
+    return SQUARE(x)
+
+
+def sqrt(x: Any, name: str | None = None) -> Tensor:
+    """Return the square root of each element; NaN for negative ones.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.sqrt(9.0))
+        3.0
+    """
+    return SQRT(x)
+
+
+def rsqrt(x: Any, name: str | None = None) -> Tensor:
+    """Return 1 / sqrt(x), element by element; infinity for 0 and NaN for negative ones.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.math.rsqrt(4.0))
+        0.5
+    """
+    return RSQRT(x)
+
+
+def reciprocal(x: Any, name: str | None = None) -> Tensor:
+    """Return 1 / x, element by element; infinity for 0.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.math.reciprocal(4.0))
+        0.25
+    """
+    return RECIPROCAL(x)
+
+
+def exp(x: Any, name: str | None = None) -> Tensor:
+    """Return e to the power of each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.exp(0.0))
+        1.0
+    """
+    return EXP(x)
+
+
+def expm1(x: Any, name: str | None = None) -> Tensor:
+    """Return exp(x) - 1, element by element, with all digits where x is small.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.math.expm1(1e-10))
+        1.000000013351432e-10
+    """
+    return EXPM1(x)
+
+
+def log(x: Any, name: str | None = None) -> Tensor:
+    """Return the natural logarithm of each element; -inf for 0 and NaN for negative ones.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.log(1.0))
+        0.0
+    """
+    return LOG(x)
+
+
+def log1p(x: Any, name: str | None = None) -> Tensor:
+    """Return log(1 + x), element by element, with all digits where x is small.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.math.log1p(1e-10))
+        1.000000013351432e-10
+    """
+    return LOG1P(x)
+
+
+def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Return x to the power of y, element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.pow(2.0, 3.0))
+        8.0
+    """
+    return POW(x, y)

@@ -1,0 +1,88 @@
+"""When variables may be made: by a recorded function in its first call, and never again.
+
+What makes one in every call makes another one each time in Python, and would keep the first here.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Asked before a variable is made, with its name; what raises refuses it.
+Rule = Callable[[str], object]
+
+_rule: ContextVar[Rule | None] = ContextVar("mirrored_variable_rule", default=None)
+
+
+@contextmanager
+def ruled_by(rule: Rule | None) -> Iterator[None]:
+    """Within this context ask `rule` before a variable is made; None: all may be made.
+
+    Args:
+        rule: Called with the name of each.
+    """
+    token = _rule.set(rule)
+    try:
+        yield
+    finally:
+        _rule.reset(token)
+
+
+def is_ruled() -> bool:
+    """Return whether somebody is asked before variables are made."""
+    return _rule.get() is not None
+
+
+def ask(name: str) -> None:
+    """Ask whether a variable may be made now.
+
+    Args:
+        name: What it is to be called.
+
+    Raises:
+        ValueError: It may not.
+    """
+    rule = _rule.get()
+    if rule is not None:
+        rule(name)
+
+
+def refuse(name: str) -> None:
+    """Refuse a variable.
+
+    Raises:
+        ValueError: Always; it says what to do.
+    """
+    raise ValueError(
+        "mr.function only supports singleton mr.Variables created on the first call. Make sure the "
+        "mr.Variable is only created once or created outside mr.function. Received: the variable "
+        f"{name!r}, made again, or in a later call. Make it where there is none yet, as in `if "
+        "self.v is None: self.v = mr.Variable(1.0)`, and layers, metrics and optimizers likewise."
+    )
+
+
+def settle(
+    record: Callable[[bool], T], is_current: Callable[[T], bool], *, may_make: bool = True
+) -> T:
+    """Return what is recorded once its variables are there, and where it leaves them.
+
+    It is recorded again where it made some, and then must make none; and where it brought some
+    together.
+
+    Args:
+        record: Records it; called with whether the placement log is told.
+        is_current: Whether the variables of what was recorded are where it expects them.
+        may_make: Whether it may make variables at all.
+
+    Raises:
+        ValueError: It makes variables where it may not.
+    """
+    made: list[str] = []
+    with ruled_by(made.append if may_make else refuse):
+        recorded = record(True)
+    if is_current(recorded) and not made:
+        return recorded
+    with ruled_by(refuse):
+        return record(False)

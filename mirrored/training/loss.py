@@ -1,0 +1,229 @@
+"""What all losses share: from what `call` returns to the number that training minimises.
+
+Losses are kept by example for as long as possible: so that the mean can be that of the global
+batch, however many replicas share it.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mirrored import _overrides, ops
+from mirrored._absent.members import absent_members, refused_members
+from mirrored._arguments import explained
+from mirrored.distribute import has_strategy
+from mirrored.layers.naming import snake_case
+from mirrored.ops import Tensor
+from mirrored.training import loss_functions as maths
+from mirrored.training import targets
+from mirrored.training.targets import OutputShape
+
+
+class Reduction:
+    """The names of the reductions.
+
+    Attributes:
+        SUM_OVER_BATCH_SIZE: The sum divided by the number of examples.
+        SUM: The sum over the examples.
+        NONE: A value for each example.
+    """
+
+    SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+    SUM = "sum"
+    NONE = "none"
+
+
+_REDUCTIONS = (Reduction.SUM_OVER_BATCH_SIZE, Reduction.SUM, Reduction.NONE)
+
+
+@explained
+@absent_members("tf.keras.losses.Loss")
+@refused_members("tf.keras.losses.Loss", "from_config")
+class Loss(_overrides.Subclassable):
+    """Base of the losses; a subclass gives the loss of each example in `call`.
+
+    Args:
+        name: The name that errors show; None takes that of the class.
+        reduction: "sum_over_batch_size" (the sum divided by the number of examples, whatever
+            their weights), "sum", or "none" for a value an example.
+
+    Attributes:
+        targets_are_labels: Whether targets are indices of classes, not numbers to be cast to the
+            dtype of the predictions.
+
+    Raises:
+        ValueError: `reduction` is something else.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class AbsoluteError(mr.losses.Loss):
+        ...     def call(self, y_true, y_pred):
+        ...         return mr.abs(y_true - y_pred)
+        >>> float(AbsoluteError()([[1.0], [2.0]], [[3.0], [2.0]]))
+        1.0
+    """
+
+    _never_called = _overrides.LOSS
+    _for_itself = _overrides.LOSS_ITSELF
+    targets_are_labels: ClassVar[bool] = False
+
+    def __init__(
+        self, name: str | None = None, reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE
+    ) -> None:
+        reduction = Reduction.NONE if reduction is None else reduction
+        if reduction not in _REDUCTIONS:
+            raise ValueError(
+                "Invalid value for argument `reduction`. "
+                f"Expected one of {', '.join(_REDUCTIONS)}. Received: reduction={reduction}"
+            )
+        self.name = name or snake_case(type(self).__name__)
+        self.reduction = reduction
+
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        """Return the loss of each example, or of each of its elements, to be averaged.
+
+        One number for the whole batch will do too. In `fit` the batch is a replica's shard, whose
+        number counts by its part of the examples: the number of replicas changes nothing where it
+        is the mean over the examples.
+
+        Args:
+            y_true: Targets of shape (batch, ...).
+            y_pred: Predictions of shape (batch, ...).
+        """
+        raise NotImplementedError(
+            f"The loss {type(self).__name__} has no `call`. Define `call(self, y_true, y_pred)` "
+            "that returns one value an example."
+        )
+
+    def per_example(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """Return the weighted loss of each example.
+
+        Args:
+            y_true: Targets of shape (batch, ...).
+            y_pred: Predictions of shape (batch, ...).
+            sample_weight: Weights of shape (batch,) or (batch, 1), one for all, weights that
+                broadcast to what `call` returns, or None.
+
+        Returns:
+            A tensor of shape (batch,) in the dtype of the predictions; float32 for bfloat16. Where
+            `call` returned one number for the batch, that is the loss of each.
+
+        Raises:
+            ValueError: The shapes do not fit, or `call` did not return a value an example where
+                there are weights of examples.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.losses.MeanSquaredError().per_example([[1.0], [2.0]], [[3.0], [2.0]]).numpy()
+            array([4., 0.], dtype=float32)
+        """
+        y_pred = ops.convert_to_tensor(y_pred)
+        values = self._values(y_true, y_pred, sample_weight)
+        if not values.shape:
+            values = ops.broadcast_to(values, y_pred.shape[:1])
+        return maths.weighted_means(values, sample_weight)
+
+    def shard(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any, examples: int) -> Tensor:
+        """Return a shard's part of the loss of its global batch: the parts add up to the loss.
+
+        Where `call` returns one number for a shard, it counts by the shard's part of the examples,
+        or with the reduction "sum" as it is.
+
+        Args:
+            y_true: The shard's targets.
+            y_pred: The shard's predictions.
+            sample_weight: The shard's weights, or None.
+            examples: How many examples the global batch has.
+
+        Raises:
+            ValueError: The shapes do not fit, or `call` did not return a value an example.
+        """
+        if self.reduction == Reduction.SUM:
+            return self._sum(y_true, y_pred, sample_weight)
+        return ops.reduce_sum(self.per_example(y_true, y_pred, sample_weight)) * (1.0 / examples)
+
+    def _sum(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
+        return ops.reduce_sum(self._weighted_values(y_true, y_pred, sample_weight))
+
+    def _weighted_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
+        y_pred = ops.convert_to_tensor(y_pred)
+        return maths.weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
+
+    def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
+        """Return what `call` does: a tensor of shape (batch, ...), or one number for the batch."""
+        y_pred = maths.as_predictions(y_pred)
+        y_true = ops.convert_to_tensor(y_true)
+        if not y_pred.shape:
+            raise ValueError(
+                f"The loss {self.name!r} needs predictions of shape (batch, ...). "
+                f"Received: the scalar y_pred={y_pred}."
+            )
+        if not self.targets_are_labels:
+            y_true = maths.aligned(maths.cast(y_true, y_pred.dtype), y_pred)
+        values = ops.convert_to_tensor(self.call(y_true, y_pred))
+        advice = (
+            "Average over the other axes only: the mean over the batch is taken later, over all "
+            "replicas."
+        )
+        maths.check_values(f"loss {self.name!r}", values, y_pred, advice)
+        if not values.shape and sample_weight is not None:
+            maths.check_one_weight(f"loss {self.name!r}", sample_weight)
+        return maths.cast(values, y_pred.dtype)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """Return the loss of a batch, reduced as `reduction` says.
+
+        Args:
+            y_true: Targets of shape (batch, ...).
+            y_pred: Predictions of shape (batch, ...).
+            sample_weight: Weights of shape (batch,) or (batch, 1), one for all, weights that
+                broadcast to what `call` returns, or None.
+
+        Returns:
+            A scalar, or with the reduction "none" the weighted values that `call` returned.
+
+        Raises:
+            ValueError: Shapes do not fit; or the mean over a batch was asked for in a strategy's
+                scope, where a replica does not see the whole batch.
+        """
+        if self.reduction == Reduction.SUM_OVER_BATCH_SIZE and has_strategy():
+            raise ValueError(
+                "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss "
+                "reduction when losses are used with a strategy outside of the built-in training "
+                f"loops. Received: {self.name!r} with reduction={self.reduction!r}. Divide the "
+                "sum by the global batch size."
+            )
+        if self.reduction == Reduction.NONE:
+            return self._weighted_values(y_true, y_pred, sample_weight)
+        if self.reduction == Reduction.SUM:
+            return self._sum(y_true, y_pred, sample_weight)
+        values = self.per_example(y_true, y_pred, sample_weight)
+        return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
+
+    def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
+        """Raise ValueError where sample weights do not fit what `call` returns; on the host.
+
+        Of a loss of the user's own nobody knows what it returns until it runs.
+
+        Args:
+            weights: Weights of shape (examples, ...).
+            output_shape: The model's output shape, (None, ...).
+        """
+
+    def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
+        """Return targets in the shape that the loss wants, after checking them on the host.
+
+        Args:
+            y: Targets of shape (examples, ...).
+            output_shape: The model's output shape, (None, ...).
+
+        Raises:
+            ValueError: Shape or values do not fit the loss and the model's output.
+
+        Example:
+            >>> import numpy as np
+            >>> import mirrored as mr
+            >>> mr.losses.MeanSquaredError().check_targets(np.zeros(3), (None, 1)).shape
+            (3, 1)
+        """
+        return targets.align_last_axis(y, output_shape)

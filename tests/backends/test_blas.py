@@ -1,0 +1,70 @@
+"""The number of BLAS's threads is set for a product or a program and restored whatever happens."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import mirrored as mr
+from mirrored.backends.blas import BlasThreads, available_threads, product
+
+
+def threads() -> list[int]:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("outside", [1, 2])
+@pytest.mark.parametrize("inside", [1, 2, None])
+def test_it_is_set_and_restored(outside: int, inside: int | None) -> None:
+    with threadpool_limits(outside, "blas"):
+        before = threads()
+        with BlasThreads(inside):
+            assert threads() == (before if inside is None else [inside] * len(before))
+            with BlasThreads(1):
+                assert set(threads()) == {1}
+        assert threads() == before
+        with pytest.raises(KeyError), BlasThreads(inside):
+            raise KeyError
+        assert threads() == before
+
+
+def test_how_many_there_are() -> None:
+    assert available_threads() >= 1
+
+
+# The shapes of a and b, and how many of two threads their product uses.
+PRODUCTS = [
+    (((2, 4096), (4096, 6000)), 1),
+    (((2, 4096), (4096, 6200)), 2),
+    (((4096,), (4096, 6200)), 1),
+    (((1, 2, 4096), (4096, 6200)), 2),
+    (((1, 10_000), (10_000, 1)), 1),
+    (((1, 2), (2, 1)), 2),  # Here and below BLAS itself starts no thread.
+    (((64, 64), (64, 64)), 2),
+]
+
+
+@pytest.mark.parametrize(("shapes", "expected"), PRODUCTS)
+def test_how_many_threads_a_product_uses(shapes: Any, expected: int) -> None:
+    used: list[set[int]] = []
+
+    def multiply(a: Any, b: Any, out: Any) -> None:
+        used.append(set(threads()))
+
+    a, b = (np.broadcast_to(np.float32(1), shape) for shape in shapes)
+    out = np.broadcast_to(np.float32(0), (*a.shape[:-1], b.shape[-1]))
+    with threadpool_limits(2, "blas"):
+        product(SimpleNamespace(dot=multiply, matmul=multiply), a, b, out)
+        assert used == [{expected}]
+        assert set(threads()) == {2}
+
+
+def test_an_eager_product_has_the_bits_of_a_recorded_one() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (mr.constant(rng.normal(size=(300, 300)).astype("float32")) for _ in range(2))
+    with threadpool_limits(2, "blas"):
+        recorded = mr.function(lambda a, b: a @ b)(a, b)
+        assert (a @ b).numpy().tobytes() == recorded.numpy().tobytes()

@@ -1,0 +1,124 @@
+"""Results and gradients at hard values are TensorFlow's: zeros, infinities, NaN, extremes, ties.
+
+The table is `hard_values.json`; `hard_values.py` beside it says how it was made.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from hard_values import CASES, differentiated, inputs_of, table
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.ops.listeners import add_listener, remove_listener
+
+Array = np.ndarray[Any, Any]
+EXPECTED = table()
+SMALLEST = float(np.finfo(np.float32).tiny)  # TensorFlow takes smaller numbers for 0.
+
+# Sums of numbers that cancel, which leave the rounding of an order of additions.
+ROUNDED = {"softmax", "log_softmax", "l2_normalize", "clip_by_norm", "sigmoid_cross_entropy"}
+
+# Where ours is another number on purpose, by case, upstream gradient and which result:
+# the elements, and what they are.
+OTHERWISE: dict[tuple[str, str, int], dict[int, float]] = {
+    # TensorFlow divides by x twice before it looks at what flows in, and overflows.
+    ("one over x", "0", 1): {12: 0.0, 13: 0.0},
+    # The factor is one number a row here, so that what is within the norm keeps its bits.
+    ("clip_by_norm", "1", 1): dict.fromkeys((42, 43, 44), np.nan),
+    # TensorFlow divides by the norm, also by 0.
+    **{
+        (f"clip_by_global_norm of {parts}", upstream, number): dict.fromkeys(
+            range(3 - number), float(upstream)
+        )
+        for parts in ("zeros", "underflow")
+        for upstream in ("0", "1")
+        for number in (1, 2)
+    },
+    # Formulas in the place of functions: at infinity and NaN, and where the square overflows.
+    ("leaky_relu", "1", 1): {7: 0.2, 9: 1.0},
+    ("squared_difference", "0", 1): dict.fromkeys((42, 43, 44, 45), np.nan),
+    # The largest logit is added before the others are subtracted, and hides the digits behind it.
+    **{
+        (f"softmax_cross_entropy{labels}", upstream, 0): {14: 0.0}
+        for labels in ("", " of several")
+        for upstream in ("0", "1")
+    },
+}
+
+
+def expected(name: str, upstream: str) -> list[Array]:
+    """Return what the results of a case have to be."""
+    arrays = [np.array(each) for each in EXPECTED[name][upstream]]
+    for number, array in enumerate(arrays):
+        for element, value in OTHERWISE.get((name, upstream, number), {}).items():
+            assert not np.array_equal(array[element], value, equal_nan=True)
+            array[element] = value
+    return arrays
+
+
+def check(name: str, upstream: str, results: Sequence[ops.Tensor], signs: bool = True) -> None:
+    """Compare a case's results with TensorFlow's, the signs of a result's zeros included."""
+    atol = 2e-7 if name in ROUNDED else SMALLEST
+    found = [each.numpy().reshape(-1) for each in results]
+    for number, (ours, theirs) in enumerate(zip(found, expected(name, upstream), strict=True)):
+        what = f"{name}, {'gradient' if number else 'result'}, where {upstream} flows in"
+        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=atol, err_msg=what)
+        if signs and number == 0:
+            known = ~np.isnan(theirs)
+            np.testing.assert_array_equal(np.signbit(ours)[known], np.signbit(theirs)[known], what)
+
+
+class Names:
+    """Notes the names of the ops that run."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def on_op(self, op: ops.Op, *_: Any) -> None:
+        self.seen.add(op.name)
+
+    def on_read(self, *_: Any) -> None:
+        pass
+
+
+def test_eagerly() -> None:
+    """And every op with a gradient is among those that run, forward or back."""
+    names = Names()
+    add_listener(names)
+    for name, case in CASES.items():
+        for upstream in EXPECTED[name]:
+            flow = mr.constant(float(upstream))
+            check(name, upstream, differentiated(mr, case, inputs_of(mr, case), flow))
+    remove_listener(names)
+    differentiable = {name for name, op in ops.OPS.items() if op.gradient is not None}
+    assert differentiable - names.seen == set()
+
+
+def check_recorded(names: Iterable[str], signs: bool) -> None:
+    """Hold one recorded function of several cases to the table."""
+
+    @mr.function
+    def results_of(inputs: dict[str, list[ops.Tensor]], flow: ops.Tensor) -> dict[str, Any]:
+        return {name: differentiated(mr, CASES[name], inputs[name], flow) for name in inputs}
+
+    inputs = {name: inputs_of(mr, CASES[name]) for name in names}
+    for upstream in ("0", "1", "0"):
+        for name, results in results_of(inputs, mr.constant(float(upstream))).items():
+            check(name, upstream, results, signs)
+
+
+def test_recorded() -> None:
+    check_recorded(CASES, signs=True)
+
+
+def test_recorded_on_the_emulated_card(emulated_cuda: Callable[..., Any]) -> None:
+    """What is composed of several kernels; `test_expressions.py` has every elementwise one."""
+    emulated_cuda()
+    names = ("sqrt", "reduce_min", "reduce_prod", "log_softmax")
+    check_recorded(names, signs=False)
+
+
+def test_the_table_is_of_these_cases() -> None:
+    assert EXPECTED.keys() == CASES.keys()

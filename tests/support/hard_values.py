@@ -1,0 +1,226 @@
+"""Ops at hard values: the calls, for any module with TensorFlow's names, and what it gives there.
+
+The numbers in hard_values.json are TensorFlow 2.21's. Where it is installed,
+`python tests/support/hard_values.py` writes them anew.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+FILE = Path(__file__).with_suffix(".json")
+
+INF, NAN = float("inf"), float("nan")
+LARGE, TINY = 3e38, 2e-38  # Of float32's numbers. (TensorFlow takes smaller ones for 0.)
+ONE = (0.0, -0.0, 0.5, 1.0, -1.0, 100.0, -100.0, INF, -INF, NAN, LARGE, -LARGE, TINY, -TINY)
+PAIRED = (0.0, -0.0, 1.0, -2.0, 3.0, 0.5, INF, -INF, NAN, LARGE)
+FIRST, SECOND = zip(*((x, y) for x in PAIRED for y in PAIRED), strict=True)
+ROWS = (
+    (0.0, 0.0, 0.0),
+    (1.0, 1.0, -2.0),
+    (-0.0, 0.0, -1.0),
+    (0.0, 2.0, 3.0),
+    (0.0, 0.0, 5.0),
+    (100.0, -100.0, 0.0),
+    (1000.0, 0.0, 1000.0),
+    (-INF, 0.0, 1.0),
+    (-INF, -INF, -INF),
+    (INF, 0.0, 1.0),
+    (INF, INF, -1.0),
+    (INF, -INF, 0.0),
+    (NAN, 0.0, 1.0),
+    (0.0, NAN, INF),
+    (LARGE, LARGE, LARGE),
+    (LARGE, 0.0, 1.0),
+    (TINY, TINY, TINY),
+    (3.0, -0.5, 2.0),
+)
+
+
+PARTS = {
+    "zeros": ((0.0, -0.0), (0.0,)),
+    "numbers": ((3.0, 0.0), (4.0,)),
+    "infinity": ((3.0, 0.0), (INF,)),
+    "NaN": ((3.0, 0.0), (NAN,)),
+    "overflow": ((3.0, LARGE), (4.0,)),
+    "underflow": ((TINY, 0.0), (TINY,)),
+}
+
+
+class Case(NamedTuple):
+    """A function of a module that has TensorFlow's names, and of the inputs."""
+
+    function: Callable[..., Any]
+    inputs: tuple[Any, ...]
+
+
+def advised(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of TensorFlow's, which elsewhere is the formula in the advice on it."""
+
+    def function(tf: Any, x: Any) -> Any:
+        if tf.__name__ == "tensorflow":
+            return theirs(tf, x)
+        from mirrored._absent.advice import ABSENT
+
+        (advice,) = (text for _, names, text in ABSENT if name in names.split())
+        formula = re.findall("`([^`]+)`", advice)[0]
+        return eval(formula, {**vars(tf), "x": x, "y": x[0], "axis": 1})
+
+    return function
+
+
+def _each(inputs: tuple[Any, ...], functions: dict[str, Callable[..., Any]]) -> dict[str, Case]:
+    return {name: Case(function, inputs) for name, function in functions.items()}
+
+
+CASES: dict[str, Case] = {
+    **_each(
+        (ONE,),
+        {
+            "abs": lambda tf, x: tf.abs(x),
+            "exp": lambda tf, x: tf.exp(x),
+            "expm1": lambda tf, x: tf.math.expm1(x),
+            "l2_loss": advised("l2_loss", lambda tf, x: tf.nn.l2_loss(x)),
+            "leaky_relu": advised("leaky_relu", lambda tf, x: tf.nn.leaky_relu(x)),
+            "log": lambda tf, x: tf.math.log(x),
+            "log1p": lambda tf, x: tf.math.log1p(x),
+            "negative": lambda tf, x: tf.negative(x),
+            "one over x": lambda tf, x: 1.0 / x,
+            "reciprocal": lambda tf, x: tf.math.reciprocal(x),
+            "relu": lambda tf, x: tf.nn.relu(x),
+            "relu6": advised("relu6", lambda tf, x: tf.nn.relu6(x)),
+            "rsqrt": lambda tf, x: tf.math.rsqrt(x),
+            "sigmoid": lambda tf, x: tf.sigmoid(x),
+            "sign": lambda tf, x: tf.sign(x),
+            "softplus": lambda tf, x: tf.math.softplus(x),
+            "sqrt": lambda tf, x: tf.sqrt(x),
+            "sqrt of maximum": lambda tf, x: tf.sqrt(tf.maximum(x, 0.0)),
+            "log of minimum": lambda tf, x: tf.math.log(tf.minimum(0.0, x)),
+            "sqrt of clip_by_value": lambda tf, x: tf.sqrt(tf.clip_by_value(x, 0.0, 1.0)),
+            "sqrt of relu": lambda tf, x: tf.sqrt(tf.nn.relu(x)),
+            "square": lambda tf, x: tf.square(x),
+            "tanh": lambda tf, x: tf.tanh(x),
+            "clip_by_value": lambda tf, x: tf.clip_by_value(x, -1.0, 1.0),
+            "clip_by_value at infinity": lambda tf, x: tf.clip_by_value(x, -INF, INF),
+            "clip_by_value at zero": lambda tf, x: tf.clip_by_value(x, 0.0, 0.0),
+            "cast": lambda tf, x: tf.cast(x, tf.float64),
+            "shapes": lambda tf, x: tf.squeeze(
+                tf.transpose(tf.expand_dims(tf.reshape(tf.identity(x), (7, 2)), 1))[:, :, 1:5], 1
+            ),
+            "broadcast_to": lambda tf, x: tf.broadcast_to(x, (2, len(ONE))),
+            "lists": lambda tf, x: tf.concat([tf.convert_to_tensor([x[0], x[9]]), x], 0),
+            "sigmoid_cross_entropy of ones": lambda tf, x: tf.nn.sigmoid_cross_entropy_with_logits(
+                tf.ones_like(x), x
+            ),
+        },
+    ),
+    **_each(
+        (FIRST, SECOND),
+        {
+            "add": lambda tf, x, y: tf.add(x, y),
+            "add_n": lambda tf, x, y: tf.add_n([x, y]),
+            "divide": lambda tf, x, y: tf.divide(x, y),
+            "maximum": lambda tf, x, y: tf.maximum(x, y),
+            "minimum": lambda tf, x, y: tf.minimum(x, y),
+            "multiply": lambda tf, x, y: tf.multiply(x, y),
+            "pow": lambda tf, x, y: tf.pow(x, y),
+            "subtract": lambda tf, x, y: tf.subtract(x, y),
+            "sigmoid_cross_entropy": lambda tf, x, y: tf.nn.sigmoid_cross_entropy_with_logits(
+                labels=y, logits=x
+            ),
+        },
+    ),
+    **_each(
+        (ROWS,),
+        {
+            "reduce_sum": lambda tf, x: tf.reduce_sum(x, axis=1),
+            "reduce_mean": lambda tf, x: tf.reduce_mean(x, axis=1),
+            "reduce_max": lambda tf, x: tf.reduce_max(x, axis=1),
+            "reduce_min": lambda tf, x: tf.reduce_min(x, axis=1),
+            "reduce_prod": lambda tf, x: tf.reduce_prod(x, axis=1),
+            "reduce_logsumexp": lambda tf, x: tf.reduce_logsumexp(x, axis=1),
+            "matmul": lambda tf, x: tf.matmul(x, tf.constant([[0.0], [1.0], [-2.0]])),
+            "matmul of batches": lambda tf, x: tf.matmul(
+                tf.reshape(x, (2, len(ROWS) // 2, 3)), tf.constant([[[0.0], [1.0], [-2.0]]] * 2)
+            ),
+            "bias_add": lambda tf, x: tf.nn.bias_add(x, x[9]),
+            "softmax": lambda tf, x: tf.nn.softmax(x),
+            "log_softmax": lambda tf, x: tf.nn.log_softmax(x),
+            "l2_normalize": lambda tf, x: tf.math.l2_normalize(x, axis=1),
+            "norm": advised("norm", lambda tf, x: tf.norm(x, axis=1)),
+            "reduce_variance": advised(
+                "reduce_variance", lambda tf, x: tf.math.reduce_variance(x, axis=1)
+            ),
+            "squared_difference": advised(
+                "squared_difference", lambda tf, x: tf.math.squared_difference(x, x[0])
+            ),
+            "sqrt of a sum of squares": lambda tf, x: tf.sqrt(tf.reduce_sum(tf.square(x), axis=1)),
+            "clip_by_norm": lambda tf, x: tf.clip_by_norm(x, 1.0, axes=1),
+            "softmax_cross_entropy": lambda tf, x: tf.nn.softmax_cross_entropy_with_logits(
+                tf.constant([[0.0, 0.25, 0.75]] * len(ROWS)), x
+            ),
+            "softmax_cross_entropy of no class": lambda tf, x: (
+                tf.nn.softmax_cross_entropy_with_logits(tf.zeros_like(x), x)
+            ),
+            "softmax_cross_entropy of several": lambda tf, x: (
+                tf.nn.softmax_cross_entropy_with_logits(tf.ones_like(x), x)
+            ),
+            "sparse_softmax_cross_entropy": lambda tf, x: (
+                tf.nn.sparse_softmax_cross_entropy_with_logits([2] * len(ROWS), x)
+            ),
+        },
+    ),
+}
+
+
+for _name, _parts in PARTS.items():
+    CASES[f"clip_by_global_norm of {_name}"] = Case(
+        lambda tf, x, y: tf.concat(tf.clip_by_global_norm([x, y], 1.0)[0], 0), _parts
+    )
+    CASES[f"global_norm of {_name}"] = Case(lambda tf, x, y: tf.linalg.global_norm([x, y]), _parts)
+
+
+def inputs_of(tf: Any, case: Case) -> list[Any]:
+    """Return the inputs of a case as tensors."""
+    return [tf.constant(np.array(each, np.float32)) for each in case.inputs]
+
+
+def differentiated(tf: Any, case: Case, inputs: list[Any], upstream: Any) -> list[Any]:
+    """Return the result of a case, and its gradients by the inputs where `upstream` flows in."""
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        result = case.function(tf, *inputs)
+    flow = tf.zeros_like(result) + tf.cast(upstream, result.dtype)
+    return [result, *tape.gradient(result, inputs, flow, unconnected_gradients="zero")]
+
+
+def table() -> dict[str, dict[str, list[list[float]]]]:
+    """Return what TensorFlow gave, by case and upstream gradient: the result and the gradients."""
+    read: dict[str, dict[str, list[list[float]]]] = json.loads(FILE.read_text())
+    return read
+
+
+def _line(tf: Any, case: Case, upstream: float) -> str:
+    results = differentiated(tf, case, inputs_of(tf, case), tf.constant(upstream))
+    return json.dumps(
+        [[float(f"{value:.7g}") for value in each.numpy().reshape(-1)] for each in results]
+    )
+
+
+if __name__ == "__main__":
+    import tensorflow
+
+    FILE.write_text(
+        "{\n"
+        + ",\n".join(
+            f'{json.dumps(name)}: {{\n  "0": {_line(tensorflow, case, 0.0)},\n'
+            f'  "1": {_line(tensorflow, case, 1.0)}\n}}'
+            for name, case in CASES.items()
+        )
+        + "\n}\n"
+    )

@@ -1,0 +1,160 @@
+"""Attributes that TensorFlow's objects have and this library's have not: what the error says."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mirrored as mr
+from mirrored._absent.member_advice import ABSENT_MEMBERS, GENERAL_MEMBERS, OLDER_MEMBERS
+from mirrored._absent.tensorflow_members import MEMBERS
+
+ROWS = [*ABSENT_MEMBERS, *OLDER_MEMBERS]
+
+
+def model() -> mr.Model:
+    """Return a model of one layer."""
+    return mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(1)])
+
+
+def replica_context() -> Any:
+    """Return the context of a replica."""
+    return mr.distribute.get_strategy().run(mr.distribute.get_replica_context)
+
+
+def manager() -> mr.train.CheckpointManager:
+    """Return a manager of a folder that it does not make yet."""
+    return mr.train.CheckpointManager(mr.train.Checkpoint(), "never_made", 1)
+
+
+MAKERS: dict[str, list[Callable[[], Any]]] = {
+    "tf.Tensor": [lambda: mr.constant(1.0)],
+    "tf.Variable": [lambda: mr.Variable(1.0), lambda: mr.Variable],
+    "tf.TensorShape": [lambda: mr.zeros((2, 3)).shape, lambda: mr.layers.Input((3,)).shape],
+    "tf.data.Dataset": [lambda: mr.data.Dataset.range(3), lambda: mr.data.Dataset],
+    "tf.GradientTape": [mr.GradientTape],
+    "tf.function": [lambda: mr.function(lambda: 1)],
+    "tf.distribute.Strategy": [mr.distribute.get_strategy, mr.MirroredStrategy],
+    "tf.distribute.ReplicaContext": [replica_context],
+    "tf.keras.Model": [model],
+    "tf.keras.layers.Layer": [lambda: mr.layers.Dense(3), lambda: mr.layers.Flatten()],
+    "tf.keras.optimizers.Optimizer": [mr.optim.SGD, mr.optim.Adam],
+    "tf.keras.losses.Loss": [mr.losses.MeanSquaredError],
+    "tf.keras.metrics.Metric": [mr.metrics.Mean],
+    "tf.train.Checkpoint": [mr.train.Checkpoint],
+    "tf.train.CheckpointManager": [manager],
+}
+
+
+@pytest.mark.parametrize("home", MEMBERS)
+def test_every_absent_attribute_says_so(home: str) -> None:
+    for make in MAKERS[home]:
+        value = make()
+        absent = [name for name in MEMBERS[home].split() if is_absent(value, name)]
+        assert absent
+        for name in absent:
+            with pytest.raises(AttributeError) as caught:
+                getattr(value, name)
+            text = str(caught.value)
+            # What the class itself refuses it refuses for the classes below it.
+            owner = home if f"`{home}." in text else "tf.keras.layers.Layer"
+            start = re.escape(f"mirrored has no `{owner}.{name}`: not provided here. ")
+            assert re.match(f"^{start}[A-Z`].*[.]$", text)
+
+
+@pytest.mark.parametrize("home", MEMBERS)
+def test_what_is_refused_is_not_listed(home: str) -> None:
+    """`dir` is what tab completion shows."""
+    for value in (make() for make in MAKERS[home]):
+        if isinstance(value, type):
+            continue
+        members = {name: inspect.getattr_static(value, name, None) for name in dir(type(value))}
+        refused = {name for name, it in members.items() if type(it).__name__ == "_Refused"}
+        assert members.keys() - refused <= {*dir(value)}
+        assert refused.isdisjoint(dir(value))
+
+
+def is_absent(value: Any, name: str) -> bool:
+    """Say whether a value has no such attribute: one that it does not list, or that is refused."""
+    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    found = next((vars(each)[name] for each in classes if name in vars(each)), None)
+    return name not in dir(value) or type(found).__name__ == "_Refused"
+
+
+@pytest.mark.parametrize(("homes", "names", "advice"), ROWS)
+def test_advice_is_given(homes: str, names: str, advice: str) -> None:
+    for home in homes.split():
+        value = MAKERS[home][0]()
+        for name in names.split():
+            with pytest.raises(AttributeError) as caught:
+                getattr(value, name)
+            assert str(caught.value).endswith(f": not provided here. {advice}")
+            # Without an object Python adds no guess, which would name another attribute.
+            assert caught.value.obj is None
+
+
+def test_rows_are_about_attributes_that_tensorflow_has() -> None:
+    for homes, names, _ in ABSENT_MEMBERS:
+        known = {name for home in homes.split() for name in MEMBERS[home].split()}
+        assert set(names.split()) <= known
+    for homes, names, _ in OLDER_MEMBERS:
+        for home in homes.split():
+            assert not set(names.split()) & set(MEMBERS[home].split())
+
+
+def test_no_attribute_has_two_rows_and_every_class_has_general_advice() -> None:
+    named = [(h, n) for homes, names, _ in ROWS for h in homes.split() for n in names.split()]
+    assert len(named) == len(set(named))
+    assert set(GENERAL_MEMBERS) == set(MEMBERS) == set(MAKERS)
+
+
+@pytest.mark.parametrize("kind", [mr.layers.Dense, mr.Model, mr.optim.SGD, mr.metrics.Mean])
+def test_what_makes_objects_of_a_configuration_is_refused_by_the_class(kind: type) -> None:
+    with pytest.raises(AttributeError, match=r"from_config`: not provided here\. (Build|Make) it"):
+        kind.from_config  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        *((makers[0], "no_such") for makers in MAKERS.values()),
+        (lambda: mr.data.Dataset, "no_such"),
+        (model, "_private"),
+        (model, "__array__"),
+    ],
+)
+def test_what_nobody_has_is_pythons_own_error(make: Callable[[], Any], name: str) -> None:
+    value = make()
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'$") as caught:
+        getattr(value, name)
+    # From these Python finds the nearest attribute that there is, and says it.
+    assert caught.value.name == name
+    assert caught.value.obj is value
+
+
+def test_the_error_of_a_property_is_not_taken_for_a_missing_attribute() -> None:
+    with pytest.raises(AttributeError, match="has never been called and thus has no defined"):
+        mr.layers.Dense(3).output_shape  # noqa: B018
+
+
+def test_attributes_of_ones_own_are_as_ever() -> None:
+    class Loss(mr.losses.Loss):
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            return y_true - y_pred
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    loss, layer = Loss(), mr.layers.Dense(3)
+    layer.input = 5
+    assert (loss.get_config(), layer.input) == ({}, 5)
+
+
+def test_shapes_are_tuples_to_all_else() -> None:
+    shape = mr.zeros((2, 3)).shape
+    assert shape == (2, 3)
+    assert isinstance(shape, tuple)
+    assert {shape: 1}[2, 3] == 1
+    assert (repr(shape), f"{shape}") == ("(2, 3)", "(2, 3)")

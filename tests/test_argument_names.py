@@ -1,0 +1,181 @@
+"""Arguments that a public call has not: the error names the one that was meant."""
+
+import enum
+import inspect
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored._arguments import has_options
+
+X = np.ones((4, 3), np.float32)
+
+
+def model() -> mr.Model:
+    """Return a compiled model."""
+    made = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    return made
+
+
+class Scale(mr.layers.Layer):
+    """A layer of a user's, which passes on what it does not know."""
+
+    def __init__(self, factor: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        return inputs * self.factor
+
+
+DATASET = mr.data.Dataset.range(3)
+STRATEGY = mr.distribute.get_strategy()
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "given", "whose", "meant"),
+    [
+        (mr.layers.Dense, (3,), "actvation", "Dense", "activation"),
+        (mr.layers.Dense, (), "unit", "Dense", "units"),
+        (mr.layers.Dense, (), "output_dim", "Dense", "units"),
+        (mr.layers.Dense, (3,), "input_dim", "Dense", "input_shape"),
+        (mr.layers.Dense, (3,), "trainabel", "Dense", "trainable"),
+        (mr.layers.Dropout, (), "p", "Dropout", "rate"),
+        (mr.layers.Flatten, (), "nme", "Flatten", "name"),
+        (mr.layers.Input, (), "input_shape", "Input", "shape"),
+        (mr.layers.Input, (), "batch_shape", "Input", "shape"),
+        (Scale, (2.0,), "nme", "Scale", "name"),
+        (mr.optim.SGD, (), "lr", "SGD", "learning_rate"),
+        (mr.optim.Adam, (), "beta1", "Adam", "beta_1"),
+        (mr.optim.Adam, (), "betas", "Adam", "beta_1"),
+        (mr.optim.Adam, (), "eps", "Adam", "epsilon"),
+        (mr.losses.MeanSquaredError, (), "reductions", "MeanSquaredError", "reduction"),
+        (mr.metrics.Mean, (), "nme", "Mean", "name"),
+        (mr.initializers.RandomNormal, (), "std", "RandomNormal", "stddev"),
+        (mr.Model, (), "input", "Model", "inputs"),
+        (mr.Sequential, (), "layer", "Sequential", "layers"),
+        (model().fit, (X, X[:, :1]), "epoch", "Model.fit", "epochs"),
+        (model().fit, (X, X[:, :1]), "nb_epoch", "Model.fit", "epochs"),
+        (model().compile, (), "optimiser", "Model.compile", "optimizer"),
+        (model().predict, (X,), "batchsize", "Model.predict", "batch_size"),
+        (mr.reduce_sum, (X,), "keep_dims", "reduce_sum", "keepdims"),
+        (mr.reduce_mean, (X,), "reduction_indices", "reduce_mean", "axis"),
+        (mr.nn.softmax, (X,), "dim", "softmax", "axis"),
+        (mr.concat, ([X],), "concat_dim", "concat", "axis"),
+        (mr.argmax, (X,), "dimension", "argmax", "axis"),
+        (mr.matmul, (X, X), "transpose_A", "matmul", "transpose_a"),
+        (mr.constant, (1,), "dtyp", "constant", "dtype"),
+        (mr.Variable, (1.0,), "trainabel", "Variable", "trainable"),
+        (mr.function, (), "signature", "function", "input_signature"),
+        (mr.GradientTape, (), "persist", "GradientTape", "persistent"),
+        (mr.MirroredStrategy, (), "device", "MirroredStrategy", "devices"),
+        (STRATEGY.run, (print,), "arg", "Strategy.run", "args"),
+        (DATASET.shuffle, (), "buffer", "Dataset.shuffle", "buffer_size"),
+        (DATASET.map, (print,), "num_threads", "Dataset.map", "num_parallel_calls"),
+        (
+            mr.config.LogicalDeviceConfiguration,
+            (),
+            "memory",
+            "LogicalDeviceConfiguration",
+            "memory_limit",
+        ),
+    ],
+)
+def test_a_misspelt_or_old_argument_names_the_right_one(
+    function: Any, args: tuple[Any, ...], given: str, whose: str, meant: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        function(*args, **{given: 1})
+    said = f"{whose}() got an unexpected keyword argument {given!r}. Did you mean {meant!r}?"
+    assert str(caught.value) == said
+    assert caught.value.__suppress_context__
+
+
+def test_an_argument_that_is_like_none_leads_to_all_there_are() -> None:
+    with pytest.raises(TypeError) as caught:
+        mr.layers.Dropout(0.5, noise_shape=None)  # type: ignore[call-arg]
+    assert str(caught.value) == (
+        "Dropout() got an unexpected keyword argument 'noise_shape'. Its arguments are: rate, "
+        "seed, name, trainable, dtype, input_shape."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: mr.layers.Dense(), "missing 1 required positional argument: 'units'"),  # type: ignore[call-arg]
+        (lambda: mr.layers.Dense(3, units=3), "multiple values for argument 'units'"),  # type: ignore[misc]
+        (lambda: mr.train.Checkpoint(5), "takes 1 positional argument but 2 were given"),  # type: ignore[call-arg]
+    ],
+)
+def test_other_errors_of_arguments_are_pythons_own(call: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+def test_an_error_further_down_is_not_taken_for_one_of_the_call() -> None:
+    def helper(x: int) -> int:
+        return x
+
+    def replica(args: int) -> int:
+        return helper(args=args)  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match=r"helper\(\) got .* argument 'args'"):
+        STRATEGY.run(replica, args=(1,))
+    with pytest.raises(TypeError, match=r"replica\(\) got .* argument 'arg'"):
+        STRATEGY.run(replica, kwargs={"arg": 1})
+
+
+def public_calls() -> dict[str, Any]:
+    """Return the functions and classes of all public modules, by their names."""
+    found: dict[str, Any] = {}
+    waiting, seen = [mr], set()
+    while waiting:
+        module = waiting.pop()
+        seen.add(module)
+        values = {name: getattr(module, name) for name in dir(module) if name[0] != "_"}
+        waiting += [each for each in values.values() if isinstance(each, ModuleType)]
+        waiting = [each for each in waiting if each not in seen]
+        found |= {f"{module.__name__}.{name}": value for name, value in values.items()}
+    return found
+
+
+CALLS = public_calls()
+# What the library makes itself, in every step.
+MADE_INSIDE = {
+    *("DistributedValues", "Mirrored", "PerReplica", "SymbolicTensor", "Tensor", "TensorSpec"),
+    *("DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "Variable"),
+    *("DistributedDataset", "DistributedIterator", "InputContext", "ValueContext"),
+    *("IndexedSlices", "LogicalDevice", "PhysicalDevice", "ReplicaContext", "StrategyExtended"),
+}
+MADE_BY_USERS = {
+    name: kind
+    for name, kind in CALLS.items()
+    if inspect.isclass(kind)
+    and kind.__name__ not in MADE_INSIDE
+    and not issubclass(kind, BaseException | enum.Enum)
+}
+
+
+@pytest.mark.parametrize("name", [n for n, f in CALLS.items() if inspect.isfunction(f)])
+def test_every_public_function_with_options_explains_its_arguments(name: str) -> None:
+    function = CALLS[name]
+    plain = inspect.unwrap(function)
+    assert is_explained(function) or not has_options(plain)
+
+
+@pytest.mark.parametrize("kind", MADE_BY_USERS.values(), ids=MADE_BY_USERS)
+def test_every_public_class_explains_the_arguments_of_its_constructor(kind: type) -> None:
+    made = getattr(kind, "__new__" if issubclass(kind, tuple) else "__init__")
+    takes_any = inspect.isfunction(made) and len(inspect.signature(made).parameters) > 1
+    assert is_explained(made) or not takes_any
+
+
+def is_explained(function: Any) -> bool:
+    """Say whether a function is what `explained` made of one."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename.endswith("_arguments.py")
