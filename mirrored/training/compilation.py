@@ -4,18 +4,24 @@ Everything that has a name is looked up here, so that a typing error shows befor
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mirrored import optim
+from mirrored import _overrides
+from mirrored._arguments import explained
+from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
 from mirrored.distribute import Strategy, get_strategy, has_strategy
+from mirrored.errors import InvalidArgumentError
+from mirrored.optim import Optimizer
+from mirrored.optim import get as get_optimizer
+from mirrored.program import Recordings
 from mirrored.training import losses
 from mirrored.training import metrics as metrics_module
+from mirrored.training.callbacks import History
 from mirrored.training.losses import Loss
 from mirrored.training.metrics import Metric
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
+from mirrored.training.network import Network
+from mirrored.training.running import what_runs
 
 
 @dataclass
@@ -32,7 +38,7 @@ class Compilation:
         steps_per_execution: How many steps run between two calls of callbacks, or "auto".
     """
 
-    optimizer: optim.Optimizer
+    optimizer: Optimizer
     given_loss: Any
     loss: Loss | None
     identifiers: list[tuple[Any, bool]]
@@ -76,8 +82,105 @@ class Compilation:
         return self.loss
 
 
+@explained
+class CompiledNetwork(Network):
+    """A network with what `compile` and the loops keep of it: all that these know of a model.
+
+    `Model` says what the arguments are.
+    """
+
+    _never_called = _overrides.MODEL
+    _for_itself = _overrides.MODEL_ITSELF
+
+    def __init__(
+        self,
+        inputs: Any = None,
+        outputs: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = None,
+        trainable: bool = True,
+    ) -> None:
+        super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
+        self._compilation: Compilation | None = None
+        # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
+        self._recordings: Recordings[Any] = Recordings(f"A step of the model {self.name!r}")
+        self.history: History | None = None
+        self.stop_training = self.stop_evaluating = self.stop_predicting = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        method = what_runs(self)
+        if method is not None:
+            raise RuntimeError(
+                f"A model is neither pickled nor copied while `{method}` runs: it is between two "
+                f"states. Received: the model {self.name!r}. Take `get_weights()` or "
+                "`save_weights(...)` in a callback, and the model itself afterwards."
+            )
+        return super().__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.history is not None and self.history.model is None:  # It travelled without.
+            self.history.model = self
+
+    @property
+    def optimizer(self) -> Optimizer | Any:
+        """The optimizer, once the model is compiled."""
+        return None if self._compilation is None else self._compilation.optimizer
+
+    @property
+    def loss(self) -> Any:
+        """The loss, as it was given to `compile`."""
+        return None if self._compilation is None else self._compilation.given_loss
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The metrics, once the model is compiled and built."""
+        return [] if self._compilation is None else self._compilation.all_metrics
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """The names of what `evaluate` returns."""
+        return ["loss", *(metric.name for metric in self.metrics)]
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `compile` was called."""
+        return self._compilation is not None
+
+    @property
+    def run_eagerly(self) -> bool:
+        """Whether Python runs for every op of every step; it may be set once compiled."""
+        return self._compilation is not None and self._compilation.run_eagerly
+
+    @run_eagerly.setter
+    def run_eagerly(self, value: bool) -> None:
+        self.required_compilation().run_eagerly = bool(value)
+
+    @property
+    def steps_per_execution(self) -> int | str:
+        """How many steps run between two calls of batch hooks; it may be set once compiled."""
+        return "auto" if self._compilation is None else self._compilation.steps_per_execution
+
+    @steps_per_execution.setter
+    def steps_per_execution(self, value: int | str) -> None:
+        compilation = self.required_compilation()
+        check_steps_per_execution(value)
+        compilation.steps_per_execution = value
+
+    def required_compilation(self) -> Compilation:
+        """Return what `compile` made.
+
+        Raises:
+            InvalidArgumentError: It was not called.
+        """
+        if self._compilation is None:
+            raise InvalidArgumentError("You must call `compile()` before using the model.")
+        return self._compilation
+
+
 def compile_model(
-    model: "Model", optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any
+    model: Network, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any
 ) -> Compilation:
     """Return what `Model.compile` keeps; its arguments are those of that method.
 
@@ -94,13 +197,19 @@ def compile_model(
         if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
             check_overrides(type(part))
     with strategy.scope():
-        compilation = Compilation(optim.get(optimizer), loss, _loss(loss), given)
+        compilation = Compilation(get_optimizer(optimizer), loss, _loss(loss), given)
         if model.built:
             compilation.resolve_metrics(model.output_shape)
         else:  # Names are checked now, whatever the shape will be.
             for identifier, _ in given:
                 _resolved(identifier, compilation.loss, (None, 2))
     return compilation
+
+
+def check_steps_per_execution(steps: int | str) -> None:
+    """Raise ValueError unless it is a number of steps, or "auto"."""
+    if steps != "auto":
+        check_count("steps_per_execution", steps, least=1)
 
 
 def _loss(identifier: Any) -> Loss | None:
@@ -149,7 +258,7 @@ def _make_names_differ(metrics: list[tuple[Metric, bool]]) -> None:
         taken.add(metric.name)
 
 
-def _check_variables(model: "Model", strategy: Strategy) -> None:
+def _check_variables(model: Network, strategy: Strategy) -> None:
     for variable in model.variables:
         if not strategy.owns(variable):
             raise ValueError(
@@ -168,7 +277,7 @@ def _check_variables(model: "Model", strategy: Strategy) -> None:
 
 
 def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> None:
-    parts: list[tuple[str, Any, type[Any]]] = [("Optimizer", optimizer, optim.Optimizer)]
+    parts: list[tuple[str, Any, type[Any]]] = [("Optimizer", optimizer, Optimizer)]
     parts += [("Metric", metric, Metric) for metric in metrics]
     for kind, part, base in parts:
         if isinstance(part, base) and part._strategy is not strategy:

@@ -4,7 +4,7 @@ What they are about to do is planned and checked before, so bad input changes no
 """
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,17 @@ from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
 from mirrored.ops.recording import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
+from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run
 from mirrored.training.progress import ProgressBar
 from mirrored.training.runner import Runner
 from mirrored.training.running import running
 from mirrored.training.tracker import Tracker
 
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
-
-
 # ---------------------------------------------------------------------------- fit
 
 
-def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
+def fit(model: CompiledNetwork, x: Any, y: Any, options: FitOptions) -> History:
     """Train a model; `Model.fit` says what the arguments mean and what is raised."""
     _check_context("fit")
     model.required_compilation().required_loss()
@@ -54,7 +51,11 @@ def fit(model: "Model", x: Any, y: Any, options: FitOptions) -> History:
 
 
 def _run_epoch(
-    model: "Model", plan: FitPlan, epoch: int, callbacks: CallbackList, guard: InterruptGuard
+    model: CompiledNetwork,
+    plan: FitPlan,
+    epoch: int,
+    callbacks: CallbackList,
+    guard: InterruptGuard,
 ) -> dict[str, float]:
     tracker = Tracker(model)
     callbacks.on_epoch_begin(epoch)
@@ -101,7 +102,7 @@ def _train(
 
 
 def evaluate(
-    model: "Model", x: Any, y: Any, sample_weight: Any, options: RunOptions
+    model: CompiledNetwork, x: Any, y: Any, sample_weight: Any, options: RunOptions
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
     _check_context("evaluate")
@@ -119,7 +120,7 @@ def evaluate(
         return _evaluate_batches(model, make_runner(model), epochs, callbacks)
 
 
-def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
+def predict(model: CompiledNetwork, x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
     """Return the outputs; `Model.predict` says what the arguments mean."""
     _check_context("predict")
     progress, callbacks = _callbacks(options)
@@ -149,7 +150,7 @@ def predict(model: "Model", x: Any, options: RunOptions) -> np.ndarray[Any, Any]
 
 
 def _evaluate_batches(
-    model: "Model", runner: Runner, epochs: Epochs, callbacks: CallbackList
+    model: CompiledNetwork, runner: Runner, epochs: Epochs, callbacks: CallbackList
 ) -> dict[str, float]:
     tracker = Tracker(model)
     model.stop_evaluating = False
@@ -169,7 +170,7 @@ def _evaluate_batches(
 
 
 def _most(
-    model: "Model", epochs: Epochs, callbacks: CallbackList, kind: str, *, stopped: bool
+    model: CompiledNetwork, epochs: Epochs, callbacks: CallbackList, kind: str, *, stopped: bool
 ) -> int | None:
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
     if stopped:  # Before it began: it ends with its first batch, as in Keras.
@@ -204,7 +205,11 @@ def _callbacks(
 
 
 def _introduce(
-    callbacks: CallbackList, model: "Model", verbose: int | str, epochs: int, steps: int | None
+    callbacks: CallbackList,
+    model: CompiledNetwork,
+    verbose: int | str,
+    epochs: int,
+    steps: int | None,
 ) -> None:
     """Tell the callbacks what is about to run."""
     callbacks.set_params({"verbose": verbose, "epochs": epochs, "steps": steps})

@@ -12,22 +12,21 @@ from mirrored import _overrides
 from mirrored._absent.members import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
-from mirrored.errors import InvalidArgumentError
 from mirrored.layers.tracking import find
-from mirrored.optim import Optimizer
-from mirrored.program import Recordings
 from mirrored.training import loop, plan, saving
 from mirrored.training.callbacks import Callback, History
-from mirrored.training.compilation import Compilation, compile_model
+from mirrored.training.compilation import (
+    CompiledNetwork,
+    check_steps_per_execution,
+    compile_model,
+)
 from mirrored.training.metrics import Metric
-from mirrored.training.network import Network
-from mirrored.training.running import what_runs
 from mirrored.training.summary import summary_lines
 
 
 @explained
 @absent_members("tf.keras.Model")
-class Model(Network):
+class Model(CompiledNetwork):
     """Layers that are trained together.
 
     Args:
@@ -61,57 +60,6 @@ class Model(Network):
 
     _never_called = _overrides.MODEL
     _for_itself = _overrides.MODEL_ITSELF
-
-    def __init__(
-        self,
-        inputs: Any = None,
-        outputs: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = None,
-        trainable: bool = True,
-    ) -> None:
-        super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
-        self._compilation: Compilation | None = None
-        # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
-        self._recordings: Recordings[Any] = Recordings(f"A step of the model {self.name!r}")
-        self.history: History | None = None
-        self.stop_training = self.stop_evaluating = self.stop_predicting = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        method = what_runs(self)
-        if method is not None:
-            raise RuntimeError(
-                f"A model is neither pickled nor copied while `{method}` runs: it is between two "
-                f"states. Received: the model {self.name!r}. Take `get_weights()` or "
-                "`save_weights(...)` in a callback, and the model itself afterwards."
-            )
-        return super().__getstate__()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if self.history is not None and self.history.model is None:  # It travelled without.
-            self.history.model = self
-
-    @property
-    def optimizer(self) -> Optimizer | Any:
-        """The optimizer, once the model is compiled."""
-        return None if self._compilation is None else self._compilation.optimizer
-
-    @property
-    def loss(self) -> Any:
-        """The loss, as it was given to `compile`."""
-        return None if self._compilation is None else self._compilation.given_loss
-
-    @property
-    def metrics(self) -> list[Metric]:
-        """The metrics, once the model is compiled and built."""
-        return [] if self._compilation is None else self._compilation.all_metrics
-
-    @property
-    def metrics_names(self) -> list[str]:
-        """The names of what `evaluate` returns."""
-        return ["loss", *(metric.name for metric in self.metrics)]
 
     def compile(
         self,
@@ -157,46 +105,12 @@ class Model(Network):
             raise ValueError(
                 f'`jit_compile` is True, False or "auto". Received: jit_compile={jit_compile!r}.'
             )
-        _check_steps(steps_per_execution)
-        self._compilation = compile_model(self, optimizer, loss, metrics, weighted_metrics)
-        self._compilation.run_eagerly = bool(run_eagerly)
-        self._compilation.steps_per_execution = steps_per_execution
+        check_steps_per_execution(steps_per_execution)
+        compilation = compile_model(self, optimizer, loss, metrics, weighted_metrics)
+        compilation.run_eagerly = bool(run_eagerly)
+        compilation.steps_per_execution = steps_per_execution
+        self._compilation = compilation
         self._recordings.clear()
-
-    @property
-    def compiled(self) -> bool:
-        """Whether `compile` was called."""
-        return self._compilation is not None
-
-    @property
-    def run_eagerly(self) -> bool:
-        """Whether Python runs for every op of every step; it may be set once compiled."""
-        return self._compilation is not None and self._compilation.run_eagerly
-
-    @run_eagerly.setter
-    def run_eagerly(self, value: bool) -> None:
-        self.required_compilation().run_eagerly = bool(value)
-
-    @property
-    def steps_per_execution(self) -> int | str:
-        """How many steps run between two calls of batch hooks; it may be set once compiled."""
-        return "auto" if self._compilation is None else self._compilation.steps_per_execution
-
-    @steps_per_execution.setter
-    def steps_per_execution(self, value: int | str) -> None:
-        compilation = self.required_compilation()
-        _check_steps(value)
-        compilation.steps_per_execution = value
-
-    def required_compilation(self) -> Compilation:
-        """Return what `compile` made.
-
-        Raises:
-            InvalidArgumentError: It was not called.
-        """
-        if self._compilation is None:
-            raise InvalidArgumentError("You must call `compile()` before using the model.")
-        return self._compilation
 
     def fit(
         self,
@@ -441,8 +355,3 @@ class Model(Network):
                 was changed.
         """
         saving.load_weights(self, filepath)
-
-
-def _check_steps(steps_per_execution: int | str) -> None:
-    if steps_per_execution != "auto":
-        plan.check_count("steps_per_execution", steps_per_execution, least=1)

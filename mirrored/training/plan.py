@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mirrored._numbers import as_integer
+from mirrored._numbers import check_count
 from mirrored.data.adapters import (
     Arrays,
     adapt,
@@ -32,11 +32,9 @@ from mirrored.distribute import DistributedDataset
 from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import without_batch
 from mirrored.training.callbacks import Callback
+from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.recorded import RecordedRunner
 from mirrored.training.runner import EagerRunner, Runner
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
 
 _BATCH_SIZE = 32  # Keras' default.
 Callbacks = Sequence[Callback] | Callback | None
@@ -93,7 +91,7 @@ class FitPlan:
     """
 
     def __init__(
-        self, model: "Model", x: Any, y: Any, options: FitOptions, stack: ExitStack
+        self, model: CompiledNetwork, x: Any, y: Any, options: FitOptions, stack: ExitStack
     ) -> None:
         _check_numbers(options)
         self.options = options
@@ -169,7 +167,7 @@ class FitPlan:
 
 
 def plan_run(
-    model: "Model", x: Any, y: Any, sample_weight: Any, options: RunOptions, for_what: str
+    model: CompiledNetwork, x: Any, y: Any, sample_weight: Any, options: RunOptions, for_what: str
 ) -> Epochs:
     """Return the checked batches of an evaluation or a prediction, to be closed.
 
@@ -211,7 +209,7 @@ def _global(data: Any) -> Any:
     return whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
 
 
-def make_runner(model: "Model") -> Runner:
+def make_runner(model: CompiledNetwork) -> Runner:
     """Return what runs the steps of a model: recorded ones, unless it is to run eagerly.
 
     Args:
@@ -226,7 +224,7 @@ def make_runner(model: "Model") -> Runner:
 # ---------------------------------------------------------------------------- the model
 
 
-def prepare(model: "Model", epochs: Epochs, validation: Epochs | None = None) -> None:
+def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = None) -> None:
     """Build the model for these data where it is not built, and make its metrics.
 
     Args:
@@ -255,7 +253,7 @@ def prepare(model: "Model", epochs: Epochs, validation: Epochs | None = None) ->
             model._compilation.resolve_metrics(model.output_shape)
 
 
-def _check_batched(model: "Model", epochs: Epochs) -> None:
+def _check_batched(model: CompiledNetwork, epochs: Epochs) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
     shape = epochs.example.x.shape
     if isinstance(epochs, StreamEpochs) and any(
@@ -265,7 +263,7 @@ def _check_batched(model: "Model", epochs: Epochs) -> None:
         raise ValueError(unbatched(model.name, [shape]))
 
 
-def _checked(model: "Model", arrays: Arrays) -> Arrays:
+def _checked(model: CompiledNetwork, arrays: Arrays) -> Arrays:
     """Return the arrays in the shapes that the model and the loss want, all checked."""
     model.check_input_shape(without_batch(arrays.x.shape))
     inputs = arrays.x.reshape(model.fitted_shape(arrays.x.shape))
@@ -344,23 +342,6 @@ def batch_size(value: int | None) -> int:
         ValueError: It is no positive integer.
     """
     return _BATCH_SIZE if value is None else check_batch_size(value)
-
-
-def check_count(name: str, value: Any, *, least: int) -> int:
-    """Return an argument that is a number of things.
-
-    Args:
-        name: What the error calls it.
-        value: The argument.
-        least: The least that it may be.
-
-    Raises:
-        ValueError: It is no integer, or less.
-    """
-    count = as_integer(value)
-    if count is None or count < least:
-        raise ValueError(f"`{name}` is an integer of {least} or more. Received: {name}={value!r}")
-    return count
 
 
 def _steps(name: str, wanted: int | None, size: int, batch_size: int) -> int:

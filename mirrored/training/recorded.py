@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from mirrored.program import (
     make_program,
 )
 from mirrored.program.creation import settle
+from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.runner import Take, input_dtypes
 from mirrored.training.step import (
     Shards,
@@ -32,9 +33,6 @@ from mirrored.training.step import (
     Totals,
     non_finite_error,
 )
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +62,7 @@ class RecordedRunner:
         model: A model that is built and, but for prediction, compiled with a loss.
     """
 
-    def __init__(self, model: "Model") -> None:
+    def __init__(self, model: CompiledNetwork) -> None:
         self._model = model
         self._strategy = model.distribute_strategy
         self._step = Step(model)
@@ -230,7 +228,7 @@ class RecordedRunner:
         return _Recording(kind, recorder.finish(outputs), bounds, totals.penalty is not None)
 
 
-def _identity(model: "Model") -> tuple[Any, ...]:
+def _identity(model: CompiledNetwork) -> tuple[Any, ...]:
     """Return what a recorded step of a model depends on beside the batch."""
     compilation = model._compilation
     optimizer = None if compilation is None else compilation.optimizer

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mirrored.errors import CollectiveError
 from mirrored.layers.tracking import find
 from mirrored.ops import SeedGenerator
 from mirrored.ops.streams import current_stream
+from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.loss_functions import loss_dtype
 from mirrored.training.step import (
     Shards,
@@ -26,9 +27,6 @@ from mirrored.training.step import (
     Totals,
     non_finite_error,
 )
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
 
 # Given a row for each step - its loss, then each metric's total and count - and their number of
 # examples.
@@ -78,7 +76,7 @@ class EagerRunner:
         model: A model that is built and, but for prediction, compiled with a loss.
     """
 
-    def __init__(self, model: "Model") -> None:
+    def __init__(self, model: CompiledNetwork) -> None:
         self._model = model
         self._strategy = model.distribute_strategy
         self._step = Step(model)
@@ -144,7 +142,7 @@ class EagerRunner:
         return PerReplica(parts, [start for start, _ in bounds])
 
 
-def input_dtypes(model: "Model", x: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+def input_dtypes(model: CompiledNetwork, x: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
     """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs.
 
     Args:

@@ -5,17 +5,15 @@ Names are places in the model and kinds of layers, so any model of the same laye
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mirrored._files import PathName, as_path
 from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
 from mirrored.layers.base import unbuilt
+from mirrored.training.network import Network
 from mirrored.training.weights_file import load_tensors, save_tensors
 from mirrored.variables import Variable
-
-if TYPE_CHECKING:
-    from mirrored.training.network import Network
 
 Item = TypeVar("Item")
 
@@ -25,7 +23,7 @@ _OTHER_FORMATS = frozenset(
 )
 
 
-def save_weights(model: "Network", filepath: PathName, overwrite: bool) -> None:
+def save_weights(model: Network, filepath: PathName, overwrite: bool) -> None:
     """Write a model's weights; `Model.save_weights` says what the arguments mean."""
     path = _checked_path(filepath, "written to")
     _check_built(model, "saving")
@@ -36,7 +34,7 @@ def save_weights(model: "Network", filepath: PathName, overwrite: bool) -> None:
     save_tensors(path, named_weights(model))
 
 
-def load_weights(model: "Network", filepath: PathName) -> None:
+def load_weights(model: Network, filepath: PathName) -> None:
     """Set a model's weights; `Model.load_weights` says what the arguments mean."""
     path = _checked_path(filepath, "read from")
     _check_built(model, "loading weights into")
@@ -54,7 +52,7 @@ def load_weights(model: "Network", filepath: PathName) -> None:
     model.set_weights([by_variable[id(each)] for each in model.weights])
 
 
-def _check_built(model: "Network", doing: str) -> None:
+def _check_built(model: Network, doing: str) -> None:
     missing = unbuilt(model)
     if missing:
         raise ValueError(

@@ -7,7 +7,7 @@ one place, and the replicas' gradients are summed. The same code is run eagerly 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
 from mirrored.optim.packing import summed
+from mirrored.training.compilation import CompiledNetwork
 from mirrored.variables import Variable
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
 
 
 class Shards(NamedTuple):
@@ -53,7 +51,7 @@ class Step:
         model: A model that is built and, but for prediction, compiled with a loss.
     """
 
-    def __init__(self, model: "Model") -> None:
+    def __init__(self, model: CompiledNetwork) -> None:
         self._model = model
         self._strategy: Strategy = model.distribute_strategy
         self._warned = False
@@ -251,7 +249,7 @@ class Step:
 
 
 def non_finite_error(
-    model: "Model", loss: float, losses: Sequence[float], where: str
+    model: CompiledNetwork, loss: float, losses: Sequence[float], where: str
 ) -> NonFiniteLossError:
     """Return the error that a step raises whose loss is not finite.
 
@@ -272,7 +270,7 @@ def non_finite_error(
     )
 
 
-def _state_of_weights(model: "Model") -> str:
+def _state_of_weights(model: CompiledNetwork) -> str:
     """Say so where a step with a finite loss has spoilt the weights already."""
     values = (weight.numpy() for weight in model.trainable_variables)
     if all(np.isfinite(value).all() for value in values):

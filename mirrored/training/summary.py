@@ -3,15 +3,11 @@
 Names, output shapes and numbers of parameters: what one checks before training.
 """
 
-from typing import TYPE_CHECKING
-
 from mirrored.layers import Layer
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
+from mirrored.training.network import Network
 
 
-def summary_lines(model: "Model") -> list[str]:
+def summary_lines(model: Network) -> list[str]:
     """Return the lines of the table.
 
     Args:

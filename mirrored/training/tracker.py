@@ -3,12 +3,8 @@
 Totals and counts are added up, so that batches of different sizes count as they should.
 """
 
-from typing import TYPE_CHECKING
-
+from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import Metric
-
-if TYPE_CHECKING:
-    from mirrored.training.model import Model
 
 
 class Tracker:
@@ -18,7 +14,7 @@ class Tracker:
         model: The model, whose metrics begin anew.
     """
 
-    def __init__(self, model: "Model") -> None:
+    def __init__(self, model: CompiledNetwork) -> None:
         self._metrics: list[Metric] = model.metrics
         self._loss = 0.0
         self._examples = 0
