@@ -3,8 +3,7 @@
 Everything public is named here; the modules below hold one concept each.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers import activations as activations
 from mirrored.layers import initializers as initializers
 from mirrored.layers import regularizers as regularizers
@@ -33,5 +32,4 @@ __all__ = [
     "reset_names",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.layers", __name__)
+_public_module("tf.keras.layers", __name__)

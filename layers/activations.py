@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 
 from mirrored import ops
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.layers.identifiers import resolve
 from mirrored.ops import Tensor
@@ -23,8 +22,7 @@ __all__ = [
     "tanh",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.activations", __name__)
+_public_module("tf.keras.activations", __name__)
 
 Activation = Callable[[Tensor], Tensor]
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypedDict, overload
 import numpy as np
 
 from mirrored import _overrides, ops
-from mirrored._absent.members import absent_members, refused_members
+from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.layers.conversion import as_input

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.layers.checks import as_real
 from mirrored.layers.identifiers import resolve
@@ -36,8 +35,7 @@ __all__ = [
     "get",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.initializers", __name__)
+_public_module("tf.keras.initializers", __name__)
 
 Initializer = Callable[..., Tensor]
 

@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 
 from mirrored import ops
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.layers.checks import as_real
 from mirrored.layers.identifiers import resolve
@@ -23,8 +22,7 @@ __all__ = [
     "get",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.regularizers", __name__)
+_public_module("tf.keras.regularizers", __name__)
 
 Regularizer = Callable[[Variable], Tensor]
 

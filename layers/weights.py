@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirrored import ops
-from mirrored._absent.members import missing_attribute
+from mirrored._absent import missing_attribute
 from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
 from mirrored._overrides import Subclassable

@@ -25,8 +25,7 @@ from mirrored import random as random
 from mirrored import test as test
 from mirrored import train as train
 from mirrored import version as version
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
@@ -212,7 +211,6 @@ truediv = divide
 
 __version__ = version.VERSION
 
-__dir__ = _public_names(__name__)
 # There when it is first asked for: another package defines it.
 bfloat16: _DType
-globals()["__getattr__"] = _absent_names("tf", bfloat16=_bfloat16)
+_public_module("tf", __name__, bfloat16=_bfloat16)

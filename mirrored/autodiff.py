@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeVar, overload
 
 from mirrored import _nest, ops
-from mirrored._absent.members import refused_members
+from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import device as device_scope

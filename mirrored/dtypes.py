@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.ops import as_dtype as as_dtype
 from mirrored.ops import bool_ as _bool
 from mirrored.ops import cast as cast
@@ -30,7 +29,6 @@ __all__ = [
 
 bool = _bool
 
-__dir__ = _public_names(__name__)
 # There when it is first asked for: another package defines it.
 bfloat16: _DType
-globals()["__getattr__"] = _absent_names("tf.dtypes", bfloat16=_bfloat16)
+_public_module("tf.dtypes", __name__, bfloat16=_bfloat16)

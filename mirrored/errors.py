@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,5 +107,4 @@ class OutOfRangeError(StopIteration):
     """An iterator over a dataset has no more elements; a `for` loop ends with it."""
 
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.errors")
+_public_module("tf.errors", __name__)

@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.ops import abs as abs
 from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
@@ -93,5 +92,4 @@ __all__ = [
     "truediv",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.math")
+_public_module("tf.math", __name__)

@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.ops import bias_add as bias_add
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import log_softmax as log_softmax
@@ -37,5 +36,4 @@ __all__ = [
     "tanh",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.nn")
+_public_module("tf.nn", __name__)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.base import MEGABYTE
@@ -357,5 +356,4 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([f"{row[0]:<{widths[0]}}", *cells])
 
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.profiler")
+_public_module("tf.profiler", __name__)

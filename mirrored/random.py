@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.ops import random_normal as normal
 from mirrored.ops import random_uniform as uniform
 from mirrored.ops import set_seed as set_seed
@@ -15,5 +14,4 @@ __all__ = [
     "uniform",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.random")
+_public_module("tf.random", __name__)

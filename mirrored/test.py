@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.devices.availability import gpu_device_name as gpu_device_name
 from mirrored.devices.availability import is_built_with_cuda as is_built_with_cuda
 from mirrored.devices.availability import is_gpu_available as is_gpu_available
@@ -15,5 +14,4 @@ __all__ = [
     "is_gpu_available",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.test")
+_public_module("tf.test", __name__)

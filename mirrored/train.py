@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.training.checkpoint import Checkpoint as Checkpoint
 from mirrored.training.checkpoint_files import latest_checkpoint as latest_checkpoint
 from mirrored.training.checkpoint_manager import CheckpointManager as CheckpointManager
@@ -15,5 +14,4 @@ __all__ = [
     "latest_checkpoint",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.train")
+_public_module("tf.train", __name__)

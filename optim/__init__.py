@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.optim.adam import Adam as Adam
 from mirrored.optim.base import Optimizer as Optimizer
@@ -21,8 +20,7 @@ __all__ = [
     "get",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.optimizers", __name__)
+_public_module("tf.keras.optimizers", __name__)
 
 _BY_NAME: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": SGD}
 

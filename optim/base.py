@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mirrored import _overrides, devices, ops
-from mirrored._absent.members import absent_members, refused_members
+from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.distribute import (

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import mirrored as mr
-from mirrored._absent.member_advice import ABSENT_MEMBERS, GENERAL_MEMBERS, OLDER_MEMBERS
-from mirrored._absent.tensorflow_members import MEMBERS
+from mirrored._absent import Row, tables
 
-ROWS = [*ABSENT_MEMBERS, *OLDER_MEMBERS]
+MEMBERS = tables().classes
+ROWS = [row for row in (*tables().absent, *tables().older) if row.homes[0] in MEMBERS]
 
 
 def model() -> mr.Model:
@@ -52,7 +52,7 @@ MAKERS: dict[str, list[Callable[[], Any]]] = {
 def test_every_absent_attribute_says_so(home: str) -> None:
     for make in MAKERS[home]:
         value = make()
-        absent = [name for name in MEMBERS[home].split() if is_absent(value, name)]
+        absent = [name for name in MEMBERS[home] if is_absent(value, name)]
         assert absent
         for name in absent:
             with pytest.raises(AttributeError) as caught:
@@ -83,31 +83,20 @@ def is_absent(value: Any, name: str) -> bool:
     return name not in dir(value) or type(found).__name__ == "_Refused"
 
 
-@pytest.mark.parametrize(("homes", "names", "advice"), ROWS)
-def test_advice_is_given(homes: str, names: str, advice: str) -> None:
-    for home in homes.split():
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.names[0])
+def test_advice_is_given(row: Row) -> None:
+    for home in row.homes:
         value = MAKERS[home][0]()
-        for name in names.split():
+        for name in row.names:
             with pytest.raises(AttributeError) as caught:
                 getattr(value, name)
-            assert str(caught.value).endswith(f": not provided here. {advice}")
+            assert str(caught.value).endswith(f": not provided here. {row.advice}")
             # Without an object Python adds no guess, which would name another attribute.
             assert caught.value.obj is None
 
 
-def test_rows_are_about_attributes_that_tensorflow_has() -> None:
-    for homes, names, _ in ABSENT_MEMBERS:
-        known = {name for home in homes.split() for name in MEMBERS[home].split()}
-        assert set(names.split()) <= known
-    for homes, names, _ in OLDER_MEMBERS:
-        for home in homes.split():
-            assert not set(names.split()) & set(MEMBERS[home].split())
-
-
-def test_no_attribute_has_two_rows_and_every_class_has_general_advice() -> None:
-    named = [(h, n) for homes, names, _ in ROWS for h in homes.split() for n in names.split()]
-    assert len(named) == len(set(named))
-    assert set(GENERAL_MEMBERS) == set(MEMBERS) == set(MAKERS)
+def test_every_class_is_made_here() -> None:
+    assert set(MAKERS) == set(MEMBERS)
 
 
 @pytest.mark.parametrize("kind", [mr.layers.Dense, mr.Model, mr.optim.SGD, mr.metrics.Mean])

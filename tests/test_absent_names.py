@@ -10,10 +10,11 @@ from types import ModuleType
 import pytest
 
 import mirrored as mr
-from mirrored._absent.advice import ABSENT, GENERAL, OLDER
-from mirrored._absent.tensorflow_names import NAMES
+from mirrored._absent import Row, tables
 
-ROWS = [*ABSENT, *OLDER]
+NAMES = tables().modules
+KNOWN = {**tables().modules, **tables().classes}
+ROWS = [*tables().absent, *tables().older]
 
 
 def ours(module: str) -> ModuleType:
@@ -24,7 +25,7 @@ def ours(module: str) -> ModuleType:
 @pytest.mark.parametrize("module", NAMES)
 def test_every_absent_name_says_so(module: str) -> None:
     there = vars(ours(module)).keys() | inspect.get_annotations(ours(module)).keys()
-    absent = [name for name in NAMES[module].split() if name not in there]
+    absent = [name for name in NAMES[module] if name not in there]
     assert absent
     for name in absent:
         assert not hasattr(ours(module), name)
@@ -33,32 +34,38 @@ def test_every_absent_name_says_so(module: str) -> None:
             getattr(ours(module), name)
 
 
-@pytest.mark.parametrize(("modules", "names", "advice"), ROWS)
-def test_advice_is_given(modules: str, names: str, advice: str) -> None:
-    for module in modules.split():
-        known = NAMES[module].split() if (modules, names, advice) in ABSENT else names.split()
-        for name in set(names.split()) & set(known):
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.homes[0] in NAMES], ids=lambda row: row.names[0]
+)
+def test_advice_is_given(row: Row) -> None:
+    for module in row.homes:
+        known = NAMES[module] if row in tables().absent else row.names
+        for name in set(row.names) & set(known):
             with pytest.raises(AttributeError) as caught:
                 getattr(ours(module), name)
-            assert str(caught.value).endswith(f": not provided here. {advice}")
+            assert str(caught.value).endswith(f": not provided here. {row.advice}")
 
 
 def test_rows_are_about_names_that_tensorflow_has() -> None:
-    for modules, names, _ in ABSENT:
-        known = {name for module in modules.split() for name in NAMES[module].split()}
-        assert set(names.split()) <= known
-    for modules, names, _ in OLDER:
-        for module in modules.split():
-            assert not set(names.split()) & set(NAMES[module].split())
+    for row in tables().absent:
+        assert set(row.names) <= {name for home in row.homes for name in KNOWN[home]}
+    for row in tables().older:
+        for home in row.homes:
+            assert set(row.names).isdisjoint(KNOWN[home])
+
+
+def test_a_row_is_about_modules_or_about_classes() -> None:
+    for row in ROWS:
+        assert set(row.homes) <= set(NAMES) or set(row.homes) <= set(tables().classes)
 
 
 def test_no_name_has_two_rows() -> None:
-    named = [(m, n) for modules, names, _ in ROWS for m in modules.split() for n in names.split()]
+    named = [(home, name) for row in ROWS for home in row.homes for name in row.names]
     assert len(named) == len(set(named))
 
 
-def test_every_module_has_general_advice() -> None:
-    assert set(GENERAL) == set(NAMES)
+def test_every_module_and_class_has_general_advice() -> None:
+    assert set(tables().general) == set(KNOWN)
 
 
 @pytest.mark.parametrize("name", ["no_such_name", "_private", "__wrapped__"])
@@ -144,21 +151,22 @@ def test_importing_a_name_that_nobody_has_is_an_ordinary_error() -> None:
         exec("from mirrored import no_such_name")
 
 
-def test_lists_are_loaded_when_a_name_is_missing() -> None:
+def test_the_tables_are_read_when_a_name_is_missing() -> None:
     code = (
         "import sys, mirrored, mirrored.keras.layers\n"
         "from mirrored import keras\n"
+        "from mirrored._absent import tables\n"
         "for look in (lambda: mirrored.add, lambda: hasattr(mirrored, '__wrapped__')):\n"
         "    look()\n"
-        "    assert 'mirrored._absent.advice' not in sys.modules\n"
+        "    assert tables.cache_info().currsize == 0\n"
         "hasattr(mirrored, 'compat')\n"
-        "assert 'mirrored._absent.advice' in sys.modules\n"
+        "assert tables.cache_info().currsize == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_lists_are_whole() -> None:
+def test_the_tables_are_whole() -> None:
     """Guard against a list that was cut: no error would tell of what is missing in it."""
-    assert all(names.split() == sorted(set(names.split())) for names in NAMES.values())
-    assert len(NAMES["tf"].split()) > 300
-    assert {"Conv2D", "Dense"} <= set(NAMES["tf.keras.layers"].split())
+    assert all(names == sorted(set(names)) for names in KNOWN.values())
+    assert len(NAMES["tf"]) > 300
+    assert {"Conv2D", "Dense"} <= set(NAMES["tf.keras.layers"])

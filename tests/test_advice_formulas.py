@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored._absent.advice import ABSENT, OLDER
+from mirrored._absent import tables
 
 Array = np.ndarray[Any, Any]
 INF, NAN = np.inf, np.nan
@@ -110,9 +110,9 @@ ON_ARRAYS = {"x / (n + (n == 0))"}  # As Keras' own function does.
 
 def expressions() -> set[str]:
     """Return all that the advice quotes and that computes something."""
-    quoted = {
-        each for _, _, advice in (*ABSENT, *OLDER) for each in re.findall("`([^`]+)`", advice)
-    }
+    rows = (*tables().absent, *tables().older)
+    advice = [row.advice for row in rows if row.homes[0] in tables().modules]
+    quoted = {each for text in advice for each in re.findall("`([^`]+)`", text)}
     return {each for each in quoted if _computes(each)}
 
 

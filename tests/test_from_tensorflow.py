@@ -9,10 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mirrored._absent.advice import ABSENT, OLDER
-from mirrored._absent.member_advice import ABSENT_MEMBERS, OLDER_MEMBERS
-from mirrored._absent.tensorflow_members import MEMBERS
-from mirrored._absent.tensorflow_names import NAMES
+from mirrored._absent import tables
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "from-tensorflow.md").read_text()
 
@@ -44,7 +41,8 @@ def rows() -> list[Row]:
 
 
 ROWS = rows()
-ADVICE = (*ABSENT, *OLDER, *ABSENT_MEMBERS, *OLDER_MEMBERS)
+ADVICE = (*tables().absent, *tables().older)
+NAMES = tables().modules
 PRESENT = [row for row in ROWS if row.kind in ("same", "different")]
 
 
@@ -60,13 +58,13 @@ PUBLIC = {module: public(module) for module in NAMES}
 
 def known(module: str) -> set[str]:
     """Return TensorFlow's names in a module."""
-    return set(NAMES[module].split())
+    return set(NAMES[module])
 
 
 def test_rows_are_of_four_kinds_and_say_something() -> None:
     assert {row.kind for row in ROWS} == {"same", "different", "absent", "ours"}
     assert all(row.text.endswith(".") for row in ROWS if row.kind != "same")
-    assert {module for row in ROWS for module in row.modules} == {*NAMES, *MEMBERS}
+    assert {module for row in ROWS for module in row.modules} == {*NAMES, *tables().classes}
 
 
 @pytest.mark.parametrize("row", PRESENT, ids=str)
@@ -86,18 +84,18 @@ def test_names_of_ours_are_not_tensorflow_s(row: Row) -> None:
 
 def test_absent_names_are_those_of_the_errors() -> None:
     table = [(frozenset(r.names), r.text) for r in ROWS if r.kind == "absent"]
-    code = [(frozenset(names.split()), advice) for _, names, advice in ADVICE]
+    code = [(frozenset(names), advice) for _, names, advice in ADVICE]
     assert Counter(table) == Counter(code)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.kind == "absent"], ids=str)
 def test_absent_names_stand_below_their_modules(row: Row) -> None:
-    (modules,) = {
-        modules
-        for modules, names, advice in ADVICE
-        if (set(names.split()), advice) == (set(row.names), row.text)
-    }
-    assert set(modules.split()) <= set(row.modules)
+    (homes,) = [
+        homes
+        for homes, names, advice in ADVICE
+        if (set(names), advice) == (set(row.names), row.text)
+    ]
+    assert set(homes) <= set(row.modules)
 
 
 @pytest.mark.parametrize("module", NAMES)

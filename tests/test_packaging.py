@@ -90,7 +90,7 @@ def test_archive_holds_every_module(archives: dict[str, list[str]], kind: str) -
     if kind == "wheel":  # What pytest loads stands beside the package there.
         expected = {name.removeprefix("mirrored/_plugins/") for name in expected}
     assert expected <= set(archives[kind])
-    assert "mirrored/py.typed" in archives[kind]
+    assert {"mirrored/py.typed", "mirrored/_absent/names.toml"} <= set(archives[kind])
 
 
 def test_wheel_installs_the_package_and_what_pytest_loads(archives: dict[str, list[str]]) -> None:

@@ -1,6 +1,7 @@
-"""What a public module shows, and what a name that it has not leads to: one sentence that says so.
+"""What a name leads to that TensorFlow has and this library has not: one sentence that says so.
 
-The lists of names are loaded when the first such name is met, so that they cost an import nothing.
+The names and the advice stand in `names.toml`, which is read when the first such name is met: an
+import costs nothing for it, and the names that are there cost next to nothing.
 """
 
 import builtins
@@ -8,103 +9,150 @@ import functools
 import opcode
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+_Class = TypeVar("_Class", bound=type)
 
 # How much of two names is the same, of 1, where one is taken for a misspelling of the other.
 _ALIKE, _VERY_ALIKE = 0.7, 0.85
 
 
-def absent_names(
-    module: str, own: str | None = None, **late: Callable[[], Any]
-) -> Callable[[str], Any]:
-    """Return the `__getattr__` of one of the modules that hold TensorFlow's names.
+class Row(NamedTuple):
+    """One piece of advice.
 
-    A module sets it through `globals()`, which type checkers do not follow: they would take every
-    name for one that exists.
-
-    Args:
-        module: The module's name in TensorFlow, as in "tf.keras.layers".
-        own: Its name here, where that is another than "mirrored.keras.layers".
-        **late: Names that are there when they are first asked for, and what makes each.
-
-    Example:
-        >>> absent_names("tf.math")("erf")
-        Traceback (most recent call last):
-        AttributeError: mirrored has no `tf.math.erf`: not provided here. ...
-    """
-    home = own or "mirrored" + module.removeprefix("tf")
-
-    def refuse(name: str) -> Any:
-        if name in late:
-            return late[name]()
-        text = None
-        # Python itself asks for names that begin so, and may do it often.
-        if not name.startswith("_"):
-            text = _said_of(module, home, name)
-        if _imports(sys._getframe(1)):
-            # Python would put a sentence of its own in the place of an AttributeError's.
-            raise ImportError(
-                f"cannot import name {name!r} from {home!r}" + (f": {text}" if text else ""),
-                name=home,
-                path=sys.modules[home].__file__,
-            )
-        # Without an object Python does not add "Did you mean", which would name another function.
-        text = text or f"module {home!r} has no attribute {name!r}"
-        raise AttributeError(text, name=name, obj=None)
-
-    return refuse
-
-
-def public_names(module: str) -> Callable[[], list[str]]:
-    """Return the `__dir__` of a public module: what it offers, and not what it is made of.
-
-    That is what its `__all__` lists, and names such as `abs`: `from mirrored import *` leaves them
-    out, since they would hide Python's own.
-
-    Args:
-        module: The module's name.
-
-    Example:
-        >>> public_names("mirrored.linalg")()[-2:]
-        ['l2_normalize', 'matmul']
+    Attributes:
+        homes: The modules or classes of TensorFlow's that it is about.
+        names: The names in them.
+        advice: What to use instead.
     """
 
-    def listed() -> list[str]:
-        there = vars(sys.modules[module])
-        others = (name for name in there if name[:2] == "__" or hasattr(builtins, name))
-        # A file called `input.py` would be among them.
-        names = (name for name in others if not isinstance(there[name], ModuleType))
-        return sorted({*there["__all__"], *names})
-
-    return listed
+    homes: list[str]
+    names: list[str]
+    advice: str
 
 
-def advice_on(home: str, name: str) -> str | None:
-    """Return what to use for a name of TensorFlow's, or None where TensorFlow has no such name.
+class Tables(NamedTuple):
+    """What `names.toml` says.
 
-    Args:
-        home: The module or class in TensorFlow that the name is looked for in.
-        name: The name.
+    Attributes:
+        absent: The advice on names of TensorFlow's.
+        older: The advice on names that it has no more, or never had.
+        general: What to do about every other name of a module or class.
+        modules: All names of TensorFlow's modules.
+        classes: All attributes of its classes.
     """
-    return _advice()[home].get(name)
+
+    absent: list[Row]
+    older: list[Row]
+    general: dict[str, str]
+    modules: dict[str, list[str]]
+    classes: dict[str, list[str]]
+
+
+@functools.cache
+def tables() -> Tables:
+    """Return what `names.toml` says."""
+    import tomllib  # Needed where something is wrong, and here only.
+
+    said = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
+    absent, older = (
+        [Row(homes.split(), names.split(), advice) for homes, names, advice in said[kind]]
+        for kind in ("absent", "older")
+    )
+    modules, classes = (
+        {home: names.split() for home, names in said[kind].items()}
+        for kind in ("modules", "classes")
+    )
+    return Tables(absent, older, said["general"], modules, classes)
 
 
 @functools.cache
 def _advice() -> dict[str, dict[str, str]]:
     """Return what to use for each name, by the module or class that has it in TensorFlow."""
-    from mirrored._absent.advice import ABSENT, GENERAL, OLDER
-    from mirrored._absent.member_advice import ABSENT_MEMBERS, GENERAL_MEMBERS, OLDER_MEMBERS
-    from mirrored._absent.tensorflow_members import MEMBERS
-    from mirrored._absent.tensorflow_names import NAMES
-
-    general = {**GENERAL, **GENERAL_MEMBERS}
-    known = {**NAMES, **MEMBERS}
-    found = {home: dict.fromkeys(known[home].split(), general[home]) for home in known}
-    for homes, names, advice in (*ABSENT, *OLDER, *ABSENT_MEMBERS, *OLDER_MEMBERS):
-        for home in homes.split():
-            found[home].update(dict.fromkeys(names.split(), advice))
+    said = tables()
+    known = {**said.modules, **said.classes}
+    found = {home: dict.fromkeys(names, said.general[home]) for home, names in known.items()}
+    for row in (*said.absent, *said.older):
+        for home in row.homes:
+            found[home].update(dict.fromkeys(row.names, row.advice))
     return found
+
+
+def _refusal(home: str, name: str) -> str | None:
+    """Return what an error says of a name of TensorFlow's, or None where that has no such name."""
+    # Python itself asks for names that begin so, and may do it often.
+    advice = None if name.startswith("_") else _advice()[home].get(name)
+    return f"mirrored has no `{home}.{name}`: not provided here. {advice}" if advice else None
+
+
+def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> None:
+    """Let a module show what is public in it, and say of other names what to use instead.
+
+    What it shows is what its `__all__` lists, and names such as `abs`: `from mirrored import *`
+    leaves them out, since they would hide Python's own.
+
+    Args:
+        tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
+        module: Its name here.
+        **late: Names that are there when they are first asked for, and what makes each.
+
+    Example:
+        >>> import mirrored as mr
+        >>> dir(mr.linalg)[-2:]
+        ['l2_normalize', 'matmul']
+        >>> mr.math.erf
+        Traceback (most recent call last):
+        AttributeError: mirrored has no `tf.math.erf`: not provided here. ...
+    """
+    home = sys.modules[module]
+
+    def listed() -> list[str]:
+        there = vars(home)
+        others = (name for name in there if name[:2] == "__" or hasattr(builtins, name))
+        # A file called `input.py` would be among them.
+        names = (name for name in others if not isinstance(there[name], ModuleType))
+        return sorted({*there["__all__"], *names})
+
+    def refuse(name: str) -> Any:
+        if name in late:
+            return late[name]()
+        text = None if name.startswith("_") else _said_of(tensorflow, module, name)
+        if _imports(sys._getframe(1)):
+            # Python would put a sentence of its own in the place of an AttributeError's.
+            raise ImportError(
+                f"cannot import name {name!r} from {module!r}" + (f": {text}" if text else ""),
+                name=module,
+                path=home.__file__,
+            )
+        # Without an object Python does not add "Did you mean", which would name another function.
+        text = text or f"module {module!r} has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=None)
+
+    # Type checkers do not follow this: they would take every name for one that exists.
+    vars(home).update(__dir__=listed, __getattr__=refuse)
+
+
+def _said_of(tensorflow: str, module: str, name: str) -> str | None:
+    """Return what an error says of a name that a module has not; None: nothing of its own."""
+    text = _refusal(tensorflow, name)
+    if text is not None:
+        return text
+    there = dir(sys.modules[module])
+    # Of the many that are not there, one that is a little like it is none.
+    found = nearest(name, there), nearest(name, _advice()[tensorflow], alike=_VERY_ALIKE)
+    meant = nearest(name, [each for each in found if each is not None])
+    if meant is None:
+        return None
+    text = f"module {module!r} has no attribute {name!r}. Did you mean: {meant!r}?"
+    advice = None if meant in there else _advice()[tensorflow].get(meant)
+    return f"{text} It is not provided here. {advice}" if advice else text
+
+
+def _imports(frame: FrameType) -> bool:
+    """Say whether what a frame does now is `from ... import ...`."""
+    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
 
 
 def nearest(name: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
@@ -132,21 +180,104 @@ def nearest(name: str, names: Iterable[str], alike: float = _ALIKE) -> str | Non
     return best if same >= alike else None
 
 
-def _said_of(module: str, home: str, name: str) -> str | None:
-    advice = advice_on(module, name)
-    if advice is not None:
-        return f"mirrored has no `{module}.{name}`: not provided here. {advice}"
-    there = dir(sys.modules[home])
-    # Of the many that are not there, one that is a little like it is none.
-    found = nearest(name, there), nearest(name, _advice()[module], alike=_VERY_ALIKE)
-    meant = nearest(name, [each for each in found if each is not None])
-    if meant is None:
-        return None
-    text = f"module {home!r} has no attribute {name!r}. Did you mean: {meant!r}?"
-    advice = None if meant in there else advice_on(module, meant)
-    return f"{text} It is not provided here. {advice}" if advice else text
+class _Refused:
+    """An attribute that is not there, in a class whose attributes are read all the time.
+
+    A `__getattr__` would make each of them slower, also where it is never called.
+    """
+
+    __slots__ = ("_name", "_owner")
+
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise _absent(self._owner, owner, self._name)
 
 
-def _imports(frame: FrameType) -> bool:
-    """Say whether what a frame does now is `from ... import ...`."""
-    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_FROM"]
+def refused_members(tensorflow: str, names: str) -> Callable[[_Class], _Class]:
+    """Return a decorator of a class that is used in every step: these names lead to advice.
+
+    Args:
+        tensorflow: The class's name in TensorFlow, as in "tf.Tensor".
+        names: What it has there and not here.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.constant(1.0).eval()
+        Traceback (most recent call last):
+        AttributeError: mirrored has no `tf.Tensor.eval`: not provided here. Use `x.numpy()`: ...
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        for name in names.split():
+            setattr(cls, name, _Refused(tensorflow, name))
+        setattr(cls, "__dir__", _what_is_there)  # noqa: B010 - not the type's own.
+        return cls
+
+    return decorate
+
+
+def _what_is_there(value: Any) -> list[str]:
+    """Return the `dir` of an object, as tab completion shows it: without what is refused."""
+    members = {
+        name: it for each in reversed(type(value).__mro__) for name, it in vars(each).items()
+    }
+    return [name for name in object.__dir__(value) if not isinstance(members.get(name), _Refused)]
+
+
+def absent_members(tensorflow: str) -> Callable[[_Class], _Class]:
+    """Return a decorator of a class: what its objects have in TensorFlow alone leads to advice.
+
+    Args:
+        tensorflow: The class's name in TensorFlow, as in "tf.keras.Model".
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.data.Dataset.range(3).window(2)
+        Traceback (most recent call last):
+        AttributeError: mirrored has no `tf.data.Dataset.window`: not provided here. Use `batch`...
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        # Type checkers do not follow this: they would take every attribute for one that exists.
+        setattr(cls, "_in_tensorflow", tensorflow)  # noqa: B010
+        # (`hasattr` would find that of the class's own type.)
+        if not any("__getattr__" in vars(each) for each in cls.__mro__):
+            setattr(cls, "__getattr__", missing_attribute)  # noqa: B010
+        return cls
+
+    return decorate
+
+
+def missing_attribute(value: Any, name: str) -> Any:
+    """Raise the AttributeError of an attribute that Python did not find.
+
+    Args:
+        value: An object of a class that is decorated with `absent_members`.
+        name: The attribute's name.
+    """
+    if any(name in vars(each) for each in type(value).__mro__):
+        # A property raised an AttributeError of its own: it raises that again.
+        return object.__getattribute__(value, name)
+    raise _absent(type(value)._in_tensorflow, value, name)
+
+
+class MembersOfClass(type):
+    """The type of a class whose own attributes lead to advice too, as in `Dataset.list_files`."""
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        raise _absent(vars(cls).get("_in_tensorflow", ""), cls, name)
+
+
+def _absent(tensorflow: str, value: Any, name: str) -> AttributeError:
+    """Return the error of an attribute that a value has not."""
+    # A class that is made anew has no name in TensorFlow until it is decorated.
+    text = _refusal(tensorflow, name) if tensorflow else None
+    if text is not None:
+        # Without an object Python does not add "Did you mean", which would name another one.
+        return AttributeError(text, name=name, obj=None)
+    kind = f"type object {value.__name__!r}" if isinstance(value, type) else None
+    whose = kind or f"{type(value).__name__!r} object"
+    return AttributeError(f"{whose} has no attribute {name!r}", name=name, obj=value)

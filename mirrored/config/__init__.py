@@ -3,8 +3,7 @@
 Scripts find them in the same place; what they do is in ``mirrored.devices``.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.config import experimental as experimental
 from mirrored.devices import LogicalDevice as LogicalDevice
 from mirrored.devices import LogicalDeviceConfiguration as LogicalDeviceConfiguration
@@ -33,5 +32,4 @@ __all__ = [
     "set_visible_devices",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.config")
+_public_module("tf.config", __name__)

@@ -3,8 +3,7 @@
 Scripts find them in the same place; what they do is in ``mirrored.devices``.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.devices import LogicalDeviceConfiguration as VirtualDeviceConfiguration
 from mirrored.devices import get_device_details as get_device_details
 from mirrored.devices import get_device_policy as get_device_policy
@@ -49,5 +48,4 @@ __all__ = [
     "tensor_float_32_execution_enabled",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.config.experimental")
+_public_module("tf.config.experimental", __name__)

@@ -3,8 +3,7 @@
 What training and strategies need beside them they import from the modules in here.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.data.dataset import AUTOTUNE as AUTOTUNE
 from mirrored.data.dataset import Dataset as Dataset
 from mirrored.data.stages import INFINITE_CARDINALITY as INFINITE_CARDINALITY
@@ -17,5 +16,4 @@ __all__ = [
     "Dataset",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.data")
+_public_module("tf.data", __name__)

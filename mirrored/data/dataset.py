@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from mirrored import _overrides
-from mirrored._absent.members import MembersOfClass, absent_members
+from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored.data import checks, transforms
 from mirrored.data.pipeline import ElementT

@@ -3,8 +3,7 @@
 What is public of it is `mirrored.distribute`, as in TensorFlow.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.distribute import experimental as experimental
 from mirrored.distribute.context import ReplicaContext as ReplicaContext
 from mirrored.distribute.context import experimental_set_strategy as experimental_set_strategy
@@ -75,5 +74,4 @@ __all__ = [
     "split_sizes",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.distribute")
+_public_module("tf.distribute", __name__)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest
-from mirrored._absent.members import absent_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import hold_devices, refuse_reset_where

@@ -3,8 +3,7 @@
 Scripts find them in the same place; what they do is in the collectives' package.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.distribute.cross_device_ops import (
     CommunicationImplementation as CommunicationImplementation,
 )
@@ -15,5 +14,4 @@ __all__ = [
     "CommunicationOptions",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.distribute.experimental")
+_public_module("tf.distribute.experimental", __name__)

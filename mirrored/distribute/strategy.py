@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from mirrored import _nest, _overrides, devices
-from mirrored._absent.members import absent_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored.distribute import reduction
 from mirrored.distribute.collectives import Collectives

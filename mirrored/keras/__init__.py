@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.keras import activations as activations
 from mirrored.keras import backend as backend
 from mirrored.keras import callbacks as callbacks
@@ -49,5 +48,4 @@ __all__ = [
     "utils",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras")
+_public_module("tf.keras", __name__)

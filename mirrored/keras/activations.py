@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers.activations import get as get
 from mirrored.layers.activations import linear as linear
 from mirrored.layers.activations import relu as relu
@@ -21,5 +20,4 @@ __all__ = [
     "tanh",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.activations")
+_public_module("tf.keras.activations", __name__)

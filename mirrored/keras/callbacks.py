@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.training.callbacks import Callback as Callback
 from mirrored.training.callbacks import CallbackList as CallbackList
 from mirrored.training.callbacks import History as History
@@ -15,5 +14,4 @@ __all__ = [
     "History",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.callbacks")
+_public_module("tf.keras.callbacks", __name__)

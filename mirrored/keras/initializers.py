@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers.initializers import Constant as Constant
 from mirrored.layers.initializers import Constant as constant
 from mirrored.layers.initializers import GlorotNormal as GlorotNormal
@@ -55,5 +54,4 @@ __all__ = [
     "zeros",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.initializers")
+_public_module("tf.keras.initializers", __name__)

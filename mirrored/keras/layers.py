@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers import Activation as Activation
 from mirrored.layers import Dense as Dense
 from mirrored.layers import Dropout as Dropout
@@ -23,5 +22,4 @@ __all__ = [
     "Layer",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.layers")
+_public_module("tf.keras.layers", __name__)

@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.training.loss_functions import binary_crossentropy as binary_crossentropy
 from mirrored.training.loss_functions import categorical_crossentropy as categorical_crossentropy
 from mirrored.training.loss_functions import mean_squared_error as MSE
@@ -37,5 +36,4 @@ __all__ = [
     "sparse_categorical_crossentropy",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.losses")
+_public_module("tf.keras.losses", __name__)

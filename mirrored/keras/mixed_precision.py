@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers.policy import DTypePolicy as DTypePolicy
 from mirrored.layers.policy import dtype_policy as dtype_policy
 from mirrored.layers.policy import set_dtype_policy as set_dtype_policy
@@ -23,5 +22,4 @@ Policy = DTypePolicy
 global_policy = dtype_policy
 set_global_policy = set_dtype_policy
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.mixed_precision")
+_public_module("tf.keras.mixed_precision", __name__)

@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 
@@ -13,5 +12,4 @@ __all__ = [
     "Sequential",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.models")
+_public_module("tf.keras.models", __name__)

@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.optim import SGD as SGD
 from mirrored.optim import Adam as Adam
 from mirrored.optim import Optimizer as Optimizer
@@ -17,5 +16,4 @@ __all__ = [
     "get",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.optimizers")
+_public_module("tf.keras.optimizers", __name__)

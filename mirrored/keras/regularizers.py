@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers.regularizers import L1 as L1
 from mirrored.layers.regularizers import L1 as l1
 from mirrored.layers.regularizers import L1L2 as L1L2
@@ -23,5 +22,4 @@ __all__ = [
     "l2",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.regularizers")
+_public_module("tf.keras.regularizers", __name__)

@@ -3,8 +3,7 @@
 An alias module without logic of its own.
 """
 
-from mirrored._absent import absent_names as _absent_names
-from mirrored._absent import public_names as _public_names
+from mirrored._absent import public_module as _public_module
 from mirrored.layers import reset_names as clear_session
 from mirrored.training.utilities import set_random_seed as set_random_seed
 from mirrored.training.utilities import to_categorical as to_categorical
@@ -15,5 +14,4 @@ __all__ = [
     "to_categorical",
 ]
 
-__dir__ = _public_names(__name__)
-globals()["__getattr__"] = _absent_names("tf.keras.utils")
+_public_module("tf.keras.utils", __name__)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from mirrored._absent.members import refused_members
+from mirrored._absent import refused_members
 from mirrored.errors import InvalidArgumentError
 
 DType = np.dtype[Any]

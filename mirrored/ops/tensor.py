@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored._absent.members import refused_members
+from mirrored._absent import refused_members
 from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
 from mirrored.errors import DevicesResetError

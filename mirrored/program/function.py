@@ -24,7 +24,7 @@ from typing import (
 import numpy as np
 
 from mirrored import _nest
-from mirrored._absent.members import refused_members
+from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
 from mirrored.devices import hold_devices

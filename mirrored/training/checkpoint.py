@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from mirrored import devices
-from mirrored._absent.members import absent_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName, as_path
 from mirrored._logging import logger

@@ -7,7 +7,7 @@ import contextlib
 import os
 from typing import Any
 
-from mirrored._absent.members import absent_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName, as_path, remove_leftovers
 from mirrored._logging import logger

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mirrored import _overrides, ops
-from mirrored._absent.members import absent_members, refused_members
+from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored.distribute import has_strategy
 from mirrored.layers.naming import snake_case

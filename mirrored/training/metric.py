@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from mirrored import _overrides, devices, ops
-from mirrored._absent.members import absent_members, refused_members
+from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored.distribute import (
     DistributedVariable,

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from mirrored import _overrides
-from mirrored._absent.members import absent_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored.layers.tracking import find

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from mirrored import ops
-from mirrored._absent.members import refused_members
+from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored.ops.recording import recorded_by, variable_writes
 from mirrored.ops.tensor import Operators, Tensor, value_text

@@ -65,9 +65,9 @@ def advised(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
     def function(tf: Any, x: Any) -> Any:
         if tf.__name__ == "tensorflow":
             return theirs(tf, x)
-        from mirrored._absent.advice import ABSENT
+        from mirrored._absent import tables
 
-        (advice,) = (text for _, names, text in ABSENT if name in names.split())
+        (advice,) = (text for _, names, text in tables().absent if name in names)
         formula = re.findall("`([^`]+)`", advice)[0]
         return eval(formula, {**vars(tf), "x": x, "y": x[0], "axis": 1})
 
