@@ -66,7 +66,7 @@ def load() -> Any:
     cupy = toolkit.toolkit()
     major = int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
     # In the packages for CUDA 13 all libraries are in one folder.
-    library = libraries.find("cublas", major, ("cublas", f"cu{major}"), needs=("cublasLt",))
+    library = libraries.find("cublas", major)
     if library is not None:
         return library
     raise DeviceUnavailableError(

@@ -79,7 +79,7 @@ def load() -> Any:
     Raises:
         DeviceUnavailableError: There is none.
     """
-    library = libraries.find("nccl", _MAJOR, ("nccl",))
+    library = libraries.find("nccl", _MAJOR)
     if library is None:
         raise DeviceUnavailableError(
             f"NCCL cannot be used: libnccl.so.{_MAJOR} was not found among Python's packages, "

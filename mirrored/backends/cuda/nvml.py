@@ -6,8 +6,11 @@ Starting CUDA would take memory on the cards, and would break processes that are
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -62,36 +65,12 @@ class Survey(NamedTuple):
 
 
 class _Refused(Exception):
-    """NVML answered with a status that is not success."""
+    """The driver answered with a status that is not success."""
 
     def __init__(self, function: str, status: int) -> None:
         super().__init__(function, status)
         self.function = function
         self.status = status
-
-
-class _PciInfo(ctypes.Structure):
-    """NVML's nvmlPciInfo_t."""
-
-    _fields_ = (
-        ("busIdLegacy", ctypes.c_char * 16),
-        ("domain", ctypes.c_uint),
-        ("bus", ctypes.c_uint),
-        ("device", ctypes.c_uint),
-        ("pciDeviceId", ctypes.c_uint),
-        ("pciSubSystemId", ctypes.c_uint),
-        ("busId", ctypes.c_char * 32),
-    )
-
-
-class _Memory(ctypes.Structure):
-    """NVML's nvmlMemory_t."""
-
-    _fields_ = (
-        ("total", ctypes.c_ulonglong),
-        ("free", ctypes.c_ulonglong),
-        ("used", ctypes.c_ulonglong),
-    )
 
 
 def cards() -> list[Card]:
@@ -120,28 +99,25 @@ def peer_access() -> list[list[bool]] | None:
         A row a card, in the order of ``cards``; a card can read its own memory.
     """
     library = load()
-    if library is None or not hasattr(library, "nvmlDeviceGetP2PStatus"):
+    if library is None:
         return None
     try:
-        _ask(library, "nvmlInit_v2")
-        try:
+        with _started(library):
             handles = _handles(library)
             return [[a is b or _reads(library, a, b) for b in handles] for a in handles]
-        finally:
-            library.nvmlShutdown()
     except _Refused:
         return None
 
 
 def load() -> Any:
-    """Return the library NVML, None where it is not there, or no driver for CUDA is."""
+    """Return the module ``pynvml``; None where it, NVML or a driver for CUDA is not there."""
     # A container may have NVML alone, without what computes: its cards cannot be used. Where there
     # is no driver this takes 0.1 ms.
-    if not _can_load(DRIVER):
+    if not (_can_load(DRIVER) and _can_load(NVML)):
         return None
     try:
-        return ctypes.CDLL(NVML)
-    except OSError:
+        return importlib.import_module("pynvml")
+    except ImportError:
         return None
 
 
@@ -154,81 +130,59 @@ def _can_load(name: str) -> bool:
 
 
 def _survey(library: Any) -> Survey:
-    _ask(library, "nvmlInit_v2")
-    try:
-        driver = _text(library, "nvmlSystemGetDriverVersion")
-        cuda = ctypes.c_int()
-        _ask(library, "nvmlSystemGetCudaDriverVersion_v2", ctypes.byref(cuda))
+    with _started(library):
+        driver = _ask(library, "nvmlSystemGetDriverVersion")
+        cuda = _ask(library, "nvmlSystemGetCudaDriverVersion_v2")
         found = tuple(_card(library, i, handle) for i, handle in enumerate(_handles(library)))
-        return Survey(found, driver, _version(cuda.value))
+        return Survey(found, driver, _version(cuda))
+
+
+@contextmanager
+def _started(library: Any) -> Iterator[None]:
+    _ask(library, "nvmlInit")
+    try:
+        yield
     finally:
-        library.nvmlShutdown()
+        with suppress(library.NVMLError):
+            library.nvmlShutdown()
 
 
-def _handles(library: Any) -> list[ctypes.c_void_p]:
-    count = ctypes.c_uint()
-    _ask(library, "nvmlDeviceGetCount_v2", ctypes.byref(count))
-    handles = [ctypes.c_void_p() for _ in range(count.value)]
-    for index, handle in enumerate(handles):
-        _ask(library, "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
-    return handles
+def _handles(library: Any) -> list[Any]:
+    count = _ask(library, "nvmlDeviceGetCount")
+    return [_ask(library, "nvmlDeviceGetHandleByIndex", index) for index in range(count)]
 
 
-def _card(library: Any, index: int, handle: ctypes.c_void_p) -> Card:
-    pci = _PciInfo()
-    _ask(library, "nvmlDeviceGetPciInfo_v3", handle, ctypes.byref(pci))
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _ask(
-        library,
-        "nvmlDeviceGetCudaComputeCapability",
-        handle,
-        ctypes.byref(major),
-        ctypes.byref(minor),
-    )
+def _card(library: Any, index: int, handle: Any) -> Card:
+    pci = _ask(library, "nvmlDeviceGetPciInfo", handle)
     return Card(
         index=index,
-        name=_text(library, "nvmlDeviceGetName", handle),
-        uuid=_text(library, "nvmlDeviceGetUUID", handle),
+        name=_ask(library, "nvmlDeviceGetName", handle),
+        uuid=_ask(library, "nvmlDeviceGetUUID", handle),
         pci_bus_id=f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0",
-        compute_capability=(major.value, minor.value),
+        compute_capability=_ask(library, "nvmlDeviceGetCudaComputeCapability", handle),
         memory=_memory(library, handle),
     )
 
 
-def _memory(library: Any, handle: ctypes.c_void_p) -> int | None:
-    memory = _Memory()
+def _memory(library: Any, handle: Any) -> int | None:
     try:
-        _ask(library, "nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
+        return int(_ask(library, "nvmlDeviceGetMemoryInfo", handle).total)
     except _Refused as refused:
         if refused.status == _NOT_SUPPORTED:  # A card that shares the host's memory.
             return None
         raise
-    return int(memory.total)
 
 
-def _reads(library: Any, reader: ctypes.c_void_p, owner: ctypes.c_void_p) -> bool:
-    status = ctypes.c_int()
-    _ask(
-        library,
-        "nvmlDeviceGetP2PStatus",
-        reader,
-        owner,
-        ctypes.c_int(_READ_OF_A_PEER),
-        ctypes.byref(status),
-    )
-    return status.value == 0
+def _reads(library: Any, reader: Any, owner: Any) -> bool:
+    status: int = _ask(library, "nvmlDeviceGetP2PStatus", reader, owner, _READ_OF_A_PEER)
+    return status == 0
 
 
-def _text(library: Any, function: str, *args: Any) -> str:
-    buffer = ctypes.create_string_buffer(96)  # The longest that NVML writes.
-    _ask(library, function, *args, buffer, ctypes.c_uint(len(buffer)))
-    return buffer.value.decode(errors="replace")
-
-
-def _ask(library: Any, function: str, *args: Any) -> None:
-    status = getattr(library, function)(*args)
-    if status:
-        raise _Refused(function, status)
+def _ask(library: Any, function: str, *args: Any) -> Any:
+    try:
+        return getattr(library, function)(*args)
+    except library.NVMLError as error:
+        raise _Refused(function, error.value) from None
 
 
 def _explain(refused: _Refused) -> str | None:
@@ -249,8 +203,9 @@ def _version(number: int) -> tuple[int, int]:
     return number // 1000, number % 1000 // 10
 
 
-# Some containers bring CUDA's driver without NVML. The driver lists its cards only once it is
-# started, so that is done in a process of its own: it breaks none that are forked from this one.
+# Some containers bring CUDA's driver without NVML, and pynvml may be missing. The driver lists its
+# cards only once it is started, so that is done in a process of its own: it breaks none that are
+# forked from this one.
 _CHILD = """
 import ctypes, json, sys
 
@@ -332,7 +287,7 @@ def _ask_a_child() -> Survey:
 
 def _no_answer(why: str) -> str:
     return (
-        f"No GPU is used: {NVML} is not there, and the process that asked {DRIVER} for the cards "
-        f"{why}. Install the driver's NVML; for a container, add `utility` to "
-        "NVIDIA_DRIVER_CAPABILITIES."
+        f"No GPU is used: {NVML}, or Python's package nvidia-ml-py, is not there, and the process "
+        f"that asked {DRIVER} for the cards {why}. Install the driver's NVML and nvidia-ml-py; "
+        "for a container, add `utility` to NVIDIA_DRIVER_CAPABILITIES."
     )

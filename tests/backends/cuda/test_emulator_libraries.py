@@ -100,25 +100,6 @@ def test_listing_uses_no_card(emulated_cuda: Install) -> None:
     assert emulator.counts["contexts"] == 1
 
 
-def test_nvml_lists_the_cards(emulated_cuda: Install) -> None:
-    library = emulated_cuda(cards=[Card(), Card("Two", 1 << 20, (8, 6), 9)]).nvml
-    count, handle, length = ctypes.c_uint(), ctypes.c_void_p(), ctypes.c_uint(96)
-    text = ctypes.create_string_buffer(96)
-    assert library.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 1  # It was not initialised.
-    assert library.nvmlInit_v2() == 0
-    assert library.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
-    assert count.value == 2
-    assert library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(1), ctypes.byref(handle)) == 0
-    assert library.nvmlDeviceGetName(handle, text, length) == 0
-    assert text.value == b"Two"
-    assert library.nvmlDeviceGetName(handle, text, ctypes.c_uint(3)) == 7
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    ask = library.nvmlDeviceGetCudaComputeCapability
-    assert ask(handle, ctypes.byref(major), ctypes.byref(minor)) == 0
-    assert (major.value, minor.value) == (8, 6)
-    assert library.nvmlDeviceGetName(ctypes.c_void_p(5), text, length) == 2
-
-
 # ---------------------------------------------------------------------- cuBLAS
 
 KINDS = {"float32": (0, 68), "float64": (1, 70)}

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def written(reference: Any) -> Any:
 
 
 class FakeNvml:
-    """NVML with two cards, by its C interface.
+    """NVML with two cards, by its C interface, as the real pynvml calls it.
 
     Args:
         statuses: What functions answer, by name, instead of success.
@@ -35,7 +36,7 @@ class FakeNvml:
         implementation = getattr(FakeNvml, f"_{name}")
 
         def call(*args: Any) -> int:
-            if name != "nvmlInit_v2" and not self.started:
+            if name != "nvmlInitWithFlags" and not self.started:
                 return 1
             status = self.statuses.get(name, 0)
             if not status:
@@ -44,7 +45,8 @@ class FakeNvml:
 
         return call
 
-    def _nvmlInit_v2(self) -> None:
+    def _nvmlInitWithFlags(self, flags: int) -> None:
+        assert flags == 0
         self.started += 1
 
     def _nvmlShutdown(self) -> None:
@@ -60,7 +62,7 @@ class FakeNvml:
         written(count).value = 2
 
     def _nvmlDeviceGetHandleByIndex_v2(self, index: Any, handle: Any) -> None:
-        written(handle).value = 0x7F00_0000_0000 + index.value  # More than an int holds.
+        ctypes.cast(handle, ctypes.POINTER(ctypes.c_size_t))[0] = index.value + 1
 
     def _nvmlDeviceGetPciInfo_v3(self, handle: Any, pci: Any) -> None:
         info = written(pci)
@@ -79,17 +81,23 @@ class FakeNvml:
     def _nvmlDeviceGetMemoryInfo(self, handle: Any, memory: Any) -> None:
         written(memory).total = 150 << 30
 
-    def _nvmlDeviceGetP2PStatus(self, one: Any, other: Any, what: Any, status: Any) -> None:
-        assert what.value == 0
+    def _nvmlDeviceGetP2PStatus(self, one: Any, other: Any, what: int, status: Any) -> None:
+        assert what == 0
         written(status).value = self._number(one)  # The second card reads nobody's memory.
 
     @staticmethod
     def _number(handle: Any) -> int:
-        return int(handle.value) - 0x7F00_0000_0000
+        return (ctypes.cast(handle, ctypes.c_void_p).value or 0) - 1
 
 
 def install(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
-    monkeypatch.setattr(nvml, "load", lambda: library)
+    """Let the real pynvml call a library; None: there is none, or no pynvml."""
+    pynvml = None
+    if library is not None:
+        pynvml = pytest.importorskip("pynvml")
+        monkeypatch.setattr(pynvml, "nvmlLib", library)
+        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+    monkeypatch.setattr(nvml, "load", lambda: pynvml)
 
 
 def test_cards(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -117,11 +125,11 @@ def test_a_card_that_shares_the_memory_of_the_host(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("function", "status", "said"),
     [
-        ("nvmlInit_v2", 9, None),
-        ("nvmlInit_v2", 18, "Restart the machine."),
-        ("nvmlInit_v2", 999, "answered nvmlInit_v2 with error 999. `nvidia-smi` says more."),
+        ("nvmlInitWithFlags", 9, None),
+        ("nvmlInitWithFlags", 18, "Restart the machine."),
+        ("nvmlInitWithFlags", 999, "answered nvmlInit with error 999. `nvidia-smi` says more."),
         ("nvmlDeviceGetMemoryInfo", 15, "answered nvmlDeviceGetMemoryInfo with error 15."),
-        ("nvmlDeviceGetHandleByIndex_v2", 4, "nvmlDeviceGetHandleByIndex_v2 with error 4."),
+        ("nvmlDeviceGetHandleByIndex_v2", 4, "nvmlDeviceGetHandleByIndex with error 4."),
     ],
 )
 def test_a_driver_that_refuses(
@@ -153,7 +161,7 @@ def test_peer_access(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "library",
-    [None, object(), FakeNvml(nvmlInit_v2=9), FakeNvml(nvmlDeviceGetP2PStatus=2)],
+    [None, object(), FakeNvml(nvmlInitWithFlags=9), FakeNvml(nvmlDeviceGetP2PStatus=2)],
     ids=["no-nvml", "old-nvml", "no-driver", "refused"],
 )
 def test_peer_access_that_is_not_known(monkeypatch: pytest.MonkeyPatch, library: Any) -> None:
@@ -170,9 +178,10 @@ LIBCUDA = "libcuda.so.1"
     ("there", "loaded"),
     [
         ((), False),
-        ((nvml.NVML,), False),  # A container that may look at cards, and not compute on them.
-        ((LIBCUDA,), False),
-        ((LIBCUDA, nvml.NVML), True),
+        ((nvml.NVML, "pynvml"), False),  # A container may look at cards, and not compute on them.
+        ((LIBCUDA, "pynvml"), False),
+        ((LIBCUDA, nvml.NVML), False),
+        ((LIBCUDA, nvml.NVML, "pynvml"), True),
     ],
 )
 def test_nvml_is_used_where_cuda_s_driver_is_too(
@@ -183,9 +192,11 @@ def test_nvml_is_used_where_cuda_s_driver_is_too(
             raise OSError(name)
         return name
 
+    pynvml = ModuleType("pynvml")
     monkeypatch.setattr(nvml, "DRIVER", LIBCUDA)  # Tests are not to find a real one.
     monkeypatch.setattr(ctypes, "CDLL", open_library)
-    assert nvml.load() == (nvml.NVML if loaded else None)
+    monkeypatch.setitem(sys.modules, "pynvml", pynvml if "pynvml" in there else None)
+    assert nvml.load() is (pynvml if loaded else None)
 
 
 def test_without_a_driver_there_are_no_cards_and_no_process(

@@ -17,7 +17,7 @@ from emulated_cuda.driver import emulated_driver
 from emulated_cuda.faults import EmulatorError as EmulatorError
 from emulated_cuda.machine import Machine
 from emulated_cuda.nccl import EmulatedNccl
-from emulated_cuda.nvml import emulated_nvml as emulated_nvml
+from emulated_cuda.nvml import EmulatedNvml
 
 
 class Emulator(Machine):
@@ -50,5 +50,5 @@ class Emulator(Machine):
 
     @cached_property
     def nvml(self) -> Any:
-        """What stands in for the library of NVML, as ctypes gives it."""
-        return emulated_nvml(self.cards)
+        """What stands in for the module `pynvml`."""
+        return EmulatedNvml(self.cards)
