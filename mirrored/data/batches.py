@@ -47,12 +47,12 @@ class Batches(ABC):
         """
 
     @abstractmethod
-    def feeder(self, first: int, rows: tuple[int, int], targets: Columns) -> Callable[[int], None]:
+    def feeder(self, first: int, rows: slice, targets: Columns) -> Callable[[int], None]:
         """Return what writes some rows of a batch into arrays, called with its number from `first`.
 
         Args:
             first: The number of the batch that is called 0.
-            rows: The first row and the one after the last.
+            rows: Which rows of the batch, a slice.
             targets: Arrays for inputs, targets and weights; None for what is not wanted.
         """
 
@@ -117,10 +117,10 @@ class ArrayBatches(Batches):
         is_shorter = self.size(first + most - 1) < self.size(first)
         return most - is_shorter
 
-    def feeder(self, first: int, rows: tuple[int, int], targets: Columns) -> Callable[[int], None]:
+    def feeder(self, first: int, rows: slice, targets: Columns) -> Callable[[int], None]:
         """Return what writes some rows of a batch into arrays; see `Batches`."""
-        step, (start, stop), order = self._batch_size, rows, self._order
-        origin, count = first * step + start, stop - start
+        step, order = self._batch_size, self._order
+        origin, count = first * step + rows.start, rows.stop - rows.start
         if order is None:
             pairs = _pairs(self._arrays.columns, targets)
 
@@ -181,13 +181,13 @@ class BatchList(Batches):
         others = self._batches[first + 1 : first + most]
         return 1 + sum(1 for _ in takewhile(lambda other: _kind(other) == kind, others))
 
-    def feeder(self, first: int, rows: tuple[int, int], targets: Columns) -> Callable[[int], None]:
+    def feeder(self, first: int, rows: slice, targets: Columns) -> Callable[[int], None]:
         """Return what writes some rows of a batch into arrays; see `Batches`."""
-        batches, (start, stop) = self._batches, rows
+        batches = self._batches
 
         def feed(i: int) -> None:
             for array, target in _pairs(batches[first + i].columns, targets):
-                np.copyto(target, array[start:stop], "unsafe")
+                np.copyto(target, array[rows], "unsafe")
 
         return feed
 

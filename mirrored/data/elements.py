@@ -15,7 +15,7 @@ from mirrored import _nest
 from mirrored.devices import device, get_device
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, TensorSpec, as_dtype, transfer
-from mirrored.ops.dispatch import is_tensor, to_array
+from mirrored.ops.dispatch import adopt, is_tensor, to_array
 from mirrored.ops.listeners import only
 from mirrored.ops.recording import recorded_by
 
@@ -63,8 +63,11 @@ def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
         TypeError: It holds no numbers, or numbers of a dtype that tensors cannot have.
         ValueError: Its rows differ in length.
     """
+    is_own = isinstance(value, (*_OWN, Tensor))
+    if is_tensor(value):
+        value = adopt(value, None)
     array = to_array(value.numpy() if callable(getattr(value, "numpy", None)) else value)
-    if not isinstance(value, (*_OWN, Tensor)):
+    if not is_own:
         array = np.array(array, order="C")
     if dtype is not None and array.dtype != dtype:
         array = array.astype(dtype)
@@ -92,10 +95,10 @@ def to_element(value: Any, what: str) -> Element:
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     try:
         return to_leaf(value)
-    except TypeError as error:
-        raise TypeError(f"{what} is no array of numbers. {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{what} is no array of numbers. {error}") from error
+    except (TypeError, ValueError) as error:
+        kinds = (InvalidArgumentError, TypeError, ValueError)
+        kind = next(each for each in kinds if isinstance(error, each))
+        raise kind(f"{what} is no array of numbers. {error}") from error
 
 
 def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tuple[Any, Any]]:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirrored import _nest
+from mirrored.data.elements import to_element
+from mirrored.data.pipeline import Pipeline
 from mirrored.devices import Device
-from mirrored.distribute.batches import Join, Take, cut, give_out, host_batches, unbatched
+from mirrored.distribute.sharding import Join, Take, cut, give_out, unbatched
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.pending import PendingTensor
 from mirrored.program import Stream
@@ -92,7 +95,7 @@ class DistributedDataset:
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        batches = host_batches(self._dataset)
+        batches = _host_batches(self._dataset)
         return DistributedIterator(self._strategy, batches, self._take, origin=self)
 
     def __len__(self) -> int:
@@ -106,7 +109,7 @@ class DistributedDataset:
 
     def global_batches(self) -> Iterator[Any]:
         """Yield what all replicas together get in each step, as structures of arrays."""
-        with closing(host_batches(self._dataset)) as batches:
+        with closing(_host_batches(self._dataset)) as batches:
             try:
                 while True:
                     yield self._take(batches, self._strategy.num_replicas_in_sync, _concatenated)
@@ -150,6 +153,20 @@ class DistributedIterator(Stream):
     def produce(self) -> Any:
         """Return the next batch, on the replicas' devices."""
         return self._take(self._batches, self._replicas, self._join)
+
+
+def _host_batches(dataset: Any) -> Generator[Any]:
+    """Return an iterator, to be closed, over a dataset's elements as structures of arrays."""
+    if isinstance(dataset, Pipeline):
+        return dataset._host_elements()
+    return (_element(each) for each in dataset)
+
+
+def _element(value: Any) -> Any:
+    """Return an element as copies: what it holds may be written to before the batch is used."""
+    if isinstance(value, tuple | dict) and not _nest.flatten(value):
+        raise unbatched([])
+    return to_element(value, "An element of the dataset")
 
 
 def _concatenated(arrays: Sequence[Any], starts: tuple[int, ...]) -> Any:
@@ -202,8 +219,7 @@ def _check_dataset(dataset: Any) -> None:
             f"A dataset is something to iterate over. Received: a {type(dataset).__name__}. Give "
             "a mr.data.Dataset, or a list of batches."
         )
-    known = getattr(dataset, "_known_spec", None)
-    shapes = [] if known is None else list(_shapes(known()))
+    shapes = list(_shapes(dataset._known_spec())) if isinstance(dataset, Pipeline) else []
     if any(shape == () for shape in shapes):
         raise unbatched(shapes)
 

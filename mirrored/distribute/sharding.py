@@ -1,12 +1,24 @@
 """How a global batch is cut into one part a replica.
 
-Sizes differ by at most one, so no replica waits for a larger shard than it must.
+Sizes differ by at most one, so no replica waits for a larger shard than it must. A batch is a
+structure of arrays, all with as many rows as it has examples.
 """
 
+import functools
 import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from mirrored import _nest
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
+
+# From the replicas' arrays, and how many examples come before each, to what a step is given.
+Join = Callable[[Sequence[Any], tuple[int, ...]], Any]
+# From an iterator over batches and the number of replicas to what the next step is given.
+Take = Callable[[Iterator[Any], int, Join], Any]
 
 
 @explained
@@ -41,3 +53,96 @@ def shard_bounds(examples: int, replicas: int) -> list[tuple[int, int]]:
     """
     ends = list(itertools.accumulate(split_sizes(examples, replicas)))
     return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+class Sharding(NamedTuple):
+    """Where each replica's part of a batch is.
+
+    Attributes:
+        slices: The rows of each part.
+        starts: How many examples come before each.
+    """
+
+    slices: tuple[slice, ...]
+    starts: tuple[int, ...]
+
+    def cut(self, array: Any) -> list[Any]:
+        """Return each replica's rows of an array, as views."""
+        return [array[rows] for rows in self.slices]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many examples each replica gets."""
+        return [rows.stop - rows.start for rows in self.slices]
+
+
+@functools.lru_cache
+def sharding_of(examples: int, replicas: int) -> Sharding:
+    """Return where each replica's part of a batch of so many examples is."""
+    bounds = shard_bounds(examples, replicas)
+    return Sharding(tuple(slice(*each) for each in bounds), tuple(start for start, _ in bounds))
+
+
+def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
+    """Return the next batch, cut into a part for each replica.
+
+    Args:
+        batches: The global batches.
+        replicas: How many replicas there are.
+        join: Makes one value of the parts of each array.
+
+    Raises:
+        ValueError: It is no batch.
+    """
+    batch = next(batches)
+    sharding = sharding_of(_examples(batch), replicas)
+    return _nest.map_structure(lambda leaf: join(sharding.cut(leaf), sharding.starts), batch)
+
+
+def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
+    """Return a batch of its own for each replica; empty ones where the dataset has ended.
+
+    Args:
+        batches: Batches for one replica.
+        replicas: How many replicas there are.
+        join: Makes one value of the replicas' arrays.
+
+    Raises:
+        ValueError: One is no batch, or they differ in structure.
+    """
+    parts = [next(batches)]
+    sizes = [_examples(parts[0])]
+    while len(parts) < replicas:
+        part = next(batches, None)
+        parts.append(_nest.map_structure(lambda leaf: leaf[:0], parts[0]) if part is None else part)
+        sizes.append(_examples(parts[-1]))
+    starts = (0, *itertools.accumulate(sizes[:-1]))
+    return _nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")
+
+
+def _examples(batch: Any) -> int:
+    """Return the number of examples in a batch; raises ValueError where it is none."""
+    plain = type(batch) is tuple and all([type(each) is np.ndarray for each in batch])
+    shapes = [leaf.shape for leaf in (batch if plain else _nest.flatten(batch))]
+    if not shapes or () in shapes:
+        raise unbatched(shapes)
+    size: int = shapes[0][0]
+    if any([shape[0] != size for shape in shapes]):
+        raise ValueError(
+            "A batch has as many examples in each of its parts. Received: parts of shapes "
+            f"{shapes}. If they are one example, call `dataset.batch(global_batch_size)` first."
+        )
+    return size
+
+
+def unbatched(shapes: Sequence[Any]) -> ValueError:
+    """Return the error for a dataset whose elements have no batch axis.
+
+    Args:
+        shapes: The shapes of an element's arrays.
+    """
+    return ValueError(
+        "Unable to get batched dataset from the input dataset. `batch` needs to be called on the "
+        f"input dataset. Received: elements of shapes {list(shapes)}. Call "
+        "`dataset.batch(global_batch_size)` first."
+    )

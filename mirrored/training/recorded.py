@@ -13,7 +13,8 @@ import numpy as np
 
 from mirrored.data.adapters import Columns
 from mirrored.data.batches import Span
-from mirrored.distribute import PerReplica, shard_bounds
+from mirrored.distribute import PerReplica
+from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.program import (
     Graph,
@@ -42,13 +43,13 @@ class _Recording:
     Attributes:
         kind: Whether it trains, tests or predicts.
         graph: The step.
-        shards: Where each replica's part of a batch begins and ends.
+        sharding: Where each replica's part of a batch is.
         has_penalty: Whether the outputs have the weights' penalty, after the statistics.
     """
 
     kind: str
     graph: Graph
-    shards: list[tuple[int, int]]
+    sharding: Sharding
     has_penalty: bool = False
 
 
@@ -153,7 +154,7 @@ class RecordedRunner:
 
         def feeds(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
             inputs, made = iter(arrays), {}
-            for lane, rows in enumerate(step.shards):
+            for lane, rows in enumerate(step.sharding.slices):
                 x, y, weight = (None if each is None else next(inputs) for each in columns)
                 made[lane] = span.batches.feeder(span.first, rows, (x, y, weight))
             return made
@@ -201,23 +202,21 @@ class RecordedRunner:
     ) -> _Recording:
         # The data were checked.
         recorder = GraphRecorder(f"{kind}_function", logs=logs, validates=False)
-        bounds = shard_bounds(size, self._strategy.num_replicas_in_sync)
-        largest = max(stop - start for start, stop in bounds)
-        recorder.graph.purpose = f"the step's memory for {largest} examples a replica"
+        sharding = sharding_of(size, self._strategy.num_replicas_in_sync)
+        recorder.graph.purpose = f"the step's memory for {max(sharding.sizes)} examples a replica"
         columns: list[list[Tensor]] = [[] for _ in specs]
-        for lane, (start, stop) in enumerate(bounds):
+        for lane, rows in enumerate(sharding.sizes):
             device = self._strategy.devices[lane]
             for column, spec in zip(columns, specs, strict=True):
                 if spec is not None:
-                    whole = TensorSpec((stop - start, *spec.shape), spec.dtype)
+                    whole = TensorSpec((rows, *spec.shape), spec.dtype)
                     column.append(recorder.input(whole, device, lane))
-        starts = [start for start, _ in bounds]
-        x, y, weight = (PerReplica(each, starts) if each else None for each in columns)
+        x, y, weight = (PerReplica(each, sharding.starts) if each else None for each in columns)
         shards = Shards(x, y, weight)
         with recorder.recording():
             if kind == "predict":
                 outputs = [each for each in self._step.predict(shards) if each is not None]
-                return _Recording(kind, recorder.finish(outputs), bounds)
+                return _Recording(kind, recorder.finish(outputs), sharding)
             if kind == "test":
                 totals = self._step.test(shards, size)
             else:
@@ -225,7 +224,7 @@ class RecordedRunner:
                     shards, size, lambda totals: recorder.require_finite(_guarded(totals))
                 )
         outputs = [*_guarded(totals), *totals.losses]
-        return _Recording(kind, recorder.finish(outputs), bounds, totals.penalty is not None)
+        return _Recording(kind, recorder.finish(outputs), sharding, totals.penalty is not None)
 
 
 def _identity(model: CompiledNetwork) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ This is the eager runner, which calls every op of every step; the recorded one r
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
@@ -14,7 +14,8 @@ import numpy as np
 from mirrored import ops
 from mirrored.data.adapters import Arrays
 from mirrored.data.batches import Span
-from mirrored.distribute import PerReplica, shard_bounds
+from mirrored.distribute import PerReplica
+from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import CollectiveError
 from mirrored.layers.tracking import find
 from mirrored.ops import SeedGenerator
@@ -127,19 +128,19 @@ class EagerRunner:
             raise non_finite_error(self._model, loss, losses, where)
 
     def _distribute(self, batch: Arrays) -> Shards:
-        bounds = shard_bounds(batch.size, self._strategy.num_replicas_in_sync)
+        sharding = sharding_of(batch.size, self._strategy.num_replicas_in_sync)
         x, y, weight = (
-            None if array is None else self._cut(_cast(array, dtype), bounds)
+            None if array is None else self._cut(_cast(array, dtype), sharding)
             for array, dtype in zip(batch.columns, input_dtypes(self._model, batch.x), strict=True)
         )
         return Shards(x, y, weight)
 
-    def _cut(self, array: np.ndarray[Any, Any], bounds: Sequence[tuple[int, int]]) -> PerReplica:
+    def _cut(self, array: np.ndarray[Any, Any], sharding: Sharding) -> PerReplica:
         parts = []
-        for replica, (start, stop) in enumerate(bounds):
+        for replica, rows in enumerate(sharding.cut(array)):
             with self._strategy.replica_scope(replica):
-                parts.append(ops.transfer(array[start:stop], self._strategy.devices[replica]))
-        return PerReplica(parts, [start for start, _ in bounds])
+                parts.append(ops.transfer(rows, self._strategy.devices[replica]))
+        return PerReplica(parts, sharding.starts)
 
 
 def input_dtypes(model: CompiledNetwork, x: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:

@@ -111,19 +111,19 @@ def test_parts_of_a_span_are_batches_of_one_kind() -> None:
     assert [each.count for each in Span(batches, 0, 2).parts()] == [2]
 
 
-@pytest.mark.parametrize("rows", [(0, 2), (1, 2), (2, 2)])
+@pytest.mark.parametrize("rows", [slice(0, 2), slice(1, 2), slice(2, 2)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_feeders_write_rows_of_batches(rows: tuple[int, int], dtype: Any, shuffled: bool) -> None:
+def test_feeders_write_rows_of_batches(rows: slice, dtype: Any, shuffled: bool) -> None:
     """Whether the batches are cut from arrays or there one by one."""
     x, y = np.arange(14.0).reshape(7, 2), np.arange(7)
     order = np.random.default_rng(0).permutation(7) if shuffled else None
     whole = ArrayBatches(adapt(x, y, np.arange(7.0)), 2, order)
     for batches in (whole, BatchList(list(whole))):
-        count = rows[1] - rows[0]
+        count = rows.stop - rows.start
         targets = np.zeros((count, 2), dtype), np.zeros(count, np.int64), None
         feed = batches.feeder(1, rows, targets)
         for number in range(2):
             feed(number)
-            np.testing.assert_array_equal(targets[0], whole[1 + number].x[slice(*rows)])
-            np.testing.assert_array_equal(targets[1], whole[1 + number].y[slice(*rows)])
+            np.testing.assert_array_equal(targets[0], whole[1 + number].x[rows])
+            np.testing.assert_array_equal(targets[1], whole[1 + number].y[rows])
