@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._files import PathName, check_replaceable, replacing
-from mirrored.backends.base import MEGABYTE
+from mirrored.backends.backend import MEGABYTE
 from mirrored.ops.observing import ALL_REPLICAS, Work, observers
 from mirrored.ops.random import current_position
 

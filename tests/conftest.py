@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 import mirrored as mr
 from mirrored import devices, layers, ops
 from mirrored.backends.communication import connection
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.recording import recorded_by
 from mirrored.program import GraphRecorder, Program, Team

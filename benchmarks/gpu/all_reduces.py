@@ -14,7 +14,7 @@ from benchmarks.gpu import parts
 from benchmarks.gpu.parts import Deadline
 from benchmarks.gpu.results import AllReduces, Results
 from benchmarks.gpu.speed import NO_TIME, say
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
 
 PROGRAM = Path(__file__).resolve().parent / "all_reduces_process.py"

@@ -7,12 +7,12 @@ import os
 import platform
 from functools import partial
 
-from mirrored.backends.base import MEGABYTE as MEGABYTE
-from mirrored.backends.base import Backend as Backend
-from mirrored.backends.base import Hardware as Hardware
-from mirrored.backends.base import OutOfPoolMemory as OutOfPoolMemory
-from mirrored.backends.base import Pool as Pool
-from mirrored.backends.base import Storage as Storage
+from mirrored.backends.backend import MEGABYTE as MEGABYTE
+from mirrored.backends.backend import Backend as Backend
+from mirrored.backends.backend import Hardware as Hardware
+from mirrored.backends.backend import OutOfPoolMemory as OutOfPoolMemory
+from mirrored.backends.backend import Pool as Pool
+from mirrored.backends.backend import Storage as Storage
 from mirrored.backends.cuda import nvml
 from mirrored.backends.host import HostBackend as HostBackend
 from mirrored.backends.visibility import visible_ordinals

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
+from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 
 # NumPy copies an operand that broadcasts, or that is cast, through a buffer of so many elements.
 # Its own 8192 would be memory that nobody counts, 64 KiB an operand, and no faster: rows as long as

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from mirrored.backends import Pool, precision
 from mirrored.backends.communication import connection
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices.config import set_device_policy
 from mirrored.devices.configuration import configuration
 from mirrored.devices.log import set_log_device_placement

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mirrored.backends.available import available_host_memory
 from mirrored.backends.communication.known_sums import known_sum, known_values
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
 from mirrored.devices import device as on_device
 from mirrored.distribute.cross_device_ops import (

@@ -3,7 +3,7 @@
 Both are used in the same way.
 """
 
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.arrays import Memory
 from mirrored.program.executors import choose_executor
 from mirrored.program.graph import Graph

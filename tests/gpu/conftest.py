@@ -19,7 +19,7 @@ import stand_ins
 
 import mirrored as mr
 from mirrored import layers, ops
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import nccl as installed
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
 from mirrored.errors import DeviceUnavailableError

@@ -9,7 +9,7 @@ import numpy as np
 
 from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.backend import CudaBackend
-from mirrored.backends.streams import Chain, Step
+from mirrored.backends.stream_backend import Chain, Step
 
 F32 = np.dtype(np.float32)
 N = 1000

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from fake_time import stuck
 
-from mirrored.backends.base import Backend, Storage
+from mirrored.backends.backend import Backend, Storage
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.host import HostBackend
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError

@@ -20,10 +20,13 @@ from mirrored.backends.communication.flights import Flight
 from mirrored.backends.communication.incident import no_thread, timed_out
 from mirrored.backends.communication.links import Link, Progress
 from mirrored.backends.communication.watch import WATCH, Watch
-from mirrored.backends.streams import Event, StreamBackend
+from mirrored.backends.stream_backend import Event, StreamBackend
 from mirrored.errors import CollectiveError
 
 T = TypeVar("T")
+
+# The environment variable that, where it is 1, lets several ranks be on one card: for tests.
+MULTI_RANK = "MIRRORED_NCCL_MULTI_RANK"
 
 # Seconds that what is in flight has when the process ends: nobody will use it any more.
 _AT_EXIT = 5.0

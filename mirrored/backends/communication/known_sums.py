@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends.base import Storage
+from mirrored.backends.backend import Storage
 from mirrored.backends.communication.calls import Call, pauses
-from mirrored.backends.communication.communicator import Communicator
-from mirrored.backends.streams import StreamBackend
+from mirrored.backends.stream_backend import Communicator, StreamBackend
 from mirrored.errors import CollectiveError, DeviceLostError
 
 _DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "int32"))

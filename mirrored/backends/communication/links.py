@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mirrored.backends.communication.calls import Call
-from mirrored.backends.communication.communicator import Communicator
 from mirrored.backends.communication.flights import Flight
-from mirrored.backends.streams import Event, StreamBackend
+from mirrored.backends.stream_backend import Communicator, Event, StreamBackend
 from mirrored.errors import CollectiveError
 
 # How often who waits for a call of another thread looks whether that was given up, in seconds.

@@ -20,7 +20,7 @@ from mirrored.backends.communication.child import Outcome as Outcome
 from mirrored.backends.communication.child import run_child as run_child
 from mirrored.backends.communication.known_sums import Finding, Symptom, examine
 from mirrored.backends.cuda.nccl_causes import likely_causes, settings_in_force
-from mirrored.backends.streams import StreamBackend
+from mirrored.backends.stream_backend import StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 
 _PROGRAM = "from mirrored.backends.communication import selftest; selftest.main()"

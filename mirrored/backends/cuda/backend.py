@@ -15,18 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import precision
-from mirrored.backends.base import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
-from mirrored.backends.communication.communicator import Communicator
+from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communication.watch import WATCH
 from mirrored.backends.cuda import blas, driver, fusion, graphs, kernels, nccl, peers, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
 from mirrored.backends.cuda.faults import translated
-from mirrored.backends.cuda.kernels.checks import ALL_FINITE
 from mirrored.backends.cuda.kernels.cross_entropy import LOSS_AND_GRAD, SPARSE_LOSS_AND_GRAD
+from mirrored.backends.cuda.kernels.finite import ALL_FINITE
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
-from mirrored.backends.streams import Chain, Event, Launchable, StreamBackend
+from mirrored.backends.stream_backend import Chain, Communicator, Event, Launchable, StreamBackend
 from mirrored.errors import DeviceUnavailableError, ResourceExhaustedError
 
 _KERNELS: Mapping[str, OwnKernel] = MappingProxyType({**fusion.KERNELS, **kernels.KERNELS})

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mirrored.backends.base import OutOfPoolMemory
+from mirrored.backends.backend import OutOfPoolMemory
 from mirrored.backends.cuda.faults import translation
 from mirrored.errors import ResourceExhaustedError
 

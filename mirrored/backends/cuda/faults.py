@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-from mirrored.backends.base import OutOfPoolMemory
+from mirrored.backends.backend import OutOfPoolMemory
 from mirrored.errors import DeviceLostError
 
 # Where CuPy defines the errors that carry a status of CUDA's, which are numbered alike.

@@ -15,7 +15,7 @@ import numpy as np
 from mirrored.backends.cuda.expressions import EXPRESSIONS, FUNCTIONS
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.source import PRELUDE, Source, computed_type, stored_type
-from mirrored.backends.streams import Chain, Shape, Step
+from mirrored.backends.stream_backend import Chain, Shape, Step
 
 _THREADS = 256
 # Elements a thread. Several hide the time that memory takes, but only once there are more than the

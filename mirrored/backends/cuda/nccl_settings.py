@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Mapping
 
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 
 # The variables are those of https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html.
 _FEWEST_CHANNELS, _MOST_CHANNELS = "NCCL_MIN_CTAS", "NCCL_MAX_CTAS"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from mirrored.backends.base import OutOfPoolMemory, Pool
+from mirrored.backends.backend import OutOfPoolMemory, Pool
 from mirrored.backends.cuda.faults import translated
 
 # Without growth and without a limit: the share of the card's free memory that is taken at once. The

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from mirrored.backends.communication import selftest
 from mirrored.backends.communication.connection import Connection
-from mirrored.backends.streams import StreamBackend, is_streamed
+from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError
 

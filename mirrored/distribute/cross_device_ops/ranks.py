@@ -7,7 +7,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 
 
 class Rank(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.backends.streams import Chain, Step, StreamBackend, is_streamed
+from mirrored.backends.stream_backend import Chain, Step, StreamBackend, is_streamed
 from mirrored.ops.registry import implementation
 from mirrored.program.arrays import Arrays
 from mirrored.program.binding import Call, bind

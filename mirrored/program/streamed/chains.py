@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirrored.backends import Backend
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.graph import Node, Value
 from mirrored.program.recorder import COPY
 from mirrored.program.schedule import Joint, Region

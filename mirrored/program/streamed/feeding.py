@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import Backend, Storage
-from mirrored.backends.streams import StreamBackend, is_streamed
+from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.program.arrays import Arrays
 from mirrored.program.graph import Value

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends import Backend
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
 from mirrored.program.binding import Call
 from mirrored.program.streamed.stages import Track

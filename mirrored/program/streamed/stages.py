@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.executors import product_operations
 from mirrored.program.graph import JOINT, Collective, Graph, Node, Value

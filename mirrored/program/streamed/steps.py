@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from mirrored.backends import Backend
-from mirrored.backends.streams import Launchable, StreamBackend, is_streamed
+from mirrored.backends.stream_backend import Launchable, StreamBackend, is_streamed
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program.binding import Call
 from mirrored.program.graph import Collective

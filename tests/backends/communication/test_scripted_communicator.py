@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_communicator import Misuse, Script, ScriptedCommunicator
 
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
 
 ONES = [np.ones(3, np.float32), np.full(3, 2, np.float32)]

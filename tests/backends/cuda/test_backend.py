@@ -16,7 +16,7 @@ from logical_card import F32, Device, N
 import mirrored as mr
 from mirrored.backends import HostBackend
 from mirrored.backends.cuda import graphs
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 
 SEEDS = range(12)
 

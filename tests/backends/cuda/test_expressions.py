@@ -13,7 +13,7 @@ from op_table import TABLE
 
 import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
-from mirrored.backends.streams import Chain, Step
+from mirrored.backends.stream_backend import Chain, Step
 from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.widened import widened

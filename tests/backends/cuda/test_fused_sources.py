@@ -11,7 +11,7 @@ from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import chain_source
 from mirrored.backends.cuda.kernels.teams import float_dtypes
 from mirrored.backends.cuda.source import Source
-from mirrored.backends.streams import Chain, Step
+from mirrored.backends.stream_backend import Chain, Step
 from mirrored.ops.registry import OPS
 
 BOOL = np.dtype(np.bool_)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import chain_source, index_terms
-from mirrored.backends.streams import Chain, Step
+from mirrored.backends.stream_backend import Chain, Step
 from mirrored.ops.registry import OPS
 
 F32 = np.dtype(np.float32)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from logical_card import Device, N
 
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import libraries, nccl, nccl_settings, nvml
 from mirrored.backends.cuda.nccl import NcclCommunicator
 from mirrored.errors import CollectiveError, DeviceUnavailableError, ResourceExhaustedError

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import nccl, nccl_settings
 
 SAME_BITS = {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mirrored import devices
-from mirrored.backends.communication.communicator import MULTI_RANK
+from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.distribute import (
     HierarchicalCopyAllReduce,
     MirroredStrategy,

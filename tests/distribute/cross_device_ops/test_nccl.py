@@ -9,8 +9,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication import selftest
-from mirrored.backends.communication.communicator import MULTI_RANK
-from mirrored.backends.communication.connection import Connection
+from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.distribute import (
     CrossDeviceOps,
     IndexedSlices,

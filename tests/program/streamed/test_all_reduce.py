@@ -11,8 +11,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.communication.communicator import MULTI_RANK
-from mirrored.backends.communication.connection import Connection
+from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveTimeoutError
 from mirrored.ops.recording import active_recorder

@@ -18,7 +18,7 @@ from random_ops import BINARY, UNARY
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication.connection import Connection
-from mirrored.backends.streams import is_streamed
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.program import GraphRecorder

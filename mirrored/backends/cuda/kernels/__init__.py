@@ -6,10 +6,10 @@ What is computed element by element is not here: chains of such ops are one kern
 from collections.abc import Iterator
 
 from mirrored.backends.cuda.kernels import (
-    checks,
     copying,
     cross_entropy,
     filling,
+    finite,
     products,
     random,
     reductions,
@@ -37,10 +37,10 @@ def all_sources() -> Iterator[Source]:
         True
     """
     for module in (
-        checks,
         copying,
         cross_entropy,
         filling,
+        finite,
         products,
         random,
         reductions,

@@ -6,15 +6,12 @@ Recorded programs are fed, launched and read through this, and learn nothing els
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends.base import Backend
-
-if TYPE_CHECKING:
-    from mirrored.backends.communication.communicator import Communicator
+from mirrored.backends.backend import Backend
 
 Shape = tuple[int, ...]
 DType = np.dtype[Any]
@@ -191,6 +188,45 @@ class StreamBackend(Backend, Protocol):
             source: An array of this device.
             target: Pinned memory of as many bytes; to be read after an event that is recorded now.
         """
+        ...
+
+
+class Communicator(Protocol):
+    """Connected devices, a rank on each. All calls of one come from one thread at a time.
+
+    Only `abort` may be called beside another call, from another thread.
+    """
+
+    def all_reduce(
+        self, sends: Sequence[Any], receives: Sequence[Any], streams: Sequence[StreamBackend]
+    ) -> None:
+        """Ask all ranks, as one group, for the sum of one array a rank; wait for nothing.
+
+        Args:
+            sends: For each rank the array that it adds, all of one size and dtype, contiguous.
+            receives: For each rank the array for the sum: its `sends`, or memory apart from it.
+            streams: For each rank the device, with the stream that its part is to run on.
+
+        Raises:
+            ValueError: The arrays do not go together, or their dtype has no sum here; nothing was
+                asked for.
+            CollectiveError: It was refused; what some ranks were asked for may never end.
+        """
+        ...
+
+    def failure(self) -> str | None:
+        """Return what has gone wrong since, beside the calls; None: nothing. It never blocks.
+
+        It may be asked just after an abort has begun, and has nothing to say then.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Let all that was asked for end at once, with any results. It may take for ever."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect the devices, once all that was asked for is done. Again: do nothing."""
         ...
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.backends.cuda.kernels.checks import ALL_FINITE
+from mirrored.backends.cuda.kernels.finite import ALL_FINITE
 
 INF, NAN = np.inf, np.nan
 
