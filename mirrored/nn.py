@@ -17,8 +17,8 @@ from mirrored.ops import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
 from mirrored.ops import tanh as tanh
-from mirrored.training.loss_scaling import compute_average_loss as compute_average_loss
-from mirrored.training.loss_scaling import scale_regularization_loss as scale_regularization_loss
+from mirrored.training.losses.scaling import compute_average_loss as compute_average_loss
+from mirrored.training.losses.scaling import scale_regularization_loss as scale_regularization_loss
 
 __all__ = [
     "bias_add",

@@ -22,7 +22,8 @@ __all__ = [
 
 _public_module("tf.keras.optimizers", __name__)
 
-_BY_NAME: dict[str, type[Optimizer]] = {"adam": Adam, "sgd": SGD}
+_OPTIMIZERS: tuple[type[Optimizer], ...] = (Adam, SGD)
+_BY_NAME = {each.__name__.lower(): each for each in _OPTIMIZERS}
 
 
 @explained

@@ -435,13 +435,13 @@ HELD: dict[str, dict[str, str]] = {
         "predict": "test_predict_keeps_the_order",
         "evaluate-numbers": "test_evaluate_the_identity",
     },
-    "training/test_loss_scaling.py": {
+    "training/losses/test_scaling.py": {
         "average-loss": "test_replicas_parts_add_up test_the_global_batch_is_what_counts "
         "test_an_empty_batch_gives_nothing test_penalties_are_added_by_each_replica",
         "average-loss-context": "test_the_cross_replica_context",
         "same-batch-numbers": "test_squared_error_of_a_line",
     },
-    "training/test_losses_arguments.py": {
+    "training/losses/test_arguments.py": {
         "loss-reduction": "test_the_mean_over_a_batch_is_refused_in_a_scope",
     },
     "training/test_model.py": {
@@ -495,7 +495,7 @@ HELD: dict[str, dict[str, str]] = {
         "listing-takes-no-memory": "test_only_the_devices_of_the_strategy_are_used",
         "memory-where-asked": "test_only_the_devices_of_the_strategy_are_used",
     },
-    "training/test_targets.py": {"label-values": "test_refused"},
+    "training/losses/test_targets.py": {"label-values": "test_refused"},
     "variables/test_device_variable.py": {
         "assign-another-shape": "test_an_assign_that_does_not_fit_changes_nothing",
     },

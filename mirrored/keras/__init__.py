@@ -23,7 +23,7 @@ from mirrored.optim import Optimizer as Optimizer
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 from mirrored.training.losses import Loss as Loss
-from mirrored.training.metric import Metric as Metric
+from mirrored.training.metrics import Metric as Metric
 
 __all__ = [
     "DTypePolicy",

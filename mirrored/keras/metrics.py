@@ -4,38 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.training.loss_functions import binary_crossentropy as binary_crossentropy
-from mirrored.training.loss_functions import categorical_crossentropy as categorical_crossentropy
-from mirrored.training.loss_functions import mean_squared_error as MSE
-from mirrored.training.loss_functions import mean_squared_error as mean_squared_error
-from mirrored.training.loss_functions import mean_squared_error as mse
-from mirrored.training.loss_functions import (
-    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
-)
-from mirrored.training.metrics import Accuracy as Accuracy
-from mirrored.training.metrics import BinaryAccuracy as BinaryAccuracy
-from mirrored.training.metrics import CategoricalAccuracy as CategoricalAccuracy
-from mirrored.training.metrics import Mean as Mean
-from mirrored.training.metrics import MeanSquaredError as MeanSquaredError
-from mirrored.training.metrics import Metric as Metric
-from mirrored.training.metrics import SparseCategoricalAccuracy as SparseCategoricalAccuracy
-from mirrored.training.metrics import get as get
-
-__all__ = [
-    "MSE",
-    "Accuracy",
-    "BinaryAccuracy",
-    "CategoricalAccuracy",
-    "Mean",
-    "MeanSquaredError",
-    "Metric",
-    "SparseCategoricalAccuracy",
-    "binary_crossentropy",
-    "categorical_crossentropy",
-    "get",
-    "mean_squared_error",
-    "mse",
-    "sparse_categorical_crossentropy",
-]
+from mirrored.training.metrics import *  # noqa: F403
+from mirrored.training.metrics import __all__ as __all__
 
 _public_module("tf.keras.metrics", __name__)

@@ -3,7 +3,7 @@
 All callbacks of one event are given the same logs, so that one can add to what a later one sees.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mirrored._arguments import explained
@@ -202,79 +202,44 @@ class CallbackList(Callback):
         for callback in self.callbacks:
             callback.set_params(params)
 
-    def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call("on_train_begin", logs)
-
-    def on_train_end(self, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call("on_train_end", logs)
-
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        self._call_at("on_epoch_begin", epoch, logs)
+        _call_all(self.callbacks, "on_epoch_begin", epoch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        self._call_at("on_epoch_end", epoch, logs)
+        _call_all(self.callbacks, "on_epoch_end", epoch, logs)
 
-    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+
+def _call_all(callbacks: list[Callback], hook: str, *args: Any) -> None:
+    """Call a hook of all callbacks: one dict of logs for all, so that each sees what others add."""
+    *place, logs = args
+    logs = {} if logs is None else logs
+    for callback in callbacks:
+        getattr(callback, hook)(*place, logs)
+
+
+def _on_all(hook: str) -> Callable[..., None]:
+    """Return a method that calls a hook of all callbacks."""
+
+    def once(self: CallbackList, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        self._call_at("on_train_batch_begin", batch, logs)
+        _call_all(self.callbacks, hook, logs)
 
-    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+    def at_batch(self: CallbackList, batch: int, logs: Logs | None = None) -> None:
         """Call it on every callback."""
-        self._call_at("on_train_batch_end", batch, logs)
+        _call_all(self.callbacks, called, batch, logs)
 
-    def on_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
-        """Call `on_train_batch_begin` on every callback."""
-        self.on_train_batch_begin(batch, logs)
+    # Each callback passes the batches of training on to its hooks of the shorter names.
+    called = hook.replace("on_batch", "on_train_batch")
+    made = at_batch if "batch" in hook else once
+    made.__name__, made.__qualname__ = hook, f"CallbackList.{hook}"
+    return made
 
-    def on_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Call `on_train_batch_end` on every callback."""
-        self.on_train_batch_end(batch, logs)
 
-    def on_test_begin(self, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call("on_test_begin", logs)
-
-    def on_test_end(self, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call("on_test_end", logs)
-
-    def on_test_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call_at("on_test_batch_begin", batch, logs)
-
-    def on_test_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call_at("on_test_batch_end", batch, logs)
-
-    def on_predict_begin(self, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call("on_predict_begin", logs)
-
-    def on_predict_end(self, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call("on_predict_end", logs)
-
-    def on_predict_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call_at("on_predict_batch_begin", batch, logs)
-
-    def on_predict_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Call it on every callback."""
-        self._call_at("on_predict_batch_end", batch, logs)
-
-    def _call(self, hook: str, logs: Logs | None) -> None:
-        logs = {} if logs is None else logs
-        for callback in self.callbacks:
-            getattr(callback, hook)(logs)
-
-    def _call_at(self, hook: str, index: int, logs: Logs | None) -> None:
-        logs = {} if logs is None else logs
-        for callback in self.callbacks:
-            getattr(callback, hook)(index, logs)
+for _hook in vars(Callback):
+    if _hook.startswith("on_") and _hook not in vars(CallbackList):
+        setattr(CallbackList, _hook, _on_all(_hook))
 
 
 def _flatten(callbacks: Any) -> list[Callback]:

@@ -21,7 +21,7 @@ from mirrored.layers.tracking import find
 from mirrored.ops import SeedGenerator
 from mirrored.ops.streams import current_stream
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.loss_functions import loss_dtype
+from mirrored.training.losses.values import loss_dtype
 from mirrored.training.step import (
     Shards,
     Step,

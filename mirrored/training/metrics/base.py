@@ -4,7 +4,8 @@ Totals and counts add up exactly over batches and replicas, where means of means
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members, refused_members
@@ -18,7 +19,14 @@ from mirrored.distribute import (
 )
 from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
-from mirrored.training.loss_functions import example_weights
+from mirrored.ops.spec import INTEGERS
+from mirrored.training.losses.values import (
+    as_predictions,
+    cast,
+    check_one_weight,
+    check_values,
+    example_weights,
+)
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 Statistics = tuple[Tensor, Tensor]
@@ -178,3 +186,79 @@ def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Stat
     if rest:
         values = ops.reduce_sum(values, axis=tuple(range(len(first), values.ndim)))
     return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(math.prod(rest))
+
+
+class Comparison(Metric):
+    """The mean of what a comparison of targets and predictions gives, element by element."""
+
+    _averaged: ClassVar[int] = 0  # The last axes that sample weights cannot tell apart.
+
+    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
+        """Return the sum over a batch and the number of elements, or the sum of their weights.
+
+        Args:
+            y_true: Targets of shape (batch, ...).
+            y_pred: Predictions of shape (batch, ...).
+            sample_weight: Weights of shape (batch,), (batch, 1) or (), weights that broadcast to
+                the values or to their first axes, or None.
+
+        Raises:
+            ValueError: The shapes do not fit.
+        """
+        y_pred = self._as_predictions(y_pred)
+        values = self._values(ops.convert_to_tensor(y_true), y_pred)
+        averaged = self._averaged if values.ndim > 1 else 0
+        return weighted_sums(cast(values, float_dtype(y_pred)), sample_weight, averaged)
+
+    def _as_predictions(self, y_pred: Any) -> Tensor:
+        return as_predictions(y_pred)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        """Return a value for each element, of shape (batch, ...)."""
+        raise NotImplementedError
+
+
+class FunctionMetric(Comparison):
+    """A user's function of targets and predictions that returns a value an example, or one in all.
+
+    One number for a batch counts once, as in Keras, however many examples the batch has.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        name = getattr(function, "__name__", None) or type(function).__name__
+        underscores = name[: len(name) - len(name.lstrip("_"))]
+        super().__init__(underscores + snake_case(name))  # As in Keras' logs.
+        self._function = function
+
+    def shard_statistics(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
+    ) -> Statistics:
+        """Return a shard's total and count, in which one number for it counts by its share."""
+        values = self._values_in_its_dtype(y_true, y_pred)
+        total, count = self._counted(values, sample_weight)
+        return (total, count) if values.shape or share == 1 else (total * share, count * share)
+
+    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
+        """Return the total and the count of a batch."""
+        return self._counted(self._values_in_its_dtype(y_true, y_pred), sample_weight)
+
+    def _counted(self, values: Tensor, sample_weight: Any) -> Statistics:
+        if values.shape:
+            return weighted_sums(values, sample_weight)
+        if sample_weight is None:
+            return values, ops.constant(1.0, dtype=values.dtype)
+        weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
+        return values * weight, weight
+
+    def _values_in_its_dtype(self, y_true: Any, y_pred: Any) -> Tensor:
+        y_pred = as_predictions(y_pred)
+        values = self._values(ops.convert_to_tensor(y_true), y_pred)
+        return cast(values, float_dtype(y_pred))
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        if y_true.dtype not in INTEGERS:
+            y_true = cast(y_true, y_pred.dtype)
+        values = ops.convert_to_tensor(self._function(y_true, y_pred))
+        advice = "Leave the mean over the batch to the metric."
+        check_values(f"metric {self.name!r}", values, y_pred, advice)
+        return values

@@ -25,7 +25,7 @@ def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: s
 
     Example:
         >>> import numpy as np
-        >>> from mirrored.training.targets import match_output
+        >>> from mirrored.training.losses.targets import match_output
         >>> match_output("mse", np.zeros(3), (None, 1), hint="").shape
         (3, 1)
     """
@@ -48,7 +48,7 @@ def align_last_axis(y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
 
     Example:
         >>> import numpy as np
-        >>> from mirrored.training.targets import align_last_axis
+        >>> from mirrored.training.losses.targets import align_last_axis
         >>> align_last_axis(np.zeros((3, 1)), (None,)).shape
         (3,)
     """
@@ -71,7 +71,7 @@ def check_probabilities(loss: str, y: np.ndarray) -> np.ndarray:
 
     Example:
         >>> import numpy as np
-        >>> from mirrored.training.targets import check_probabilities
+        >>> from mirrored.training.losses.targets import check_probabilities
         >>> check_probabilities("binary_crossentropy", np.array([0, 1])).tolist()
         [0, 1]
     """
@@ -97,7 +97,7 @@ def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndar
 
     Example:
         >>> import numpy as np
-        >>> from mirrored.training.targets import check_labels
+        >>> from mirrored.training.losses.targets import check_labels
         >>> check_labels("sparse_categorical_crossentropy", np.array([[1.0], [0.0]]), (None, 4))
         array([1, 0])
     """

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mirrored import ops
-from mirrored.training import loss_functions as maths
+from mirrored.training import losses
+from mirrored.training.losses import values as maths
 
 
 def tensor(shape: tuple[int, ...], dtype: str = "float32") -> ops.Tensor:
@@ -73,8 +74,8 @@ def test_cast_makes_no_op_where_none_is_needed() -> None:
 @pytest.mark.parametrize("shape", [(4,), (2, 3, 4)])
 def test_functions_reduce_the_last_axis_only(shape: Any) -> None:
     p = np.full(shape, 0.25)
-    for function in (maths.mean_squared_error, maths.binary_crossentropy):
+    for function in (losses.mean_squared_error, losses.binary_crossentropy):
         assert function(p, p).shape == shape[:-1]
-    assert maths.categorical_crossentropy(p, p).shape == shape[:-1]
+    assert losses.categorical_crossentropy(p, p).shape == shape[:-1]
     labels = np.zeros(shape[:-1], np.int64)
-    assert maths.sparse_categorical_crossentropy(labels, p).shape == shape[:-1]
+    assert losses.sparse_categorical_crossentropy(labels, p).shape == shape[:-1]

@@ -4,6 +4,7 @@ Losses are kept by example for as long as possible: so that the mean can be that
 batch, however many replicas share it.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +15,18 @@ from mirrored._arguments import explained
 from mirrored.distribute import has_strategy
 from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
-from mirrored.training import loss_functions as maths
-from mirrored.training import targets
-from mirrored.training.targets import OutputShape
+from mirrored.training.losses import targets
+from mirrored.training.losses.targets import OutputShape
+from mirrored.training.losses.values import (
+    aligned,
+    as_predictions,
+    cast,
+    check_one_weight,
+    check_values,
+    fitted_shape,
+    weighted,
+    weighted_means,
+)
 
 
 class Reduction:
@@ -121,7 +131,7 @@ class Loss(_overrides.Subclassable):
         values = self._values(y_true, y_pred, sample_weight)
         if not values.shape:
             values = ops.broadcast_to(values, y_pred.shape[:1])
-        return maths.weighted_means(values, sample_weight)
+        return weighted_means(values, sample_weight)
 
     def shard(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any, examples: int) -> Tensor:
         """Return a shard's part of the loss of its global batch: the parts add up to the loss.
@@ -147,11 +157,11 @@ class Loss(_overrides.Subclassable):
 
     def _weighted_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         y_pred = ops.convert_to_tensor(y_pred)
-        return maths.weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
+        return weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does: a tensor of shape (batch, ...), or one number for the batch."""
-        y_pred = maths.as_predictions(y_pred)
+        y_pred = as_predictions(y_pred)
         y_true = ops.convert_to_tensor(y_true)
         if not y_pred.shape:
             raise ValueError(
@@ -159,16 +169,16 @@ class Loss(_overrides.Subclassable):
                 f"Received: the scalar y_pred={y_pred}."
             )
         if not self.targets_are_labels:
-            y_true = maths.aligned(maths.cast(y_true, y_pred.dtype), y_pred)
+            y_true = aligned(cast(y_true, y_pred.dtype), y_pred)
         values = ops.convert_to_tensor(self.call(y_true, y_pred))
         advice = (
             "Average over the other axes only: the mean over the batch is taken later, over all "
             "replicas."
         )
-        maths.check_values(f"loss {self.name!r}", values, y_pred, advice)
+        check_values(f"loss {self.name!r}", values, y_pred, advice)
         if not values.shape and sample_weight is not None:
-            maths.check_one_weight(f"loss {self.name!r}", sample_weight)
-        return maths.cast(values, y_pred.dtype)
+            check_one_weight(f"loss {self.name!r}", sample_weight)
+        return cast(values, y_pred.dtype)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """Return the loss of a batch, reduced as `reduction` says.
@@ -227,3 +237,24 @@ class Loss(_overrides.Subclassable):
             (3, 1)
         """
         return targets.align_last_axis(y, output_shape)
+
+
+class LossByLastAxis(Loss):
+    """What the losses that there are share: the last axis of the predictions makes one value."""
+
+    def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
+        """Raise ValueError unless weights broadcast to the outputs without their last axis."""
+        losses = output_shape[:-1] if len(output_shape) > 1 else output_shape
+        fitted_shape(weights.shape, (len(weights), *losses[1:]))
+
+
+class FunctionLoss(Loss):
+    """A user's function of targets and predictions."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        super().__init__(getattr(function, "__name__", None) or type(function).__name__)
+        self._function = function
+
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        """Return what the function returns."""
+        return self._function(y_true, y_pred)

@@ -10,7 +10,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.distribute import ReplicaContext, get_replica_context
 from mirrored.ops import Tensor
-from mirrored.training.loss_functions import weighted
+from mirrored.training.losses.values import weighted
 
 
 @explained

@@ -1,0 +1,92 @@
+"""The losses that there are, and how they are found by name.
+
+Each is a formula, with a check of the targets that go with it, in a file of its own.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored.layers.naming import snake_case
+from mirrored.training.losses.base import FunctionLoss as _FunctionLoss
+from mirrored.training.losses.base import Loss as Loss
+from mirrored.training.losses.base import Reduction as Reduction
+from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
+from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
+from mirrored.training.losses.crossentropy import (
+    SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
+)
+from mirrored.training.losses.crossentropy import binary_crossentropy as binary_crossentropy
+from mirrored.training.losses.crossentropy import (
+    categorical_crossentropy as categorical_crossentropy,
+)
+from mirrored.training.losses.crossentropy import (
+    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
+)
+from mirrored.training.losses.squared_error import MeanSquaredError as MeanSquaredError
+from mirrored.training.losses.squared_error import mean_squared_error as mean_squared_error
+
+mse = MSE = mean_squared_error
+
+__all__ = [
+    "MSE",
+    "BinaryCrossentropy",
+    "CategoricalCrossentropy",
+    "Loss",
+    "MeanSquaredError",
+    "Reduction",
+    "SparseCategoricalCrossentropy",
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "get",
+    "mean_squared_error",
+    "mse",
+    "sparse_categorical_crossentropy",
+]
+
+# Each loss with its function, and its names beside its own and that in snake case.
+_LOSSES: tuple[tuple[Callable[[], Loss], Any, tuple[str, ...]], ...] = (
+    (MeanSquaredError, mean_squared_error, ("mse", "MSE")),
+    (BinaryCrossentropy, binary_crossentropy, ("bce", "BCE")),
+    (CategoricalCrossentropy, categorical_crossentropy, ()),
+    (SparseCategoricalCrossentropy, sparse_categorical_crossentropy, ()),
+)
+_BY_NAME = {
+    name: cls
+    for cls, _, more in _LOSSES
+    for name in (cls.__name__, snake_case(cls.__name__), *more)
+}
+_BY_FUNCTION = {function: cls for cls, function, _ in _LOSSES}
+
+
+@explained
+def get(identifier: Any) -> Loss:
+    """Return the loss that `identifier` names or is.
+
+    Args:
+        identifier: A name such as "mse" or "SparseCategoricalCrossentropy", a `Loss`, a subclass
+            of it, or a function of (y_true, y_pred) that returns one value an example, or one
+            number: the mean over the examples.
+
+    Raises:
+        ValueError: There is no such loss.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.losses.get("mse").name
+        'mean_squared_error'
+    """
+    if isinstance(identifier, Loss):
+        return identifier
+    if isinstance(identifier, str) and identifier in _BY_NAME:
+        return _BY_NAME[identifier]()
+    if inspect.isclass(identifier) and issubclass(identifier, Loss):
+        return identifier()
+    if callable(identifier) and not inspect.isclass(identifier):
+        known = _BY_FUNCTION.get(identifier) if inspect.isfunction(identifier) else None
+        return _FunctionLoss(identifier) if known is None else known()
+    raise ValueError(
+        f"Could not interpret loss identifier: {identifier}. "
+        f"The losses there are: {', '.join(sorted(_BY_NAME))}; or pass a `Loss` or a function."
+    )

@@ -1,0 +1,274 @@
+"""Targets, predictions and weights as losses and metrics compute with them.
+
+Their dtypes and shapes are made to fit here, so that no formula has to look at them.
+"""
+
+from typing import Any
+
+from mirrored import ops
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+from mirrored.ops.activations import cast_with_logits
+from mirrored.ops.spec import DType, default_float, is_bfloat16
+
+
+def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
+    """Return a user's targets and predictions in one dtype and, if that can be, one shape."""
+    y_pred = as_predictions(y_pred)
+    return aligned(cast(ops.convert_to_tensor(y_true), y_pred.dtype), y_pred), y_pred
+
+
+def as_predictions(y_pred: Any) -> Tensor:
+    """Return predictions as a tensor of the dtype that losses are computed in.
+
+    Args:
+        y_pred: What a model gave, of shape (batch, ...).
+    """
+    y_pred = ops.convert_to_tensor(y_pred)
+    dtype = loss_dtype(y_pred.dtype)
+    return y_pred if y_pred.dtype == dtype else cast_with_logits(y_pred, dtype)
+
+
+def loss_dtype(dtype: DType) -> DType:
+    """Return the dtype that losses of predictions are computed in.
+
+    Bfloat16 would be too coarse; integers, which wrap around and have no halves, become floats.
+
+    Args:
+        dtype: That of the predictions.
+    """
+    if is_bfloat16(dtype):
+        return ops.float32
+    return dtype if dtype.kind == "f" else default_float()
+
+
+def cast(x: Tensor, dtype: Any) -> Tensor:
+    """Return `x` in `dtype`, itself where it has it.
+
+    Args:
+        x: A tensor.
+        dtype: A dtype that tensors have.
+    """
+    return x if x.dtype == dtype else ops.cast(x, dtype)
+
+
+def shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return `x` in a shape, itself where it has it."""
+    return x if x.shape == shape else ops.reshape(x, shape)
+
+
+def aligned(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return targets with a last axis of size 1 added or removed, where that gives y_pred's shape.
+
+    Without this (batch,) against (batch, 1) would be broadcast to (batch, batch).
+
+    Args:
+        y_true: Targets of shape (batch, ...).
+        y_pred: Predictions of shape (batch, ...).
+    """
+    if y_pred.shape in ((*y_true.shape, 1), y_true.shape[:-1]) and y_true.size == y_pred.size:
+        return ops.reshape(y_true, y_pred.shape)
+    return y_true
+
+
+def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
+    """Refuse shapes that would be broadcast against each other.
+
+    Args:
+        y_true: Targets.
+        y_pred: Predictions.
+
+    Raises:
+        ValueError: The shapes differ.
+    """
+    if y_true.shape != y_pred.shape:
+        raise ValueError(
+            "Targets and predictions must have the same shape. Received: y_true with shape "
+            f"{y_true.shape} and y_pred with shape {y_pred.shape}."
+        )
+
+
+def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return labels as integers of the predictions' shape without its last axis.
+
+    Args:
+        y_true: Labels of shape (...) or (..., 1).
+        y_pred: Predictions of shape (..., classes).
+
+    Raises:
+        ValueError: The shapes do not fit.
+    """
+    expected = y_pred.shape[:-1]
+    if y_pred.shape and y_true.shape in (expected, (*expected, 1)):
+        labels = shaped(y_true, expected)
+        return labels if labels.dtype in (ops.int32, ops.int64) else cast(labels, ops.int64)
+    raise ValueError(
+        "Labels must have the shape of the predictions without the last axis, the classes. "
+        f"Received: y_true with shape {y_true.shape} and y_pred with shape {y_pred.shape}. "
+        "One-hot targets go with categorical cross-entropy and accuracy."
+    )
+
+
+def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None:
+    """Raise where a loss or metric returned neither a value an example nor one for the batch.
+
+    Args:
+        what: What returned them, for messages.
+        values: What it returned.
+        y_pred: The predictions, of shape (batch, ...).
+        advice: What to do, as sentences.
+
+    Raises:
+        ValueError: It did not.
+    """
+    if values.shape and values.shape[:1] != y_pred.shape[:1]:
+        raise ValueError(
+            f"The {what} must return one value an example, shape ({y_pred.shape[0]},) or "
+            f"({y_pred.shape[0]}, ...), or one number for the batch. Received: a tensor of shape "
+            f"{values.shape}. {advice}"
+        )
+
+
+def mean_of_rest(values: Tensor) -> Tensor:
+    """Return the mean over all axes but the first, the batch.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+    """
+    return ops.reduce_mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
+
+
+def mean_of_last(values: Tensor) -> Tensor:
+    """Return the mean over the last axis, unless that is the batch.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+    """
+    return ops.reduce_mean(values, axis=-1) if values.ndim > 1 else values
+
+
+def weighted(values: Tensor, sample_weight: Any) -> Tensor:
+    """Return the values times their weights.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+        sample_weight: Weights as in `example_weights`, or None.
+
+    Raises:
+        ValueError: The weights' shape does not fit.
+    """
+    if sample_weight is None:
+        return values
+    weights = example_weights(sample_weight, values)
+    if weights.ndim == 1 and values.ndim > 1:
+        weights = ops.reshape(weights, (*weights.shape, *[1] * (values.ndim - 1)))
+    return values * weights
+
+
+def weighted_means(values: Tensor, sample_weight: Any) -> Tensor:
+    """Return the means over all axes but the first of the values times their weights.
+
+    Args:
+        values: A tensor of shape (batch, ...).
+        sample_weight: Weights as in `example_weights`, or None.
+
+    Raises:
+        ValueError: The weights' shape does not fit.
+    """
+    if sample_weight is None:
+        return mean_of_rest(values)
+    weights = example_weights(sample_weight, values)
+    if weights.ndim > 1:
+        return mean_of_rest(values * weights)
+    return mean_of_rest(values) * weights
+
+
+def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None) -> Tensor:
+    """Return weights in the dtype of `values`, one an example, one for all, or as many axes.
+
+    Args:
+        sample_weight: Weights of shape (batch,), (batch, 1) or (), or one that broadcasts to that
+            of the values.
+        values: What they weigh, of shape (batch, ...).
+        axes: How many of the values' first axes they are for; None: all.
+
+    Returns:
+        A tensor of shape () or (batch,), or of as many axes as the values.
+
+    Raises:
+        ValueError: The shape is another.
+    """
+    weights = cast(ops.convert_to_tensor(sample_weight), values.dtype)
+    return shaped(weights, fitted_shape(weights.shape, values.shape[:axes]))
+
+
+def check_one_weight(what: str, sample_weight: Any) -> Tensor:
+    """Return the weight of a whole batch; refuse weights of examples.
+
+    Args:
+        what: What returned one number for the batch, for the error.
+        sample_weight: The weight.
+
+    Raises:
+        ValueError: It is no scalar.
+    """
+    weight = ops.convert_to_tensor(sample_weight)
+    if weight.shape:
+        raise ValueError(
+            f"The {what} returned one number for the batch, which weights of its examples cannot "
+            f"weigh. Received: sample_weight with shape {weight.shape}. Return one value an "
+            "example."
+        )
+    return weight
+
+
+def fitted_shape(weights: tuple[int, ...], values: Shape) -> tuple[int, ...]:
+    """Return the shape in which weights broadcast to values of this shape.
+
+    Args:
+        weights: The shape of the weights.
+        values: The shape of what they weigh, (batch, ...); None where a size is not known.
+
+    Returns:
+        (), (batch,) for one weight an example, or a shape of as many axes as `values`.
+
+    Raises:
+        ValueError: They would not broadcast, or would along another axis than is meant.
+
+    Example:
+        >>> from mirrored.training.losses.values import fitted_shape
+        >>> fitted_shape((32, 1), (32, 8)), fitted_shape((32, 8, 1), (32, 8))
+        ((32,), (32, 8))
+    """
+    shape = weights
+    if len(shape) == len(values) + 1 and shape[-1] == 1:
+        shape = shape[:-1]
+    if len(shape) == 2 and shape[1] == 1:
+        shape = shape[:1]
+    if not shape:
+        return shape
+    if len(shape) in (1, len(values)):
+        pairs = zip(shape, values, strict=len(shape) > 1)
+        if all(want is None or have in (1, want) for have, want in pairs):
+            return shape
+    raise ValueError(refusal(weights, values))
+
+
+def refusal(weights: tuple[int, ...], values: Shape) -> str:
+    """Return what an error says of weights that do not fit.
+
+    Args:
+        weights: The shape of the weights.
+        values: The shape of what they are to weigh, (batch, ...).
+
+    Example:
+        >>> from mirrored.training.losses.values import refusal
+        >>> "shape (2,) or (2, 1)" in refusal((2, 3), (2,))
+        True
+    """
+    batch = "batch" if values[0] is None else values[0]
+    more = f", or weights that broadcast to {values}" if len(values) > 1 else ""
+    return (
+        f"`sample_weight` must have one weight an example, shape ({batch},) or ({batch}, 1){more}. "
+        f"Received: sample_weight with shape {weights}."
+    )

@@ -1,0 +1,82 @@
+"""Means of values, and of the squared differences between targets and predictions.
+
+Both are weighted where sample weights are given.
+"""
+
+from typing import Any
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.ops import Tensor
+from mirrored.training.losses.squared_error import squared_errors
+from mirrored.training.losses.values import aligned, cast
+from mirrored.training.metrics.base import (
+    Comparison,
+    Metric,
+    Statistics,
+    float_dtype,
+    weighted_sums,
+)
+
+
+@explained
+class Mean(Metric):
+    """The mean of values, weighted if weights are given.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mean = mr.metrics.Mean()
+        >>> mean.update_state([1.0, 3.0])
+        >>> mean.update_state(5.0)
+        >>> float(mean.result())
+        3.0
+    """
+
+    def __init__(self, name: str = "mean", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def statistics(self, values: Any, sample_weight: Any = None) -> Statistics:
+        """Return the sum of the values and their number, or the sum of their weights.
+
+        Args:
+            values: Numbers of shape () or (batch, ...).
+            sample_weight: Weights of shape (batch,), (batch, 1) or (), weights that broadcast to
+                the values or to their first axes, or None.
+
+        Raises:
+            ValueError: The weights' shape does not fit.
+        """
+        values = ops.convert_to_tensor(values)
+        values = cast(values, float_dtype(values))
+        return weighted_sums(
+            ops.reshape(values, (1,)) if values.ndim == 0 else values, sample_weight
+        )
+
+
+@explained
+class MeanSquaredError(Comparison):
+    """The mean of (y_true - y_pred)^2.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.MeanSquaredError()
+        >>> metric.update_state([[0.0], [1.0]], [[2.0], [1.0]])
+        >>> float(metric.result())
+        2.0
+    """
+
+    _averaged = 1
+
+    def __init__(self, name: str = "mean_squared_error", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        return squared_errors(aligned(cast(y_true, y_pred.dtype), y_pred), y_pred)
