@@ -29,7 +29,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
-from mirrored.distribute.indexed_slices import IndexedSlices as IndexedSlices
+from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.ops import Tensor as Tensor
 from mirrored.ops import TensorSpec as TensorSpec
 from mirrored.ops import abs as abs

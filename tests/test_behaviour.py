@@ -78,7 +78,7 @@ HELD: dict[str, dict[str, str]] = {
         "formulas": "test_a_formula_computes_what_it_stands_for test_every_formula_is_here",
     },
     "backends/cuda/test_faults.py": {"device-lost": "test_a_lost_device"},
-    "distribute/test_travelling.py": {
+    "distribute/test_strategy_pickling.py": {
         "strategies-travel": "test_a_strategy_in_another_process test_one_strategy_stays_one "
         "test_devices_that_are_not_there test_the_strategy_in_force_is_taken_where_it_is_alike",
     },
@@ -177,7 +177,7 @@ HELD: dict[str, dict[str, str]] = {
         "absent-device": "test_soft_placement test_a_device_that_does_not_exist",
         "absent-kernel": "test_soft_placement test_an_op_without_a_kernel_there",
     },
-    "distribute/cross_device_ops/test_base.py": {
+    "distribute/cross_device_ops/test_interface.py": {
         "collectives": "test_a_subclass_defines_one_method "
         "test_a_strategy_uses_the_collectives_it_is_given",
         "gather-numbers": "test_numbers_of_gather",
@@ -213,12 +213,13 @@ HELD: dict[str, dict[str, str]] = {
     "distribute/cross_device_ops/test_options.py": {
         "communication-options": "test_defaults test_refused",
         "nccl-deadline": "test_timeouts",
+        "reduce": "test_a_reduce_op test_no_such_reduce_op",
     },
     "distribute/cross_device_ops/test_packing.py": {
         "packs": "test_vectors_and_back",
     },
-    "distribute/cross_device_ops/test_ranks.py": {"virtual-gpus-nccl": "test_one_a_card"},
-    "distribute/cross_device_ops/test_reduction.py": {
+    "distribute/cross_device_ops/test_connections.py": {"virtual-gpus-nccl": "test_a_rank_a_card"},
+    "distribute/cross_device_ops/test_reduction_to_one_device.py": {
         "collectives": "test_where_it_reduces test_accumulation_fn",
         "reduce-log": "test_the_line_in_the_log test_the_line_is_logged_ten_times",
         "deterministic": "test_against_numpy",
@@ -268,7 +269,7 @@ HELD: dict[str, dict[str, str]] = {
     "distribute/test_extended.py": {
         "extended": "test_devices test_update_calls_a_function_on_each_copy",
     },
-    "distribute/test_indexed_slices.py": {
+    "distribute/cross_device_ops/test_indexed_slices.py": {
         "sparse-sums": "test_numbers test_a_strategy_reduces_it",
     },
     "distribute/test_input.py": {
@@ -278,8 +279,7 @@ HELD: dict[str, dict[str, str]] = {
         "per-replica-batch-size": "test_the_batch_size_of_a_replica",
         "shard-sizes": "test_parts_of_a_batch",
     },
-    "distribute/test_reduce_op.py": {"reduce": "test_of test_no_such_op"},
-    "distribute/test_reduction.py": {
+    "distribute/test_collectives_reduce.py": {
         "reduce": "test_reduce test_refused_reductions",
         "reduce-uneven": "test_uneven_shards_are_reduced_as_the_whole "
         "test_a_sum_over_an_axis_is_not_a_mean_of_means",

@@ -8,7 +8,6 @@ from mirrored.distribute import experimental as experimental
 from mirrored.distribute.context import ReplicaContext as ReplicaContext
 from mirrored.distribute.context import experimental_set_strategy as experimental_set_strategy
 from mirrored.distribute.context import get_replica_context as get_replica_context
-from mirrored.distribute.context import get_strategy as get_strategy
 from mirrored.distribute.context import has_strategy as has_strategy
 from mirrored.distribute.context import in_cross_replica_context as in_cross_replica_context
 from mirrored.distribute.cross_device_ops import CrossDeviceOps as CrossDeviceOps
@@ -20,22 +19,23 @@ from mirrored.distribute.cross_device_ops import ReductionToOneDevice as Reducti
 from mirrored.distribute.cross_device_ops import (
     choose_cross_device_ops as choose_cross_device_ops,
 )
+from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
+from mirrored.distribute.cross_device_ops.options import ReduceOp as ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable as DistributedVariable
 from mirrored.distribute.distributed_variables import MirroredVariable as MirroredVariable
 from mirrored.distribute.distributed_variables import SyncOnReadVariable as SyncOnReadVariable
 from mirrored.distribute.extended import StrategyExtended as StrategyExtended
-from mirrored.distribute.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.distribute.input import DistributedDataset as DistributedDataset
 from mirrored.distribute.input import DistributedIterator as DistributedIterator
 from mirrored.distribute.input import InputContext as InputContext
 from mirrored.distribute.input import ValueContext as ValueContext
 from mirrored.distribute.mirrored_strategy import MirroredStrategy as MirroredStrategy
-from mirrored.distribute.reduce_op import ReduceOp as ReduceOp
+from mirrored.distribute.one_device_strategy import DefaultStrategy as DefaultStrategy
+from mirrored.distribute.one_device_strategy import OneDeviceStrategy as OneDeviceStrategy
 from mirrored.distribute.sharding import shard_bounds as shard_bounds
 from mirrored.distribute.sharding import split_sizes as split_sizes
-from mirrored.distribute.single import DefaultStrategy as DefaultStrategy
-from mirrored.distribute.single import OneDeviceStrategy as OneDeviceStrategy
 from mirrored.distribute.strategy import Strategy as Strategy
+from mirrored.distribute.strategy import get_strategy as get_strategy
 from mirrored.distribute.values import DistributedValues as DistributedValues
 from mirrored.distribute.values import Mirrored as Mirrored
 from mirrored.distribute.values import PerReplica as PerReplica

@@ -25,8 +25,7 @@ from mirrored.distribute.cross_device_ops import (
     NcclAllReduce,
     ReductionToOneDevice,
 )
-from mirrored.distribute.cross_device_ops.connections import connection, streamed
-from mirrored.distribute.cross_device_ops.ranks import ranks
+from mirrored.distribute.cross_device_ops.connections import connection, ranks, streamed
 from mirrored.errors import ResourceExhaustedError
 from mirrored.ops import constant
 from mirrored.program import function

@@ -1,30 +1,40 @@
-"""What the replicas of a strategy do together: values are reduced, gathered, and given to all.
+"""The replicas of a strategy, and what they do together: reduce, gather, and give to all.
 
 The strategy settles for all of it which collectives it uses, and what happens where NCCL fails.
 """
 
+import contextlib
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, overload
 
+import numpy as np
+
+from mirrored import _nest, devices, ops
 from mirrored._arguments import explained
 from mirrored.devices import Device
-from mirrored.distribute import reduction
+from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
-from mirrored.distribute.cross_device_ops.base import joining_device
 from mirrored.distribute.cross_device_ops.choice import choose_without_nccl
-from mirrored.distribute.reduce_op import ReduceOp
-from mirrored.distribute.values import Mirrored, PerReplica, select
+from mirrored.distribute.cross_device_ops.interface import checked_axis, joining_device
+from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, check_parts, select
 from mirrored.errors import CollectiveError, DeviceUnavailableError
 from mirrored.ops.dispatch import adopt
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Operators, Tensor
+from mirrored.variables import Variable
 
 ON_NCCL_FAILURE = ("raise", "fallback")
+
+# For type checkers: what is one value of all replicas.
+_OneValue = DistributedValues | Operators | np.ndarray[Any, Any] | float
 
 
 @explained
 class Collectives:
-    """How the replicas of a strategy reduce and gather values.
+    """The devices of a strategy's replicas, and how values are reduced and gathered over them.
 
     Args:
         cross_device_ops: The collectives to use.
@@ -46,6 +56,110 @@ class Collectives:
     def devices(self) -> tuple[Device, ...]:
         """The logical device of each replica."""
         raise NotImplementedError
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas gradients are summed over."""
+        return 1
+
+    def require_devices(self) -> None:
+        """Raise DevicesResetError where the strategy's devices are gone."""
+        self.replica_device_scope(0)
+
+    def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
+        """Return the device scope that one replica runs in."""
+        return devices.device(self.devices[replica])
+
+    @contextlib.contextmanager
+    def replica_scope(self, replica: int) -> Iterator[None]:
+        """Work for one replica: on its device, and what is raised says which one it was."""
+        try:
+            with self.replica_device_scope(replica):
+                yield
+        except BaseException as error:
+            note = f"Raised in replica {replica} on {self.devices[replica].full_name}."
+            if note not in getattr(error, "__notes__", ()):  # It may pass here more than once.
+                error.add_note(note)
+            raise
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the replicas' devices read each other's memory: the host's, or that of a card."""
+        return len({device.backend.memory for device in self.devices}) == 1
+
+    def owns(self, variable: Variable) -> bool:
+        """Return whether a variable was made in this strategy's scope."""
+        raise NotImplementedError
+
+    @overload
+    def reduce(
+        self, reduce_op: ReduceOp | str, value: _OneValue, axis: int | None = None
+    ) -> Tensor: ...
+
+    @overload
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any: ...
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """Return the sum or mean of a value over the replicas, and over an axis of its parts.
+
+        Args:
+            reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
+            value: Per-replica values, or a structure of them.
+            axis: None reduces over the replicas alone; an axis is reduced too, and a mean then
+                divides by the number of all elements along it, whatever the parts' sizes.
+
+        Raises:
+            ValueError: An unknown `reduce_op`, an `axis` that is not there, or the sum of a value
+                that is not per-replica.
+            RuntimeError: The call is made in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> float(strategy.reduce("sum", mr.constant([1.0, 2.0]), axis=0))
+            3.0
+        """
+        op = ReduceOp.of(reduce_op)
+        check_cross_replica(
+            "mr.distribute.Strategy.reduce requires cross-replica context, use "
+            "get_replica_context().all_reduce() instead."
+        )
+        check_parts(value, self.num_replicas_in_sync)
+        with enter(self, None):
+            return _nest.map_structure(lambda leaf: self._reduced(op, leaf, axis), value)
+
+    @overload
+    def gather(self, value: _OneValue, axis: int) -> Tensor: ...
+
+    @overload
+    def gather(self, value: Any, axis: int) -> Any: ...
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """Return the replicas' values, one after the other along an axis, as one tensor.
+
+        Args:
+            value: Per-replica values, or a structure of them. The parts' sizes may differ along
+                `axis` alone.
+            axis: The axis, counted from the end where it is negative.
+
+        Raises:
+            ValueError: `axis` is not there.
+            InvalidArgumentError: The shapes differ along another axis.
+            RuntimeError: The call is made in a replica's context.
+
+        Example:
+            >>> import mirrored as mr
+            >>> strategy = mr.MirroredStrategy(["CPU:0"])
+            >>> strategy.gather(mr.constant([1, 2]), axis=0).numpy()
+            array([1, 2], dtype=int32)
+        """
+        check_cross_replica(
+            "mr.distribute.Strategy.gather method requires cross-replica context, use "
+            "get_replica_context().all_gather() instead"
+        )
+        check_parts(value, self.num_replicas_in_sync)
+        with enter(self, None):
+            return _nest.map_structure(lambda leaf: self._gathered(leaf, axis), value)
 
     def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
         """Return the sum or mean of the replicas' tensors.
@@ -100,11 +214,45 @@ class Collectives:
             ValueError: `axis` is not there, or is not the same on all replicas.
         """
         parts = [adopt(select(i, value), None) for i in range(len(self.devices))]
-        reduction.check_axis(axis, parts)
+        _check_axis(axis, parts)
         gathered = self.gather_parts(parts, axis)
         starts = list(itertools.accumulate((part.shape[axis] for part in parts), initial=0))
         copies = [gathered.copy_to(device) for device in self.devices]
         return Mirrored(copies), PerReplica(starts[:-1])
+
+    def _reduced(self, op: ReduceOp, value: Any, axis: Any) -> Tensor:
+        parts = [adopt(part, None) for part in self._parts(op, value)]
+        if axis is None:
+            return self.reduce_parts(op, parts)
+        _check_axis(axis, parts)
+        sums = []
+        for part in parts:
+            with devices.device(part._device):
+                sums.append(ops.reduce_sum(part, axis=axis))
+        total = self.reduce_parts(ReduceOp.SUM, sums)
+        if op is ReduceOp.SUM:
+            return total
+        count: int = sum(part.shape[axis] for part in parts)
+        with devices.device(total._device):
+            return total / count
+
+    def _gathered(self, value: Any, axis: Any) -> Tensor:
+        # A value that is not per-replica is all that there is, as for a mean.
+        parts = [adopt(part, None) for part in self._parts(ReduceOp.MEAN, value)]
+        _check_axis(axis, parts)
+        return self.gather_parts(parts, axis)
+
+    def _parts(self, op: ReduceOp, value: Any) -> list[Any]:
+        if isinstance(value, DistributedVariable) and self.owns(value):
+            return [copy.read_value() for copy in value.copies]
+        if isinstance(value, DistributedValues):
+            return list(value.values)
+        if self.num_replicas_in_sync > 1 and op is ReduceOp.SUM:
+            raise ValueError(
+                f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
+                f"{op}."
+            )
+        return [value]
 
     def _prepared(self) -> CrossDeviceOps:
         """Return the collectives, once the devices are connected, where they have to be."""
@@ -117,3 +265,9 @@ class Collectives:
                 raise
             self._cross_device_ops = choose_without_nccl(self.devices, error)
         return self._cross_device_ops
+
+
+def _check_axis(axis: Any, parts: Sequence[Tensor]) -> None:
+    """Raise ValueError unless all tensors have an axis."""
+    for part in parts:
+        checked_axis(axis, part.ndim)

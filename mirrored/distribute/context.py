@@ -4,30 +4,66 @@ Code is in a replica's context, where it computes on that replica's part, or in 
 context, where it deals with all replicas at once.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mirrored import _nest
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
-from mirrored.devices import hold_devices, refuse_reset_where
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.devices import Device, hold_devices, refuse_reset_where
+from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.listeners import active_listeners, only
 from mirrored.ops.registry import Op, OpCall
 from mirrored.ops.tensor import Tensor
 from mirrored.program import register_in_force
-from mirrored.variables import set_variable_creators
-
-if TYPE_CHECKING:
-    from mirrored.distribute.single import DefaultStrategy
-    from mirrored.distribute.strategy import Strategy
+from mirrored.variables import Variable, set_variable_creators
 
 MergeCall = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class ReplicaStrategy(Protocol):
+    """What replicas, and what is made for them, ask of their strategy, which stands above them."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The logical device of each replica."""
+        ...
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas there are."""
+        ...
+
+    def require_devices(self) -> None:
+        """Raise DevicesResetError where its devices are gone."""
+        ...
+
+    def replica_scope(self, replica: int) -> AbstractContextManager[None]:
+        """Work for one replica, on its device."""
+        ...
+
+    def owns(self, variable: Variable) -> bool:
+        """Return whether a variable was made in its scope."""
+        ...
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """Return the sum or mean over the replicas."""
+        ...
+
+    def batch_all_reduce(
+        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+    ) -> list[Any]:
+        """Reduce many values; each replica gets every result."""
+        ...
+
+    def batch_all_gather(self, value: Any, axis: Any) -> tuple[Any, Any]:
+        """Return the values joined, and where each one's part begins."""
+        ...
 
 
 @absent_members("tf.distribute.ReplicaContext")
@@ -46,13 +82,13 @@ class ReplicaContext:
         0
     """
 
-    def __init__(self, strategy: "Strategy", replica_id: int, merge: MergeCall) -> None:
+    def __init__(self, strategy: ReplicaStrategy, replica_id: int, merge: MergeCall) -> None:
         self._strategy = strategy
         self._replica_id = replica_id
         self._merge = merge
 
     @property
-    def strategy(self) -> "Strategy":
+    def strategy(self) -> Any:
         """The strategy that runs this replica."""
         return self._strategy
 
@@ -106,7 +142,7 @@ class ReplicaContext:
             )
         return self._merge(merge_fn, tuple(args), kwargs or {})
 
-    def all_reduce(self, reduce_op: "ReduceOp | str", value: Any, options: Any = None) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
         """Return the sum or the mean of all replicas' values, the same on each of them.
 
         Args:
@@ -172,12 +208,14 @@ class ReplicaContext:
         return _nest.pack_like(value, gathered)
 
 
-def _batch_all_reduce(strategy: "Strategy", op: Any, values: list[Any], options: Any) -> list[Any]:
+def _batch_all_reduce(
+    strategy: ReplicaStrategy, op: Any, values: list[Any], options: Any
+) -> list[Any]:
     # Equal arguments of all replicas arrive as one; the operation is the same on each.
     return strategy.batch_all_reduce(op, values, options)
 
 
-def _batch_all_gather(strategy: "Strategy", axis: Any, values: list[Any]) -> tuple[Any, Any]:
+def _batch_all_gather(strategy: ReplicaStrategy, axis: Any, values: list[Any]) -> tuple[Any, Any]:
     # The replicas' numbers, which are equal objects but for small ones: one, where they agree.
     axes = getattr(axis, "values", (axis,))
     if all(each == axes[0] for each in axes):
@@ -219,13 +257,13 @@ ALL_GATHER = Op(
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    strategy: "Strategy"
+    strategy: ReplicaStrategy
     replica: ReplicaContext | None
     lasting: bool = False
 
 
 _frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None)
-_default: list["DefaultStrategy"] = []
+_default: list[ReplicaContext] = []
 
 
 def _in_scope() -> str | None:
@@ -252,13 +290,13 @@ refuse_reset_where(_in_scope)
 register_in_force(_frame.get)
 
 
-def set_default_strategy(strategy: "DefaultStrategy") -> None:
-    """Name the strategy that is in force outside all scopes."""
-    _default[:] = [strategy]
+def set_default_replica(replica: ReplicaContext) -> None:
+    """Name the replica that code outside all scopes is, and with it the strategy in force there."""
+    _default[:] = [replica]
 
 
 @contextmanager
-def enter(strategy: "Strategy", replica: ReplicaContext | None) -> Iterator[None]:
+def enter(strategy: ReplicaStrategy, replica: ReplicaContext | None) -> Iterator[None]:
     """Run as a replica of `strategy`, or, with None, in its cross-replica context."""
     token = _frame.set(_Frame(strategy, replica))
     try:
@@ -268,7 +306,7 @@ def enter(strategy: "Strategy", replica: ReplicaContext | None) -> Iterator[None
 
 
 @explained
-def experimental_set_strategy(strategy: "Strategy | None") -> None:
+def experimental_set_strategy(strategy: Any) -> None:
     """Put a strategy in force from now on, as its scope would, without a `with` block.
 
     Args:
@@ -292,7 +330,7 @@ def experimental_set_strategy(strategy: "Strategy | None") -> None:
             "Must not be called inside a `mr.distribute.Strategy` scope. Received: a call inside "
             f"that of {frame.strategy}. Leave it first."
         )
-    if strategy is None or strategy is _default[0]:
+    if strategy is None or strategy is _default[0].strategy:
         _frame.set(None)
         set_variable_creators()
         return
@@ -302,18 +340,10 @@ def experimental_set_strategy(strategy: "Strategy | None") -> None:
     set_variable_creators(strategy.create_variable)
 
 
-def get_strategy() -> "Strategy":
-    """Return the strategy in force: that of the innermost scope, else the default one.
-
-    Example:
-        >>> import mirrored as mr
-        >>> strategy = mr.MirroredStrategy(["CPU:0"])
-        >>> with strategy.scope():
-        ...     mr.distribute.get_strategy() is strategy
-        True
-    """
+def strategy_in_force() -> Any:
+    """Return the strategy of the innermost scope, else the default one; see `get_strategy`."""
     frame = _frame.get()
-    return _default[0] if frame is None else frame.strategy
+    return _default[0].strategy if frame is None else frame.strategy
 
 
 def has_strategy() -> bool:
@@ -324,7 +354,7 @@ def has_strategy() -> bool:
         >>> mr.distribute.has_strategy()
         False
     """
-    return get_strategy() is not _default[0]
+    return strategy_in_force() is not _default[0].strategy
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -338,7 +368,7 @@ def get_replica_context() -> ReplicaContext | None:
         1
     """
     frame = _frame.get()
-    return _default[0].only_replica if frame is None else frame.replica
+    return _default[0] if frame is None else frame.replica
 
 
 def in_cross_replica_context() -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored.distribute.context import get_replica_context
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.values import (
     DistributedValues,
     PerReplica,

@@ -4,18 +4,14 @@ It is apart from the strategy, as in TensorFlow, so that what most people use st
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirrored import _nest, _overrides, devices
-from mirrored.distribute.context import check_cross_replica, enter
+from mirrored.distribute.context import ReplicaStrategy, check_cross_replica, enter
+from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
-from mirrored.distribute.reduce_op import ReduceOp
-from mirrored.distribute.reduction import check_parts
-from mirrored.distribute.values import Mirrored, select
+from mirrored.distribute.values import Mirrored, check_parts, select
 from mirrored.variables import Variable
-
-if TYPE_CHECKING:
-    from mirrored.distribute.strategy import Strategy
 
 
 class StrategyExtended(_overrides.Subclassable):
@@ -33,7 +29,7 @@ class StrategyExtended(_overrides.Subclassable):
     _never_called = _overrides.STRATEGY_EXTENDED
     _elsewhere = "TensorFlow"
 
-    def __init__(self, strategy: "Strategy") -> None:
+    def __init__(self, strategy: ReplicaStrategy) -> None:
         self._strategy = strategy
 
     @property
@@ -96,7 +92,7 @@ class StrategyExtended(_overrides.Subclassable):
                 f"A strategy updates the variables made in its scope. Received: {var!r:.80} for "
                 f"{self._strategy}. Make the variable inside `with strategy.scope():`."
             )
-        check_parts(self._strategy, (tuple(args), kwargs or {}))
+        check_parts((tuple(args), kwargs or {}), self._strategy.num_replicas_in_sync)
         copies = var.copies if isinstance(var, DistributedVariable) else (var,)
         results = []
         with enter(self._strategy, None):
@@ -107,7 +103,7 @@ class StrategyExtended(_overrides.Subclassable):
         return Mirrored(results) if group else tuple(results)
 
     def reduce_to(
-        self, reduce_op: "ReduceOp | str", value: Any, destinations: Variable | str | None = None
+        self, reduce_op: ReduceOp | str, value: Any, destinations: Variable | str | None = None
     ) -> Any:
         """Return the sum or mean of the replicas' values, on the devices that are named.
 
@@ -146,7 +142,7 @@ class StrategyExtended(_overrides.Subclassable):
         return _nest.map_structure(lambda leaf: leaf.copy_to(target), reduced)
 
     def batch_reduce_to(
-        self, reduce_op: "ReduceOp | str", value_destination_pairs: Sequence[tuple[Any, Any]]
+        self, reduce_op: ReduceOp | str, value_destination_pairs: Sequence[tuple[Any, Any]]
     ) -> list[Any]:
         """Return the reductions of several values; see `reduce_to`.
 

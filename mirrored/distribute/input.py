@@ -6,7 +6,7 @@ A dataset is anything that can be iterated over again and gives batches of array
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from mirrored import _nest
 from mirrored.data.elements import to_element
 from mirrored.data.pipeline import Pipeline
 from mirrored.devices import Device
+from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import Join, Take, cut, give_out, unbatched
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.pending import PendingTensor
 from mirrored.program import Stream
-
-if TYPE_CHECKING:
-    from mirrored.distribute.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class DistributedDataset:
 
     def __init__(
         self,
-        strategy: "Strategy",
+        strategy: ReplicaStrategy,
         dataset: Iterable[Any],
         take: Take,
     ) -> None:
@@ -134,7 +132,7 @@ class DistributedIterator(Stream):
 
     def __init__(
         self,
-        strategy: "Strategy",
+        strategy: ReplicaStrategy,
         batches: Generator[Any],
         take: Take,
         origin: DistributedDataset,
@@ -180,7 +178,7 @@ def _joining(devices: Sequence[Device]) -> Join:
     return lambda arrays, starts: PerReplica(map(PendingTensor, arrays, devices), starts)
 
 
-def distributed_dataset(strategy: "Strategy", dataset: Any) -> DistributedDataset:
+def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedDataset:
     """Return a dataset whose batches are cut into a part for each replica.
 
     Args:
@@ -195,7 +193,7 @@ def distributed_dataset(strategy: "Strategy", dataset: Any) -> DistributedDatase
     return DistributedDataset(strategy, dataset, cut)
 
 
-def distributed_from_function(strategy: "Strategy", function: Any) -> DistributedDataset:
+def distributed_from_function(strategy: ReplicaStrategy, function: Any) -> DistributedDataset:
     """Return a dataset of which each replica gets a batch of its own in every step.
 
     Args:

@@ -8,15 +8,12 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirrored._threads import new_thread, start
-from mirrored.distribute.context import MergeCall, ReplicaContext, enter
+from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
 from mirrored.distribute.values import regroup, select
 from mirrored.ops.random import ShardPosition, shard_position
-
-if TYPE_CHECKING:
-    from mirrored.distribute.strategy import Strategy
 
 Function = Callable[..., Any]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -28,7 +25,7 @@ class _Stopped(BaseException):
 
 
 def run_replicas(
-    strategy: "Strategy",
+    strategy: ReplicaStrategy,
     fn: Function,
     arguments: Sequence[Arguments],
     positions: Sequence[ShardPosition],
@@ -75,14 +72,14 @@ def run_replicas(
 
 
 def _run_alone(
-    strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
+    strategy: ReplicaStrategy, fn: Function, arguments: Arguments, position: ShardPosition
 ) -> Any:
     context = ReplicaContext(strategy, 0, merge_alone(strategy))
     with enter(strategy, context), strategy.replica_scope(0), shard_position(position):
         return fn(*arguments[0], **arguments[1])
 
 
-def merge_alone(strategy: "Strategy") -> MergeCall:
+def merge_alone(strategy: ReplicaStrategy) -> MergeCall:
     """Return what a merge call does where there is one replica: it waits for nobody."""
 
     def merge(merge_fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -92,7 +89,7 @@ def merge_alone(strategy: "Strategy") -> MergeCall:
     return merge
 
 
-def _merge(strategy: "Strategy", replicas: Sequence["_Replica"]) -> None:
+def _merge(strategy: ReplicaStrategy, replicas: Sequence["_Replica"]) -> None:
     """Call the function that all replicas wait for and hand each of them its part."""
     requests = [replica.request for replica in replicas if replica.request is not None]
     for replica in replicas:
@@ -110,7 +107,7 @@ class _Replica:
     """One replica's call of the function: what it asks of the others, and what came of it."""
 
     def __init__(
-        self, strategy: "Strategy", fn: Function, arguments: Arguments, position: ShardPosition
+        self, strategy: ReplicaStrategy, fn: Function, arguments: Arguments, position: ShardPosition
     ) -> None:
         self.number = position.replica
         self.resume = threading.Semaphore(0)

@@ -5,22 +5,21 @@ A strategy's scope makes variables with a copy on every replica, and `run` calls
 
 import contextlib
 import functools
+import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
+from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from mirrored import _nest, _overrides, devices
+from mirrored import _nest, _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
-from mirrored.distribute import reduction
+from mirrored.devices import hold_devices
 from mirrored.distribute.collectives import Collectives
 from mirrored.distribute.context import (
     check_cross_replica,
     enter,
-    get_strategy,
     has_strategy,
+    strategy_in_force,
 )
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.distributed_variables import DistributedVariable
@@ -32,25 +31,25 @@ from mirrored.distribute.input import (
     distributed_dataset,
     distributed_from_function,
 )
-from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.distribute.replicas import run_replicas
-from mirrored.distribute.step_threads import StepThreads
-from mirrored.distribute.travelling import packed
-from mirrored.distribute.values import DistributedValues, PerReplica, regroup, select
+from mirrored.distribute.values import DistributedValues, PerReplica, check_parts, regroup, select
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.recording import active_recorder
-from mirrored.ops.tensor import Operators, Tensor
-from mirrored.program import Function
+from mirrored.ops.tensor import Operators
+from mirrored.program import Function, Team
 from mirrored.variables import Variable, variable_creator_scope
 
-# For type checkers: what a replica may return as one value, and what is one value of all replicas.
+# For type checkers: what a replica may return as one value.
 _Value = TypeVar("_Value", bound=Operators | float)
-_OneValue = DistributedValues | Operators | np.ndarray[Any, Any] | float
+
+# Strategies that were pickled, each with what tells it from others made alike.
+_tokens: "WeakKeyDictionary[Strategy, str]" = WeakKeyDictionary()
 
 
 @explained
 @absent_members("tf.distribute.Strategy")
-class Strategy(Collectives, StepThreads, _overrides.Subclassable):
+class Strategy(Collectives, _overrides.Subclassable):
     """What all strategies have in common. Use `MirroredStrategy`.
 
     Args:
@@ -70,8 +69,10 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
         options: CommunicationOptions | None = None,
         on_nccl_failure: str = "raise",
     ) -> None:
-        Collectives.__init__(self, cross_device_ops, options, on_nccl_failure)
-        StepThreads.__init__(self, executor)
+        super().__init__(cross_device_ops, options, on_nccl_failure)
+        self._executor = executor
+        self._team: Team | None = None
+        hold_devices(self)
 
     def __copy__(self) -> "Strategy":
         return self
@@ -80,7 +81,8 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
         return self  # A copy of what it has made is of the same strategy.
 
     def __reduce__(self) -> Any:
-        return packed(self)
+        token = _tokens.setdefault(self, secrets.token_hex(16))
+        return _restored, (type(self), self.arguments(), token)
 
     def arguments(self) -> dict[str, Any]:
         """Return what another process makes the same strategy with, devices as their names.
@@ -93,6 +95,32 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
             "Define `arguments`, which returns the arguments of its class, by name."
         )
 
+    @property
+    def executor(self) -> str:
+        """Who runs recorded steps: "threads", "serial" or "auto"."""
+        return self._executor
+
+    def team(self, threads: int) -> Team | None:
+        """Return the threads that run recorded steps, which start with the first of them.
+
+        They belong to the strategy, so that one model after the other does not start new ones.
+
+        Args:
+            threads: How many they are, the caller included; 1: there are none.
+        """
+        if threads == 1:
+            return None
+        if self._team is None or self._team.size != threads:
+            self.lose_devices()
+            self._team = Team(threads)
+        return self._team
+
+    def lose_devices(self) -> None:
+        """End the threads of recorded steps: the devices that they work for are about to go."""
+        team, self._team = self._team, None
+        if team is not None:
+            team.close()
+
     def close(self) -> None:
         """End the threads that recorded steps were run by, and disconnect GPUs from each other.
 
@@ -103,43 +131,13 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
             >>> import mirrored as mr
             >>> mr.MirroredStrategy(["CPU:0"]).close()
         """
-        self.end_threads()
+        self.lose_devices()
         self._cross_device_ops.close()
 
     @property
     def extended(self) -> StrategyExtended:
         """Further methods, for training loops and optimizers of one's own."""
         return StrategyExtended(self)
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """How many replicas gradients are summed over."""
-        return 1
-
-    @property
-    def shares_memory(self) -> bool:
-        """Whether the replicas' devices read each other's memory: the host's, or that of a card."""
-        return len({device.backend.memory for device in self.devices}) == 1
-
-    def replica_device_scope(self, replica: int) -> AbstractContextManager[None]:
-        """Return the device scope that one replica runs in."""
-        return devices.device(self.devices[replica])
-
-    def require_devices(self) -> None:
-        """Raise DevicesResetError where the strategy's devices are gone."""
-        self.replica_device_scope(0)
-
-    @contextlib.contextmanager
-    def replica_scope(self, replica: int) -> Iterator[None]:
-        """Work for one replica: on its device, and what is raised says which one it was."""
-        try:
-            with self.replica_device_scope(replica):
-                yield
-        except BaseException as error:
-            note = f"Raised in replica {replica} on {self.devices[replica].full_name}."
-            if note not in getattr(error, "__notes__", ()):  # It may pass here more than once.
-                error.add_note(note)
-            raise
 
     @contextlib.contextmanager
     def scope(self) -> Iterator["Strategy"]:
@@ -149,7 +147,7 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
             RuntimeError: Another strategy is in force, or a replica is running.
             DevicesResetError: Its devices are gone.
         """
-        current = get_strategy()
+        current = strategy_in_force()
         if has_strategy() and current is not self:
             raise RuntimeError(
                 "Mixing different mr.distribute.Strategy objects: "
@@ -166,10 +164,6 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
         creator = variable_creator_scope(self.create_variable)
         with enter(self, None), contextlib.nullcontext() if entered else creator:
             yield self
-
-    def owns(self, variable: Variable) -> bool:
-        """Return whether a variable was made in this strategy's scope."""
-        raise NotImplementedError
 
     def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
         """Return a variable that is made in this strategy's scope.
@@ -255,7 +249,7 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
             function, bound = recorded
             return function.under(self, self.run)(*bound, *args, **kwargs)
         count = self.num_replicas_in_sync
-        reduction.check_parts(self, (args, kwargs))
+        check_parts((args, kwargs), count)
         with self.scope():
             results = run_replicas(
                 self,
@@ -273,76 +267,6 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
                 starts = leaf.first_examples
                 break
         return [ShardPosition(run, i, start) for i, start in enumerate(starts)]
-
-    @overload
-    def reduce(
-        self, reduce_op: ReduceOp | str, value: _OneValue, axis: int | None = None
-    ) -> Tensor: ...
-
-    @overload
-    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any: ...
-
-    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
-        """Return the sum or mean of a value over the replicas, and over an axis of its parts.
-
-        Args:
-            reduce_op: `ReduceOp.SUM`, `ReduceOp.MEAN` or their names in any case.
-            value: Per-replica values, or a structure of them.
-            axis: None reduces over the replicas alone; an axis is reduced too, and a mean then
-                divides by the number of all elements along it, whatever the parts' sizes.
-
-        Raises:
-            ValueError: An unknown `reduce_op`, an `axis` that is not there, or the sum of a value
-                that is not per-replica.
-            RuntimeError: The call is made in a replica's context.
-
-        Example:
-            >>> import mirrored as mr
-            >>> strategy = mr.MirroredStrategy(["CPU:0"])
-            >>> float(strategy.reduce("sum", mr.constant([1.0, 2.0]), axis=0))
-            3.0
-        """
-        op = ReduceOp.of(reduce_op)
-        check_cross_replica(
-            "mr.distribute.Strategy.reduce requires cross-replica context, use "
-            "get_replica_context().all_reduce() instead."
-        )
-        reduction.check_parts(self, value)
-        with enter(self, None):
-            return _nest.map_structure(lambda leaf: reduction.reduced(self, op, leaf, axis), value)
-
-    @overload
-    def gather(self, value: _OneValue, axis: int) -> Tensor: ...
-
-    @overload
-    def gather(self, value: Any, axis: int) -> Any: ...
-
-    def gather(self, value: Any, axis: int) -> Any:
-        """Return the replicas' values, one after the other along an axis, as one tensor.
-
-        Args:
-            value: Per-replica values, or a structure of them. The parts' sizes may differ along
-                `axis` alone.
-            axis: The axis, counted from the end where it is negative.
-
-        Raises:
-            ValueError: `axis` is not there.
-            InvalidArgumentError: The shapes differ along another axis.
-            RuntimeError: The call is made in a replica's context.
-
-        Example:
-            >>> import mirrored as mr
-            >>> strategy = mr.MirroredStrategy(["CPU:0"])
-            >>> strategy.gather(mr.constant([1, 2]), axis=0).numpy()
-            array([1, 2], dtype=int32)
-        """
-        check_cross_replica(
-            "mr.distribute.Strategy.gather method requires cross-replica context, use "
-            "get_replica_context().all_gather() instead"
-        )
-        reduction.check_parts(self, value)
-        with enter(self, None):
-            return _nest.map_structure(lambda leaf: reduction.gathered(self, leaf, axis), value)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.
@@ -442,3 +366,40 @@ class Strategy(Collectives, StepThreads, _overrides.Subclassable):
 def _local_part(strategy: Strategy, replica: int, leaf: Any) -> Any:
     parts = strategy.experimental_local_results(leaf)
     return parts[replica] if len(parts) > 1 else parts[0]
+
+
+def _restored(kind: type[Strategy], arguments: dict[str, Any], token: str) -> Strategy:
+    """Return the strategy itself where it is there, or the one in force where that is alike.
+
+    What was of one strategy before is of one strategy afterwards, though it comes by several ways.
+    """
+    candidates = [each for each, known in _tokens.items() if known == token]
+    in_force = get_strategy()
+    if type(in_force) is kind and in_force.arguments() == arguments:
+        candidates.insert(0, in_force)
+    for strategy in candidates:
+        if not any(device.is_gone for device in strategy.devices):
+            return strategy
+    try:
+        strategy = kind(**arguments)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            f"A {kind.__name__} was pickled, and this process does not have its devices. Set up "
+            "devices of these names before it is loaded: simulated ones by mr.config.experimental."
+            f"set_simulated_gpus, after reset_devices() where others are in use. {error}"
+        ) from None
+    _tokens[strategy] = token
+    return strategy
+
+
+def get_strategy() -> Strategy:
+    """Return the strategy in force: that of the innermost scope, else the default one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> strategy = mr.MirroredStrategy(["CPU:0"])
+        >>> with strategy.scope():
+        ...     mr.distribute.get_strategy() is strategy
+        True
+    """
+    return cast(Strategy, strategy_in_force())

@@ -121,6 +121,12 @@ def check_part_count(value: Any, replicas: int, what: str = "") -> None:
         )
 
 
+def check_parts(structure: Any, replicas: int) -> None:
+    """Raise ValueError where a value in a structure has parts, and not one a replica."""
+    for leaf in _nest.flatten(structure):
+        check_part_count(leaf, replicas)
+
+
 def listed(kind: str, texts: Sequence[str]) -> str:
     """Return the text that shows values by replica.
 

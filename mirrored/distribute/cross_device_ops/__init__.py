@@ -3,13 +3,13 @@
 They are one interface with a reference, `ReductionToOneDevice`, that every other is held to.
 """
 
-from mirrored.distribute.cross_device_ops.base import CrossDeviceOps as CrossDeviceOps
 from mirrored.distribute.cross_device_ops.choice import (
     choose_cross_device_ops as choose_cross_device_ops,
 )
 from mirrored.distribute.cross_device_ops.hierarchical import (
     HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
 )
+from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps as CrossDeviceOps
 from mirrored.distribute.cross_device_ops.nccl import NcclAllReduce as NcclAllReduce
 from mirrored.distribute.cross_device_ops.options import (
     CommunicationImplementation as CommunicationImplementation,
@@ -17,6 +17,6 @@ from mirrored.distribute.cross_device_ops.options import (
 from mirrored.distribute.cross_device_ops.options import (
     CommunicationOptions as CommunicationOptions,
 )
-from mirrored.distribute.cross_device_ops.reduction import (
+from mirrored.distribute.cross_device_ops.reduction_to_one_device import (
     ReductionToOneDevice as ReductionToOneDevice,
 )

@@ -12,12 +12,10 @@ from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
-from mirrored.distribute.cross_device_ops.base import CrossDeviceOps
-from mirrored.distribute.cross_device_ops.log import FirstLines
-from mirrored.distribute.cross_device_ops.options import CommunicationOptions
+from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, FirstLines
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
-from mirrored.distribute.cross_device_ops.reduction import ReductionToOneDevice
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 from mirrored.ops.tensor import Tensor
 
 

@@ -9,12 +9,11 @@ from typing import NamedTuple
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.base import CrossDeviceOps
-from mirrored.distribute.cross_device_ops.connections import streamed
+from mirrored.distribute.cross_device_ops.connections import ranks, streamed
 from mirrored.distribute.cross_device_ops.hierarchical import HierarchicalCopyAllReduce
+from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
 from mirrored.distribute.cross_device_ops.nccl import NcclAllReduce
-from mirrored.distribute.cross_device_ops.ranks import ranks
-from mirrored.distribute.cross_device_ops.reduction import ReductionToOneDevice
+from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 
 
 class Facts(NamedTuple):

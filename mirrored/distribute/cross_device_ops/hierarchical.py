@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from mirrored import _overrides, devices, ops
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
-from mirrored.distribute.cross_device_ops.base import of_sum
-from mirrored.distribute.cross_device_ops.options import CommunicationOptions
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.cross_device_ops.interface import of_sum
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.tensor import Tensor
 
 

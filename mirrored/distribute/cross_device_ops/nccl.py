@@ -15,11 +15,9 @@ from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
-from mirrored.distribute.cross_device_ops.base import of_sum
-from mirrored.distribute.cross_device_ops.connections import connection
-from mirrored.distribute.cross_device_ops.options import CommunicationOptions
-from mirrored.distribute.cross_device_ops.ranks import Rank, ranks
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.cross_device_ops.connections import Rank, connection, ranks
+from mirrored.distribute.cross_device_ops.interface import of_sum
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.ops.observing import Work, observers, short_name, tell
 from mirrored.ops.recording import active_recorder
 from mirrored.ops.spec import NUMBERS

@@ -1,4 +1,4 @@
-"""What a caller may ask of a collective: the size of buckets, a deadline, an implementation.
+"""What a caller asks of a collective: a sum or a mean, the size of buckets, a deadline.
 
 Kept by itself because the interface names it, and the algorithms read it.
 """
@@ -6,12 +6,42 @@ Kept by itself because the interface names it, and the algorithms read it.
 import enum
 import math
 from dataclasses import dataclass
+from typing import Any, Self
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 
 # As long as PyTorch lets NCCL's collectives take (`torch.distributed.init_process_group`).
 DEFAULT_TIMEOUT = 600.0
+
+
+class ReduceOp(enum.Enum):
+    """Sum or mean.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.distribute.ReduceOp.SUM.value
+        'SUM'
+    """
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """Return `value`, or the op of that name in any case.
+
+        Raises:
+            ValueError: There is none.
+        """
+        if isinstance(value, cls):
+            return value
+        try:
+            return cls(value.upper() if isinstance(value, str) else value)
+        except ValueError:
+            raise ValueError(
+                f"{value!r} is not a valid ReduceOp. Give one of {[op.name for op in cls]}."
+            ) from None
 
 
 class CommunicationImplementation(enum.Enum):

@@ -1,4 +1,4 @@
-"""Hints for collectives: their defaults, their checks, and that they change no result."""
+"""Sum and mean by their names; hints: their defaults, their checks, that results stay."""
 
 import math
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mirrored.distribute import ReduceOp
 from mirrored.distribute.experimental import CommunicationImplementation, CommunicationOptions
 
 
@@ -58,3 +59,25 @@ def test_refused(options: dict[str, Any], match: str) -> None:
 
 def test_sizes_of_numpy_are_sizes() -> None:
     assert CommunicationOptions(bytes_per_pack=np.int64(3)).bytes_per_pack == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (ReduceOp.SUM, ReduceOp.SUM),
+        (ReduceOp.MEAN, ReduceOp.MEAN),
+        ("SUM", ReduceOp.SUM),
+        ("sum", ReduceOp.SUM),
+        ("Mean", ReduceOp.MEAN),
+    ],
+)
+def test_a_reduce_op(given: Any, expected: ReduceOp) -> None:
+    assert ReduceOp.of(given) is expected
+
+
+@pytest.mark.parametrize("given", ["PROD", "", None, 0, ["SUM"]])
+def test_no_such_reduce_op(given: Any) -> None:
+    with pytest.raises(ValueError, match="is not a valid ReduceOp") as error:
+        ReduceOp.of(given)
+    assert str(error.value).startswith(f"{given!r} ")
+    assert "['SUM', 'MEAN']" in str(error.value)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored.devices import Device
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.dispatch import adopt
 from mirrored.ops.spec import INDICES, DType, as_shape

@@ -9,11 +9,14 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.base import CrossDeviceOps, joining_device, of_sum
-from mirrored.distribute.cross_device_ops.log import FirstLines
-from mirrored.distribute.cross_device_ops.options import CommunicationOptions
+from mirrored.distribute.cross_device_ops.interface import (
+    CrossDeviceOps,
+    FirstLines,
+    joining_device,
+    of_sum,
+)
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
-from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.ops.recording import Recorder, active_recorder
 from mirrored.ops.tensor import Tensor
 

@@ -3,6 +3,7 @@
 An algorithm is a subclass, which computes; tensors that do not go together never reach it.
 """
 
+import threading
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
@@ -10,14 +11,19 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.options import CommunicationOptions
-from mirrored.distribute.indexed_slices import IndexedSlices, check_slices, reduce_slices
-from mirrored.distribute.reduce_op import ReduceOp
+from mirrored.distribute.cross_device_ops.indexed_slices import (
+    IndexedSlices,
+    check_slices,
+    reduce_slices,
+)
+from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.listeners import only
 from mirrored.ops.tensor import Tensor
 
 Value = TypeVar("Value", bound=Tensor | IndexedSlices)
+
+_LINES = 10  # Of the log, which are the same for every collective.
 
 
 @explained
@@ -278,6 +284,26 @@ class CrossDeviceOps(_overrides.Subclassable):
             f"{type(self).__name__} has no `{method}`. Define it in the subclass, or use "
             "ReductionToOneDevice."
         )
+
+
+class FirstLines:
+    """Counts lines of the log that are alike, from any thread: TensorFlow writes ten."""
+
+    def __init__(self) -> None:
+        """Begin with all lines left."""
+        self._left = _LINES
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> Any:
+        return FirstLines, ()
+
+    def take(self) -> bool:
+        """Return whether one more line may be written, and count it."""
+        with self._lock:
+            if not self._left:
+                return False
+            self._left -= 1
+            return True
 
 
 def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:

@@ -11,10 +11,10 @@ from typing import Any
 from mirrored import devices, ops
 from mirrored._arguments import explained
 from mirrored.devices import Device, LogicalDevice
-from mirrored.distribute.context import ReplicaContext, set_default_strategy
+from mirrored.distribute.context import ReplicaContext, set_default_replica
 from mirrored.distribute.cross_device_ops import ReductionToOneDevice
+from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
-from mirrored.distribute.reduce_op import ReduceOp
 from mirrored.distribute.replicas import merge_alone
 from mirrored.distribute.strategy import Strategy
 from mirrored.errors import InvalidArgumentError
@@ -50,11 +50,6 @@ class _SingleStrategy(Strategy):
 
 class DefaultStrategy(_SingleStrategy):
     """What is in force outside all scopes: one replica, placed as any other code is."""
-
-    def __init__(self) -> None:
-        """Make the strategy and the context of its only replica."""
-        super().__init__()
-        self.only_replica = ReplicaContext(self, 0, merge_alone(self))
 
     def __reduce__(self) -> str:
         return "DEFAULT_STRATEGY"
@@ -115,4 +110,4 @@ class OneDeviceStrategy(_SingleStrategy):
 
 
 DEFAULT_STRATEGY = DefaultStrategy()
-set_default_strategy(DEFAULT_STRATEGY)
+set_default_replica(ReplicaContext(DEFAULT_STRATEGY, 0, merge_alone(DEFAULT_STRATEGY)))
