@@ -19,6 +19,20 @@ from mirrored.ops.tensor import Tensor
 # The lane of what belongs to no replica: it runs where all of them have met.
 JOINT = -1
 
+
+def _copy(xp: Any, out: Any, x: Any) -> None:
+    xp.copyto(out, x)
+
+
+# Ops that programs alone have, and that are in no table.
+
+# A tensor's way to another device; eager tensors do it by `copy_to`.
+COPY = Op(name="_Send", infer=lambda x: x, kernel=_copy, elementwise=True)
+# One rank's part of a sum over devices that do not read each other's memory. No kernel computes it.
+ALL_REDUCE = Op(name="NcclAllReduce", infer=lambda x, *_: x, devices=("GPU",))
+# A write that is left for the end; eager variables are written by `commit`.
+ASSIGN = Op(name="AssignVariableOp", infer=lambda x: x)
+
 _numbers = itertools.count()
 
 
@@ -207,3 +221,12 @@ def joins_rows(op: Op, attrs: Mapping[str, Any]) -> bool:
         attrs: Its attributes.
     """
     return op.name == "ConcatV2" and attrs["axis"] == 0
+
+
+def is_between(node: Node) -> bool:
+    """Return whether a node copies from another memory, which is no kernel's work.
+
+    Args:
+        node: The node.
+    """
+    return node.op is COPY and node.inputs[0].device.backend.memory != node.device.backend.memory

@@ -18,11 +18,10 @@ from mirrored.ops.observing import (
     kernel_work,
     short_name,
 )
-from mirrored.program.binding import Call
-from mirrored.program.bound import BoundPhase
+from mirrored.program.calls import Call
 from mirrored.program.executors import Meeting
-from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
-from mirrored.program.recorder import COPY
+from mirrored.program.graph import COPY, JOINT, Graph, Node, Value, joins_rows
+from mirrored.program.lowering import LoweredPhase
 
 
 class ObservedPhases:
@@ -40,7 +39,7 @@ class ObservedPhases:
     """
 
     def __init__(
-        self, graph: Graph, phases: Sequence[BoundPhase], threads: int, observer: Observer
+        self, graph: Graph, phases: Sequence[LoweredPhase], threads: int, observer: Observer
     ) -> None:
         """Put the clocks in."""
         self.observer = observer
@@ -67,22 +66,22 @@ class ObservedPhases:
             waits.append(Work("wait", "wait", "wait", short_name(device)))
         return _ObservedMeeting(waits, self.observer)
 
-    def _phase(self, phase: BoundPhase) -> BoundPhase:
+    def _phase(self, phase: LoweredPhase) -> LoweredPhase:
         if phase.check is not None:
             device = short_name(self._graph.device)
             work = Work("CheckNumerics", "compute", "CheckNumerics", device)
-            return BoundPhase(check=self._clocked(phase.check, work, self._joint))
+            return LoweredPhase(check=self._clocked(phase.check, work, self._joint))
         if phase.lanes is not None:
             lanes = phase.lanes.items()
-            return BoundPhase(lanes={lane: self._calls(calls, lane) for lane, calls in lanes})
+            return LoweredPhase(lanes={lane: self._calls(calls, lane) for lane, calls in lanes})
         if phase.shards is not None:
-            return BoundPhase(
+            return LoweredPhase(
                 shards=[
                     self._shard(pieces, thread if self._threads > 1 else self._joint)
                     for thread, pieces in enumerate(phase.shards)
                 ]
             )
-        return BoundPhase(calls=self._calls(phase.calls or (), self._joint))
+        return LoweredPhase(calls=self._calls(phase.calls or (), self._joint))
 
     def _calls(
         self, calls: Sequence[Call], replica: int | None, *, in_pieces: bool = False

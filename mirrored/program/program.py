@@ -11,9 +11,9 @@ from mirrored.backends.blas import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.ops.observing import Observer, observers
 from mirrored.program.arrays import Arrays, Memory
-from mirrored.program.bound import Binder, BoundPhase
 from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
+from mirrored.program.lowering import HostLowering, LoweredPhase
 from mirrored.program.memory import make_plan
 from mirrored.program.observed import ObservedPhases
 from mirrored.program.replay import Feed, GuardFailed, SerialReplay, ThreadedReplay
@@ -50,9 +50,9 @@ class Program:
         self._arrays = arrays = Arrays(
             make_plan(graph, schedule, threads), self._memory, graph.purpose
         )
-        binder = Binder(arrays, threads, graph.validates)
-        self.phases = binder.bind(schedule)
-        self._draws = binder.draws
+        lowering = HostLowering(arrays, threads, validates=graph.validates)
+        self.phases = lowering.lower(schedule)
+        self._draws = lowering.draws
         self.inputs: list[Any] = [arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in graph.outputs]
         self._enter = graph.device.backend.run
@@ -61,7 +61,7 @@ class Program:
         self._observed: tuple[ObservedPhases, SerialReplay | ThreadedReplay] | None = None
 
     def _made(
-        self, phases: Sequence[BoundPhase], meeting: Callable[[int], Meeting] = Meeting
+        self, phases: Sequence[LoweredPhase], meeting: Callable[[int], Meeting] = Meeting
     ) -> SerialReplay | ThreadedReplay:
         if self.threads == 1:
             return SerialReplay(phases, self._draws)

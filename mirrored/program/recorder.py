@@ -23,19 +23,16 @@ from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.widened import suited
-from mirrored.program.graph import JOINT, Collective, Graph, Node, Value, joins_rows
-
-
-def _copy(xp: Any, out: Any, x: Any) -> None:
-    xp.copyto(out, x)
-
-
-# A tensor's way to another device. It is not in the table: eager tensors do it by `copy_to`.
-COPY = Op(name="_Send", infer=lambda x: x, kernel=_copy, elementwise=True)
-
-# One rank's part of a sum over devices that do not read each other's memory. No kernel computes it.
-ALL_REDUCE = Op(name="NcclAllReduce", infer=lambda x, *_: x, devices=("GPU",))
-
+from mirrored.program.graph import (
+    ALL_REDUCE,
+    COPY,
+    JOINT,
+    Collective,
+    Graph,
+    Node,
+    Value,
+    joins_rows,
+)
 
 _numbers = itertools.count(1)
 

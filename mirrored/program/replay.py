@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mirrored.program.binding import Call
-from mirrored.program.bound import BoundPhase, Draws
+from mirrored.program.calls import Call
+from mirrored.program.codegen import make_function, make_loop
+from mirrored.program.draws import Draws
 from mirrored.program.executors import Meeting, Team
-from mirrored.program.source import make_function, make_loop
+from mirrored.program.lowering import LoweredPhase
 
 Feed = Callable[[int], None]
 Work = Callable[[], bool]
@@ -38,7 +39,7 @@ class SerialReplay:
         draws: Its random draws.
     """
 
-    def __init__(self, phases: Sequence[BoundPhase], draws: Draws) -> None:
+    def __init__(self, phases: Sequence[LoweredPhase], draws: Draws) -> None:
         """Make the function."""
         self._draws = draws
         self.going_on = True
@@ -83,7 +84,7 @@ class ThreadedReplay:
 
     def __init__(
         self,
-        phases: Sequence[BoundPhase],
+        phases: Sequence[LoweredPhase],
         draws: Draws,
         threads: int,
         meeting: Callable[[int], Meeting] = Meeting,
@@ -145,7 +146,7 @@ def _nothing() -> bool:
     return True
 
 
-def _work_of(phase: BoundPhase, thread: int) -> Work:
+def _work_of(phase: LoweredPhase, thread: int) -> Work:
     if phase.lanes is not None:
         return make_function(phase.lanes[thread]) if thread in phase.lanes else _nothing
     pieces = (phase.shards or [])[thread]

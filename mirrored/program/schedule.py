@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from mirrored.backends import Backend
 from mirrored.program.graph import JOINT, Collective, Graph, Node, Value
 
 
@@ -46,6 +47,27 @@ class Region:
 
 
 Phase = Lanes | Joint | Guard | Region
+
+
+@dataclass(eq=False, slots=True)
+class Launch:
+    """Phases that a stream runs one after the other.
+
+    Attributes:
+        backend: The one on whose stream they run.
+        phases: The phases.
+        between: Whether they are copies from another memory, or the host's work.
+        collective: The all-reduce that they are, on streams of its own.
+        meets: Whether they wait for what other streams were asked for before.
+        waits: For how many of the program's all-reduces, counted from the first, they wait.
+    """
+
+    backend: Backend
+    phases: list[Phase]
+    between: bool = False
+    collective: Collective | None = None
+    meets: bool = True
+    waits: int = 0
 
 
 @dataclass(eq=False, slots=True)

@@ -11,7 +11,6 @@ from typing import Any
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.graph import Node, Value
-from mirrored.program.recorder import COPY
 from mirrored.program.schedule import Joint, Region
 
 _MOST_INPUTS = 32
@@ -25,11 +24,6 @@ def group(nodes: Iterable[Node]) -> list[Joint | Region]:
         nodes: In an order in which they can run.
     """
     return _Groups(_with_pairs(list(nodes))).phases
-
-
-def is_between(node: Node) -> bool:
-    """Whether a node copies from another memory, which is no kernel's work."""
-    return node.op is COPY and node.inputs[0].device.backend.memory != node.device.backend.memory
 
 
 class _Groups:

@@ -9,9 +9,9 @@ from time import perf_counter_ns
 
 from mirrored.devices import Device
 from mirrored.ops.observing import ALL_REPLICAS, Observer, Work, kernel_work, short_name
-from mirrored.program.binding import Call
+from mirrored.program.calls import Call
 from mirrored.program.graph import JOINT, Node
-from mirrored.program.streamed.steps import AllReduce, BoundTrack, Steps
+from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps
 
 
 def run_observed(steps: Steps, device: Device, observer: Observer) -> None:
@@ -22,23 +22,23 @@ def run_observed(steps: Steps, device: Device, observer: Observer) -> None:
         device: A device of the program, for what belongs to no node.
         observer: Who measures.
     """
-    for tracks in steps.stages:
-        for track in tracks:
-            if track.all_reduce is not None:
-                _sum(steps, track.all_reduce, observer)
-            for _, calls in groupby(track.calls, key=lambda call: id(call.node)):
-                _run(track, list(calls), device, observer)
+    for launches in steps.stages:
+        for launch in launches:
+            if launch.all_reduce is not None:
+                _sum(steps, launch.all_reduce, observer)
+            for _, calls in groupby(launch.calls, key=lambda call: id(call.node)):
+                _run(launch, list(calls), device, observer)
 
 
-def _run(track: BoundTrack, calls: Sequence[Call], device: Device, observer: Observer) -> None:
-    track.backend.synchronize()
+def _run(launch: BoundLaunch, calls: Sequence[Call], device: Device, observer: Observer) -> None:
+    launch.backend.synchronize()
     start = perf_counter_ns()
     for call in calls:
-        if track.between:
+        if launch.between:
             call.run()
         else:
-            track.backend.run(call.run)
-    track.backend.synchronize()
+            launch.backend.run(call.run)
+    launch.backend.synchronize()
     node = calls[0].node
     lane = None if node is None else node.lane
     replica = ALL_REPLICAS if lane == JOINT else lane

@@ -18,18 +18,18 @@ from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.errors import CollectiveError
 from mirrored.ops.observing import observers
 from mirrored.program.arrays import Arrays, Memory
-from mirrored.program.bound import Draws
+from mirrored.program.draws import Draws
 from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
+from mirrored.program.lowering import StreamLowering
 from mirrored.program.replay import Feed, GuardFailed
-from mirrored.program.schedule import Guard, ancestors
-from mirrored.program.streamed.binding import StreamedBinder
+from mirrored.program.schedule import Guard, Launch, ancestors
 from mirrored.program.streamed.feeding import Feeding, Report, counter_of
-from mirrored.program.streamed.gate import Gate, spread_flag
 from mirrored.program.streamed.observed import run_observed
 from mirrored.program.streamed.plan import make_streamed_plan
-from mirrored.program.streamed.stages import Track, make_stages
-from mirrored.program.streamed.steps import BoundTrack, Steps
+from mirrored.program.streamed.stages import make_stages
+from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps
+from mirrored.program.write_guard import Gate, spread_flag
 
 # Steps whose results are on their way at a time, and the bytes that they may take of the host:
 # without waiting for each the device never stands still, and a loss that is not finite is still
@@ -95,7 +95,7 @@ class StreamedProgram:
 
     # ------------------------------------------------------------------ binding
 
-    def _make_flags(self, stages: Sequence[Sequence[Track]]) -> dict[Any, Any]:
+    def _make_flags(self, stages: Sequence[Sequence[Launch]]) -> dict[Any, Any]:
         """Return a flag for each memory, where a step may have to leave variables as they are."""
         flags: dict[Any, Any] = {}
         one = np.dtype(np.int32)
@@ -104,7 +104,7 @@ class StreamedProgram:
             flags[gate.backend.memory] = self._told[gate][: one.itemsize].view(one)
             devices = [node.device for node in self.graph.nodes if self.graph.writes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
-            used = {track.backend.memory for tracks in stages for track in tracks}
+            used = {launch.backend.memory for launches in stages for launch in launches}
             used |= {backend.memory for backend in self._writers()}
             for device in devices:
                 memory = device.backend.memory
@@ -119,18 +119,25 @@ class StreamedProgram:
         writers = [variable.pinned()[0].device.backend for variable, _ in self._arrays.plan.commits]
         return list({each.memory: each for each in reversed(writers)}.values())
 
-    def _bound(self, stages: Sequence[Sequence[Track]]) -> list[list[BoundTrack]]:
+    def _bound(self, stages: Sequence[Sequence[Launch]]) -> list[list[BoundLaunch]]:
         flags = self._flags
-        binder = StreamedBinder(self._arrays, flags, self._counters, self._gate)
-        bound: list[list[BoundTrack]] = []
-        for tracks in stages:
-            bound.append([binder.track(track) for track in tracks])
-            if isinstance(tracks[0].phases[0], Guard):
-                others = [track.backend for tracks in stages for track in tracks]
-                bound += spread_flag(tracks[0].backend, [*others, *self._writers()], flags)
+        lowering = StreamLowering(self._arrays, flags, self._counters, self._gate)
+        bound: list[list[BoundLaunch]] = []
+        for launches in stages:
+            collective = launches[0].collective
+            if collective is not None:
+                all_reduce = AllReduce(collective, *lowering.ranks(collective))
+                bound.append([BoundLaunch(launches[0], [], all_reduce)])
+                continue
+            bound.append([BoundLaunch(each, lowering.lower(each)) for each in launches])
+            if isinstance(launches[0].phases[0], Guard):
+                others = [launch.backend for launches in stages for launch in launches]
+                copies = spread_flag(launches[0].backend, [*others, *self._writers()], flags)
+                if copies:
+                    bound.append([BoundLaunch(Launch(to, [], True), [call]) for to, call in copies])
         for backend in self._writers():
-            last = Track(backend, [], waits=len(self.graph.collectives))
-            bound.append([BoundTrack(last, binder.commits(backend))])
+            last = Launch(backend, [], waits=len(self.graph.collectives))
+            bound.append([BoundLaunch(last, lowering.commits(backend))])
         return bound
 
     # ------------------------------------------------------------------ running

@@ -14,10 +14,11 @@ from mirrored.backends import Backend
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.executors import product_operations
-from mirrored.program.graph import JOINT, Collective, Graph, Node, Value
+from mirrored.program.graph import JOINT, Collective, Graph, Node, Value, is_between
 from mirrored.program.schedule import (
     Guard,
     Joint,
+    Launch,
     Phase,
     Region,
     Schedule,
@@ -25,7 +26,7 @@ from mirrored.program.schedule import (
     nodes_of,
     split_at_guard,
 )
-from mirrored.program.streamed.chains import group, is_between
+from mirrored.program.streamed.chains import group
 from mirrored.program.streamed.overlap import Start, find_starts, in_order
 
 # The lane of replica 0's second stream, and that of what belongs to no replica and has something
@@ -39,36 +40,15 @@ _COUNTER = TensorSpec((3,), np.dtype(np.uint64))
 
 
 @dataclass(eq=False, slots=True)
-class Track:
-    """Phases that run one after the other.
-
-    Attributes:
-        backend: The one on whose stream they run.
-        phases: The phases.
-        between: Whether they are copies from another memory, or the host's work.
-        collective: The all-reduce that they are, on streams of its own.
-        meets: Whether they wait for what other streams were asked for before.
-        waits: For how many of the program's all-reduces, counted from the first, they wait.
-    """
-
-    backend: Backend
-    phases: list[Phase]
-    between: bool = False
-    collective: Collective | None = None
-    meets: bool = True
-    waits: int = 0
-
-
-@dataclass(eq=False, slots=True)
 class StreamedSchedule(Schedule):
     """The schedule of a streamed program.
 
     Attributes:
-        stages: The tracks, in order; those of one stage run side by side.
+        stages: The launches, in order; those of one stage run side by side.
         counters: For each random node what it reads key and number of its draw from.
     """
 
-    stages: list[list[Track]] = field(default_factory=list)
+    stages: list[list[Launch]] = field(default_factory=list)
     counters: dict[Node, Value] = field(default_factory=dict)
 
 
@@ -80,7 +60,7 @@ def make_stages(graph: Graph) -> StreamedSchedule:
     place = len(schedule.stages)
     _add_levels(schedule, late, graph.collectives)
     if graph.gate is not None:
-        _insert_guard(schedule, place, Track(graph.gate.backend, [Guard(graph.guards)]))
+        _insert_guard(schedule, place, Launch(graph.gate.backend, [Guard(graph.guards)]))
     _let_wait(schedule)
     for node in (*early, *late):
         if node.op.random:
@@ -88,15 +68,17 @@ def make_stages(graph: Graph) -> StreamedSchedule:
     return schedule
 
 
-def _insert_guard(schedule: StreamedSchedule, place: int, guard: Track) -> None:
+def _insert_guard(schedule: StreamedSchedule, place: int, guard: Launch) -> None:
     """Insert the guard at a place or, where there are all-reduces behind it, behind the last.
 
     Whether a step writes is decided once, when all sums are there on all devices.
     """
     stages = schedule.stages
-    sums = [i for i, tracks in enumerate(stages) if tracks[0].collective is not None]
+    sums = [i for i, launches in enumerate(stages) if launches[0].collective is not None]
     stages.insert(max([place, *(i + 1 for i in sums)]), [guard])
-    schedule.phases = [phase for tracks in stages for track in tracks for phase in track.phases]
+    schedule.phases = [
+        phase for launches in stages for launch in launches for phase in launch.phases
+    ]
 
 
 def _add_levels(
@@ -114,16 +96,16 @@ def _add_levels(
             for members in lanes.values():
                 _add_branches(schedule, members)
         else:
-            for tracks in _sides(lanes):
-                _add_stage(schedule, tracks)
+            for launches in _sides(lanes):
+                _add_stage(schedule, launches)
 
 
-def _sides(lanes: Mapping[int, list[Node]]) -> Iterable[list[Track]]:
+def _sides(lanes: Mapping[int, list[Node]]) -> Iterable[list[Launch]]:
     """Yield what lanes do side by side, stage by stage."""
-    sides = [_tracks(lanes[lane]) for lane in sorted(lanes)]
+    sides = [_launches(lanes[lane]) for lane in sorted(lanes)]
     # A lane that goes to another device and back meets the others there.
-    for tracks in zip_longest(*sides):
-        yield [track for track in tracks if track is not None]
+    for launches in zip_longest(*sides):
+        yield [launch for launch in launches if launch is not None]
 
 
 def _add_overlapped(
@@ -161,21 +143,21 @@ def _add_sides(
         added: The list.
     """
     stages = list(_sides(lanes))
-    used = {track.backend for tracks in stages for track in tracks}
+    used = {launch.backend for launches in stages for launch in launches}
     # Lanes that go on where they were have nothing to wait for.
     meets = len(stages) != 1 or not used <= ahead
-    for tracks in stages:
-        for track in tracks:
-            track.meets = meets
-            added += track.phases
-        _add_stage(schedule, tracks)
+    for launches in stages:
+        for launch in launches:
+            launch.meets = meets
+            added += launch.phases
+        _add_stage(schedule, launches)
     return used | (set() if meets else ahead)
 
 
 def _add_collective(schedule: StreamedSchedule, collective: Collective) -> None:
     streams = collective.connection.streams
     phase = Joint(list(collective.nodes))
-    _add_stage(schedule, [Track(streams[0], [phase], False, collective)])
+    _add_stage(schedule, [Launch(streams[0], [phase], False, collective)])
 
 
 def _add_joint(
@@ -202,13 +184,13 @@ def _add_side_by_side(schedule: StreamedSchedule, nodes: list[Node]) -> None:
         for node in nodes:
             if level[node] == number:
                 members.setdefault(_where(node), []).append(node)
-        tracks = [track for each in members.values() for track in _tracks(each)]
-        compute = [track for track in tracks if not track.between]
+        launches = [launch for each in members.values() for launch in _launches(each)]
+        compute = [launch for launch in launches if not launch.between]
         if compute:
             _add_stage(schedule, compute)
-        for track in tracks:
-            if track.between:
-                _add_stage(schedule, [track])
+        for launch in launches:
+            if launch.between:
+                _add_stage(schedule, [launch])
 
 
 def _let_wait(schedule: StreamedSchedule) -> None:
@@ -216,15 +198,15 @@ def _let_wait(schedule: StreamedSchedule) -> None:
     number: dict[Node, int] = {}
     running: list[Collective] = []
     count = 0
-    for tracks in schedule.stages:
-        phases = [phase for track in tracks for phase in track.phases]
+    for launches in schedule.stages:
+        phases = [phase for launch in launches for phase in launch.phases]
         read = [value for phase in phases for value in _read_by(phase)]
         waits = max((number[value.node] for value in read if value.node in number), default=0)
         if isinstance(phases[0], Guard):
             waits = count
-        for track in tracks:
-            track.waits = waits
-        collective = tracks[0].collective
+        for launch in launches:
+            launch.waits = waits
+        collective = launches[0].collective
         if collective is not None:
             count += 1
             number |= dict.fromkeys(collective.nodes, count)
@@ -291,14 +273,14 @@ def _add_pair(
     backend = here[0].nodes[0].device.backend
     if not is_streamed(backend):
         raise ValueError("Only what has streams has two of them.")
-    tracks = [Track(backend, [*here])]
+    launches = [Launch(backend, [*here])]
     if beside:
         schedule.lanes |= {node: SIDE - node.lane for phase in beside for node in phase.nodes}
         # Memory is shared with what is joint, for that runs alone.
         joint = [node for phase in here for node in phase.nodes if node.lane == JOINT]
         schedule.lanes |= dict.fromkeys(joint, BESIDE)
-        tracks.append(Track(backend.beside, [*beside]))
-    _add_stage(schedule, tracks)
+        launches.append(Launch(backend.beside, [*beside]))
+    _add_stage(schedule, launches)
 
 
 def _needs(phases: Sequence[Joint | Region]) -> list[set[int]]:
@@ -324,22 +306,22 @@ def _ways_ahead(needs: Sequence[set[int]]) -> list[int]:
     return ahead
 
 
-def _add_stage(schedule: StreamedSchedule, tracks: list[Track]) -> None:
-    schedule.stages.append(tracks)
-    phases = [phase for track in tracks for phase in track.phases]
+def _add_stage(schedule: StreamedSchedule, launches: list[Launch]) -> None:
+    schedule.stages.append(launches)
+    phases = [phase for launch in launches for phase in launch.phases]
     schedule.phases += phases
-    if len(tracks) > 1:
+    if len(launches) > 1:
         schedule.beside.append(phases)
 
 
-def _tracks(nodes: Iterable[Node]) -> list[Track]:
-    """Return nodes as tracks: a new one wherever the memory changes."""
-    tracks = []
+def _launches(nodes: Iterable[Node]) -> list[Launch]:
+    """Return nodes as launches: a new one wherever the memory changes."""
+    launches = []
     for (_, between), phases in groupby(group(nodes), key=_place):
         members = list(phases)
         backend = members[0].nodes[0].device.backend
-        tracks.append(Track(backend, [*members], between))
-    return tracks
+        launches.append(Launch(backend, [*members], between))
+    return launches
 
 
 def _place(phase: Joint | Region) -> tuple[object, bool]:

@@ -1,4 +1,4 @@
-"""One step of a streamed program: its tracks in order, each waiting for what it needs.
+"""One step of a streamed program: its launches in order, each waiting for what it needs.
 
 On one card all of it is captured once and launched as a whole; between cards, and around work of
 the host, each part of it is.
@@ -11,10 +11,10 @@ from typing import Any
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Launchable, StreamBackend, is_streamed
 from mirrored.errors import ResourceExhaustedError
-from mirrored.program.binding import Call
+from mirrored.program.calls import Call
+from mirrored.program.codegen import make_function
 from mirrored.program.graph import Collective
-from mirrored.program.source import make_function
-from mirrored.program.streamed.stages import Track
+from mirrored.program.schedule import Launch
 
 Work = Callable[[], object]
 
@@ -93,24 +93,24 @@ class AllReduce:
         return list(zip(self.streams, events, strict=True))
 
 
-class BoundTrack:
-    """The calls of a track.
+class BoundLaunch:
+    """The calls of a launch.
 
     Args:
-        track: The track.
+        launch: The launch.
         calls: The calls.
         all_reduce: What it is instead of calls.
     """
 
     def __init__(
-        self, track: Track, calls: Sequence[Call], all_reduce: AllReduce | None = None
+        self, launch: Launch, calls: Sequence[Call], all_reduce: AllReduce | None = None
     ) -> None:
         """Make them a function."""
-        self.backend = track.backend
+        self.backend = launch.backend
         self.calls = calls
-        self.between = track.between
-        self.meets = track.meets
-        self.waits = track.waits
+        self.between = launch.between
+        self.meets = launch.meets
+        self.waits = launch.waits
         self.all_reduce = all_reduce
         self._function = make_function(calls)
 
@@ -126,39 +126,41 @@ class Steps:
     """Runs one step after the other.
 
     Args:
-        stages: The tracks; those of one stage run side by side.
+        stages: The launches; those of one stage run side by side.
         backends: Those of the devices of all that the program reads and writes.
 
     Attributes:
-        stages: The tracks.
+        stages: The launches.
         backends: The streams that it runs on; a step begins and ends on the first.
     """
 
-    def __init__(self, stages: Sequence[Sequence[BoundTrack]], backends: Iterable[Backend]) -> None:
+    def __init__(
+        self, stages: Sequence[Sequence[BoundLaunch]], backends: Iterable[Backend]
+    ) -> None:
         """Find out what can be launched as a whole."""
         self.stages = stages
-        tracks, backends = [track for tracks in stages for track in tracks], list(backends)
+        launches, backends = [launch for launches in stages for launch in launches], list(backends)
         # All-reduces have streams of their own, which are waited for one by one.
-        own_tracks = [track.backend for track in tracks if track.all_reduce is None]
-        used = dict.fromkeys([*own_tracks, *backends])
+        own_launches = [launch.backend for launch in launches if launch.all_reduce is None]
+        used = dict.fromkeys([*own_launches, *backends])
         self.backends: list[StreamBackend] = [each for each in used if is_streamed(each)]
         # Others ask for work on the devices' own streams alone.
         own = {self.lead, *backends}
         self._shared = [each for each in self.backends if each in own]
         one = len({each.memory for each in used}) == 1
-        one = one and not any(track.all_reduce for track in tracks)
+        one = one and not any(launch.all_reduce for launch in launches)
         self._whole: Unit | None = None
-        self._units: dict[BoundTrack, Unit] = {}
-        if one and tracks and not any(track.between for track in tracks):
+        self._units: dict[BoundLaunch, Unit] = {}
+        if one and launches and not any(launch.between for launch in launches):
             # Not a method: what refers to itself lives until the garbage collector comes by, and
             # so would the program's memory.
-            work = partial(_run_stages, stages, self.backends, BoundTrack.run)
+            work = partial(_run_stages, stages, self.backends, BoundLaunch.run)
             self._whole = Unit(self.lead, work)
         else:
             self._units = {
-                track: Unit(track.backend, track.run)
-                for track in tracks
-                if is_streamed(track.backend) and not track.between and not track.all_reduce
+                launch: Unit(launch.backend, launch.run)
+                for launch in launches
+                if is_streamed(launch.backend) and not launch.between and not launch.all_reduce
             }
 
     @property
@@ -172,7 +174,9 @@ class Steps:
             self._whole.run()
             return
         _join(self.backends)  # Each card was fed on a stream of its own.
-        _run_stages(self.stages, self.backends, lambda track: self._units.get(track, track).run())
+        _run_stages(
+            self.stages, self.backends, lambda launch: self._units.get(launch, launch).run()
+        )
         _fork(self.backends)
 
     def begin(self) -> None:
@@ -197,33 +201,33 @@ def _join(backends: Sequence[StreamBackend]) -> None:
 
 
 def _run_stages(
-    stages: Sequence[Sequence[BoundTrack]],
+    stages: Sequence[Sequence[BoundLaunch]],
     backends: Sequence[StreamBackend],
-    run: Callable[[BoundTrack], object],
+    run: Callable[[BoundLaunch], object],
 ) -> None:
-    """Run all tracks, between a fork from the first backend and a join there.
+    """Run all launches, between a fork from the first backend and a join there.
 
     Args:
-        stages: The tracks.
+        stages: The launches.
         backends: All that have streams.
-        run: Runs a track.
+        run: Runs a launch.
     """
     _fork(backends)
     before: list[StreamBackend] = []
     sums = _Sums()
-    for tracks in stages:
-        all_reduce = tracks[0].all_reduce
+    for launches in stages:
+        all_reduce = launches[0].all_reduce
         if all_reduce is not None:
-            sums.start(all_reduce, before or backends[:1], tracks[0].waits)
+            sums.start(all_reduce, before or backends[:1], launches[0].waits)
             continue
-        here = [track.backend for track in tracks]
-        if tracks[0].meets:
+        here = [launch.backend for launch in launches]
+        if launches[0].meets:
             _let_wait(here, [(each, each.record()) for each in before if here != [each]])
-        sums.join(here, tracks[0].waits)
-        for track in tracks:
-            run(track)
-        asked = [each.backend for each in tracks if is_streamed(each.backend)] or before
-        before = asked if tracks[0].meets else list(dict.fromkeys((*before, *asked)))
+        sums.join(here, launches[0].waits)
+        for launch in launches:
+            run(launch)
+        asked = [each.backend for each in launches if is_streamed(each.backend)] or before
+        before = asked if launches[0].meets else list(dict.fromkeys((*before, *asked)))
     sums.join(backends[:1], sums.count)
     _join(backends)
 

@@ -17,7 +17,7 @@ from mirrored.backends.stream_backend import Chain, Step
 from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.widened import widened
-from mirrored.program.recorder import COPY
+from mirrored.program.graph import COPY
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,10 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.ops.recording import active_recorder
-from mirrored.program.graph import Graph
+from mirrored.program.graph import Graph, is_between
 from mirrored.program.schedule import Region
 from mirrored.program.streamed import chains
-from mirrored.program.streamed.chains import group, is_between
+from mirrored.program.streamed.chains import group
 
 X = np.zeros((4, 3), np.float32)
 ROW = np.zeros((3,), np.float32)

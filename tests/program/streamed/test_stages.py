@@ -16,8 +16,8 @@ from mirrored.program.streamed.stages import make_stages
 X = np.zeros((4, 3), np.float32)
 
 
-def nodes_in(track: Any) -> list[Any]:
-    return [node for phase in track.phases for node in nodes_of(phase)]
+def nodes_in(launch: Any) -> list[Any]:
+    return [node for phase in launch.phases for node in nodes_of(phase)]
 
 
 @pytest.mark.parametrize("guarded", [False, True])
@@ -30,21 +30,21 @@ def test_order(parts: tuple[int, ...], guarded: bool, cards: Any) -> None:
         schedule = make_stages(graph)
         seen: set[Any] = set()
         behind_the_guard = False
-        for tracks in schedule.stages:
-            assert len({track.backend for track in tracks}) == len(tracks)
+        for launches in schedule.stages:
+            assert len({launch.backend for launch in launches}) == len(launches)
             made: set[Any] = set()
-            for track in tracks:
+            for launch in launches:
                 own: set[Any] = set()
-                for phase in track.phases:
+                for phase in launch.phases:
                     if isinstance(phase, Guard):
-                        assert len(tracks) == 1
+                        assert len(launches) == 1
                         assert {value.node for value in phase.values} <= seen
                         behind_the_guard = True
                     members = list(nodes_of(phase))
                     for node in members:
                         needed = {value.node for value in node.inputs} - {None}
                         assert needed <= seen | own | set(members)
-                        assert node.device.backend.memory == track.backend.memory
+                        assert node.device.backend.memory == launch.backend.memory
                     own |= set(members)
                 assert not own & (seen | made)
                 made |= own
@@ -64,23 +64,23 @@ def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards
     connection = cards.unconnected()
     graph = cards.record(functools.partial(cards.gradients, connection, layers), X, X, replicas=2)
     stages = make_stages(graph).stages
-    asked = [tracks[0].collective for tracks in stages]
+    asked = [launches[0].collective for launches in stages]
     assert [each.what for each in asked if each] == [f"layer {i}" for i in range(layers)]
     done: set[Any] = set()
     *stages, (gate,) = stages
     assert isinstance(gate.phases[0], Guard)
     assert gate.waits == layers  # Nobody writes before all sums are there.
-    for number, tracks in enumerate(stages):
-        collective = tracks[0].collective
+    for number, launches in enumerate(stages):
+        collective = launches[0].collective
         if collective is None:
             # Work goes on beside what is being summed, without a wait for the other card.
-            assert sorted({n.lane for track in tracks for n in nodes_in(track)}) == [0, 1]
-            assert all(track.meets == (number == 0) and not track.waits for track in tracks)
-            done |= {node for track in tracks for node in nodes_in(track)}
+            assert sorted({n.lane for launch in launches for n in nodes_in(launch)}) == [0, 1]
+            assert all(launch.meets == (number == 0) and not launch.waits for launch in launches)
+            done |= {node for launch in launches for node in nodes_in(launch)}
             continue
         assert {value.node for value in collective.sends()} <= done
         # What it sums ends the stage before it: nothing later had to be computed first.
-        last = [nodes_in(track)[-1] for track in stages[number - 1]]
+        last = [nodes_in(launch)[-1] for launch in stages[number - 1]]
         assert {value.node for value in collective.sends()} == set(last)
 
 
@@ -100,11 +100,11 @@ def test_all_ranks_take_part_whoever_reads_the_sums(cards: Any) -> None:
 
     graph = cards.record(function, X, X, replicas=2)
     stages = make_stages(graph).stages
-    asked = [tracks[0].collective for tracks in stages if tracks[0].collective]
+    asked = [launches[0].collective for launches in stages if launches[0].collective]
     assert [each.what for each in asked] == ["read"]
     assert len(asked[0].nodes) == 2
     # The copy of the one that is read waits for it, and what comes behind that need not again.
-    assert [tracks[0].waits for tracks in stages] == [0, 0, 1, 0, 1]
+    assert [launches[0].waits for launches in stages] == [0, 0, 1, 0, 1]
     assert isinstance(stages[-1][0].phases[0], Guard)
 
 
@@ -122,10 +122,10 @@ def test_replicas_run_side_by_side(parts: tuple[int, ...], cards: Any) -> None:
     graph = cards.record(function, *[X] * len(names), replicas=len(names))
     first = make_stages(graph).stages[0]
     sides: dict[int, Any] = {}
-    for track in first:
-        lanes = {node.lane for node in nodes_in(track)}
+    for launch in first:
+        lanes = {node.lane for node in nodes_in(launch)}
         assert len(lanes) == 1
-        sides.setdefault(lanes.pop(), []).append(track.backend)
+        sides.setdefault(lanes.pop(), []).append(launch.backend)
     assert sorted(sides) == list(range(len(names)))
     assert len({backend for backends in sides.values() for backend in backends}) == len(first)
 
@@ -147,7 +147,7 @@ def test_what_is_joint_runs_behind_all_replicas(cards: Any) -> None:
 
     graph = cards.record(function, X, X, replicas=2)
     stages = make_stages(graph).stages
-    lanes = [{node.lane for track in tracks for node in nodes_in(track)} for tracks in stages]
+    lanes = [{node.lane for launch in launches for node in nodes_in(launch)} for launches in stages]
     where = lanes.index({JOINT})
     assert {0, 1} <= set().union(*lanes[:where])
     assert {0, 1} <= set().union(*lanes[where + 1 :])
@@ -163,7 +163,7 @@ def test_work_of_the_host_and_copies_are_tracks_of_their_own(cards: Any) -> None
         return [ops.identity(z) * 3.0]
 
     stages = make_stages(cards.record(function, X)).stages
-    found = [(track.between, [n.op.name for n in nodes_in(track)]) for (track,) in stages]
+    found = [(launch.between, [n.op.name for n in nodes_in(launch)]) for (launch,) in stages]
     assert found == [
         (False, ["Mul"]),
         (True, ["_Send", "AddV2"]),
@@ -188,9 +188,9 @@ def test_updates_are_behind_the_guard(cards: Any) -> None:
         return [a]
 
     schedule = make_stages(cards.record(function, X, X, replicas=2))
-    guards = [isinstance(tracks[0].phases[0], Guard) for tracks in schedule.stages]
+    guards = [isinstance(launches[0].phases[0], Guard) for launches in schedule.stages]
     behind = schedule.stages[guards.index(True) + 1 :]
-    late = [node.op.name for tracks in behind for track in tracks for node in nodes_in(track)]
+    late = [node.op.name for launches in behind for launch in launches for node in nodes_in(launch)]
     assert "AssignAddVariableOp" in late
     assert "Tanh" not in late
 

@@ -8,10 +8,10 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.program.binding import Call
+from mirrored.program.calls import Call
+from mirrored.program.schedule import Launch
 from mirrored.program.streamed import StreamedProgram
-from mirrored.program.streamed.stages import Track
-from mirrored.program.streamed.steps import BoundTrack, Unit
+from mirrored.program.streamed.steps import BoundLaunch, Unit
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -75,7 +75,7 @@ def test_new_settings_begin_anew(runs: int) -> None:
 @pytest.mark.parametrize(("between", "log"), [(False, ["run", "work"]), (True, ["work"])])
 def test_only_kernels_run_in_the_state_of_the_device(between: bool, log: list[str]) -> None:
     backend: Any = Recorder()
-    BoundTrack(Track(backend, [], between), [Call(backend.work)]).run()
+    BoundLaunch(Launch(backend, [], between), [Call(backend.work)]).run()
     assert backend.log == log
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.program.binding import Call
-from mirrored.program.source import make_function, make_loop
+from mirrored.program.calls import Call
+from mirrored.program.codegen import make_function, make_loop
 
 
 def test_calls_are_made_in_order() -> None:

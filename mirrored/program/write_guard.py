@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
-from mirrored.program.binding import Call
-from mirrored.program.streamed.stages import Track
-from mirrored.program.streamed.steps import BoundTrack
+from mirrored.program.calls import Call
 
 _DTYPE = np.dtype(np.float32)
 
@@ -63,8 +61,8 @@ class Gate:
 
 def spread_flag(
     origin: Backend, backends: Sequence[Backend], flags: Mapping[Any, Any]
-) -> list[list[BoundTrack]]:
-    """Return what brings the gate's decision to other memories: a stage, if there are any.
+) -> list[tuple[Backend, Call]]:
+    """Return the calls, each on a stream, that bring the gate's decision to other memories.
 
     Args:
         origin: The gate's device.
@@ -73,10 +71,10 @@ def spread_flag(
     """
     others = {each.memory: each for each in reversed(backends) if each.memory in flags}
     others.pop(origin.memory, None)
-    stage = []
+    copies: list[tuple[Backend, Call]] = []
     for memory, backend in others.items():
         # By way of a stream each: they need not wait for one another.
         source = origin.another() if is_streamed(origin) else origin
-        copy = Call(backend.copy_across, (source, flags[origin.memory], flags[memory]))
-        stage.append(BoundTrack(Track(backend, [], True), [copy]))
-    return [stage] if stage else []
+        arrays = flags[origin.memory], flags[memory]
+        copies.append((backend, Call(backend.copy_across, (source, *arrays))))
+    return copies

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.program.binding import Call, bind
+from mirrored.backends.host import HostBackend
+from mirrored.program.calls import Call, LaunchNotes, kernel_calls
 
+HOST = HostBackend()
 X = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 Kernel = Callable[..., None]
 
@@ -48,7 +50,7 @@ def test_calls_compute_what_the_kernel_does(
     kernel: Kernel, shape: tuple[int, ...], bits: Any
 ) -> None:
     x, out, expected = X.copy(), np.full(shape, np.nan, np.float32), np.empty(shape, np.float32)
-    calls = bind(np, kernel, out, (x,))
+    calls = kernel_calls(HOST, kernel, out, x)
     assert np.isnan(out).all()  # Nothing is computed yet.
     for scale in (1, -2):
         x[...] = X * np.float32(scale)
@@ -62,10 +64,10 @@ def test_calls_compute_what_the_kernel_does(
 def test_a_copy_onto_itself_is_no_call() -> None:
     out = np.zeros((2, 3), np.float32)
     copy: Kernel = lambda xp, out, x: xp.copyto(out, x)  # noqa: E731
-    assert bind(np, copy, out, (out,)) == []
-    assert bind(np, copy, out, (out[:],)) == []
+    assert kernel_calls(HOST, copy, out, out) == []
+    assert kernel_calls(HOST, copy, out, out[:]) == []
     for other in (np.zeros((2, 3), np.float32), out[::-1], out.view(np.int32)):
-        assert len(bind(np, copy, out, (other,))) == 1
+        assert len(kernel_calls(HOST, copy, out, other)) == 1
 
 
 def test_a_kernel_gets_its_attributes_and_workspace() -> None:
@@ -74,7 +76,7 @@ def test_a_kernel_gets_its_attributes_and_workspace() -> None:
         xp.add(workspace[0], x, out=out)
 
     out, scratch = np.zeros_like(X), np.zeros_like(X)
-    for call in bind(np, kernel, out, (X,), by=3.0, workspace=(scratch,)):
+    for call in kernel_calls(HOST, kernel, out, X, by=3.0, workspace=(scratch,)):
         call.run()
     np.testing.assert_array_equal(out, X * 3 + X)
 
@@ -83,3 +85,22 @@ def test_a_call_with_names() -> None:
     seen: list[Any] = []
     Call(lambda *args, **named: seen.append((args, named)), (1, 2, 3), ("a", "b")).run()
     assert seen == [((1,), {"a": 2, "b": 3})]
+
+
+def test_calls_are_noted_and_what_they_need_is_made() -> None:
+    log: list[Any] = []
+
+    class Launcher:
+        def launch(self, *args: Any, **options: Any) -> None:
+            log.append(("launch", args, options))
+
+        def prepare(self, method: str, args: Any) -> None:
+            log.append(("prepare", method, args))
+
+    calls: list[Any] = []
+    launcher = Launcher()
+    LaunchNotes(launcher, calls).launch("source", "name", shared=3)
+    assert log == [("prepare", "launch", ("source", "name"))]
+    (call,) = calls
+    call.run()
+    assert log[1:] == [("launch", ("source", "name"), {"shared": 3})]

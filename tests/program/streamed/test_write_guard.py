@@ -12,7 +12,7 @@ from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveError
 from mirrored.ops.recording import active_recorder
 from mirrored.program.streamed import StreamedProgram
-from mirrored.program.streamed.gate import Gate
+from mirrored.program.write_guard import Gate
 
 X = np.full((4, 3), 2.0, np.float32)
 

@@ -1,6 +1,6 @@
 """From an op's kernel and the arrays of one program to the plain calls that compute it.
 
-A kernel is run once with a stand-in for the array module, which notes the calls that it makes.
+A kernel is run once with a stand-in for what it computes with, which notes the calls that it makes.
 Replaying those costs nothing of what the kernel does in Python, and gives the same bits.
 """
 
@@ -11,6 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from mirrored.backends import Backend
+from mirrored.backends.stream_backend import is_streamed
 
 
 class Call(NamedTuple):
@@ -39,18 +42,38 @@ class Call(NamedTuple):
 _OUT_BY_NAME = frozenset({"maximum", "minimum"})
 
 
-class CallNotes:
-    """Stands for an array module and notes what is called of it.
+class _Notes:
+    """Stands for what kernels compute with, and notes what is called of it.
 
     Args:
-        xp: The array module.
+        xp: What they compute with.
         calls: The list that calls are added to.
     """
 
     def __init__(self, xp: Any, calls: list[Call]) -> None:
-        """Note calls of `xp` in `calls`."""
         self._xp = xp
         self._calls = calls
+
+    def _add(self, function: Any, args: tuple[Any, ...], keywords: tuple[str, ...] = ()) -> None:
+        self._calls.append(Call(function, args, keywords))
+
+
+class LaunchNotes(_Notes):
+    """Stands for what launches a stream's kernels: what a launch needs is made when it is noted."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Return a function that notes its call."""
+        function = getattr(self._xp, name)
+
+        def note(*args: Any, **kwargs: Any) -> None:
+            self._xp.prepare(name, args)
+            self._add(function, (*args, *kwargs.values()), tuple(kwargs))
+
+        return note
+
+
+class ArrayNotes(_Notes):
+    """Stands for an array module of the host, and notes calls in the form that takes least time."""
 
     def moveaxis(self, *args: Any) -> Any:
         """Return a view, which is made once."""
@@ -112,24 +135,25 @@ class CallNotes:
 
         return note
 
-    def _add(self, function: Any, args: tuple[Any, ...], keywords: tuple[str, ...] = ()) -> None:
-        self._calls.append(Call(function, args, keywords))
 
-
-def bind(
-    xp: Any, kernel: Callable[..., None], out: Any, arrays: tuple[Any, ...], **attrs: Any
+def kernel_calls(
+    backend: Backend, kernel: Callable[..., None], out: Any, *inputs: Any, **attrs: Any
 ) -> list[Call]:
-    """Return the calls by which a kernel computes `out` from arrays.
+    """Return the calls by which a kernel computes `out`.
 
     Args:
-        xp: The array module.
+        backend: The kernel's.
         kernel: The kernel.
-        out: The array that it writes.
-        arrays: Those that it reads.
+        out: The array that it writes, or the arrays.
+        *inputs: Those that it reads.
         **attrs: Its attributes, and its workspace where it has one.
     """
     calls: list[Call] = []
-    kernel(CallNotes(xp, calls), out, *arrays, **attrs)
+    if is_streamed(backend):
+        # In the state of the device: to compile may fail, and does so before the first step.
+        backend.run(kernel, LaunchNotes(backend.xp, calls), out, *inputs, **attrs)
+    else:
+        kernel(ArrayNotes(backend.xp, calls), out, *inputs, **attrs)
     return calls
 
 

@@ -1,4 +1,4 @@
-"""From the phases of a track to launches: on which arrays, and behind which flag."""
+"""From phases to launches: on which arrays, and behind which flag."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.ops.recording import active_recorder
 from mirrored.program.streamed import StreamedProgram
-from mirrored.program.streamed.binding import LaunchNotes
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 FLAG = 1  # The place of the flag among the arguments of a chain's kernel.
@@ -17,7 +16,7 @@ FLAG = 1  # The place of the flag among the arguments of a chain's kernel.
 
 def calls_of(program: StreamedProgram) -> list[Any]:
     stages = program._steps.stages
-    return [call for tracks in stages for track in tracks for call in track.calls]
+    return [call for launches in stages for launch in launches for call in launch.calls]
 
 
 def launches(program: StreamedProgram) -> list[tuple[str, Any]]:
@@ -34,25 +33,6 @@ def result(program: StreamedProgram, *arrays: Any) -> list[np.ndarray]:
     program.run(1, {}, lambda step: True)
     values = zip(program.graph.outputs, program.outputs, strict=True)
     return [value.device.backend.to_host(array) for value, array in values]
-
-
-def test_calls_are_noted_and_what_they_need_is_made() -> None:
-    log: list[Any] = []
-
-    class Launcher:
-        def launch(self, *args: Any, **options: Any) -> None:
-            log.append(("launch", args, options))
-
-        def prepare(self, method: str, args: Any) -> None:
-            log.append(("prepare", method, args))
-
-    calls: list[Any] = []
-    launcher = Launcher()
-    LaunchNotes(launcher, calls).launch("source", "name", shared=3)
-    assert log == [("prepare", "launch", ("source", "name"))]
-    (call,) = calls
-    call.run()
-    assert log[1:] == [("launch", ("source", "name"), {"shared": 3})]
 
 
 def test_a_chain_reads_each_value_once(cards: Any) -> None:

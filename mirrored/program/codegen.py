@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mirrored.program.binding import Call
+from mirrored.program.calls import Call
 
 _LITERALS = (bool, int, str, type(None))
 

@@ -1,0 +1,360 @@
+"""From a schedule to the calls that compute it on the program's arrays.
+
+What a kernel does in Python is done here, once. A program of the host makes its calls; one whose
+devices have streams launches them. What lowering them differs in are the classes below.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends import Backend
+from mirrored.backends.stream_backend import Chain, Step, StreamBackend, is_streamed
+from mirrored.ops.registry import implementation
+from mirrored.program.arrays import Arrays
+from mirrored.program.calls import Call, kernel_calls
+from mirrored.program.draws import Draws
+from mirrored.program.graph import (
+    ASSIGN,
+    COPY,
+    JOINT,
+    Collective,
+    Node,
+    Value,
+    is_between,
+    joins_rows,
+)
+from mirrored.program.regions import pieces
+from mirrored.program.schedule import Guard, Joint, Lanes, Launch, Phase, Region, Schedule
+from mirrored.program.write_guard import Gate
+
+
+class _Lowering(ABC):
+    """What host and streams have in common.
+
+    Args:
+        arrays: Where the values are.
+        validates: Whether ops look at their inputs' values.
+    """
+
+    def __init__(self, arrays: Arrays, *, validates: bool) -> None:
+        self.arrays = arrays
+        self._plan = arrays.plan
+        self._validates = validates
+
+    @abstractmethod
+    def _draw(
+        self, node: Node, backend: Backend, kernel: Any, out: Any, attrs: dict[str, Any]
+    ) -> list[Call]:
+        """Return the calls of a random op, whose draw is another one in each step."""
+
+    @abstractmethod
+    def _write(self, backend: Backend, target: Any, value: Value) -> list[Call]:
+        """Return the calls that write a variable's new value, if the step writes."""
+
+    def _node(self, node: Node, backend: Backend) -> list[Call]:
+        """Return the calls of a node on a backend of its device, whose stream may be another."""
+        out = self.arrays.of(node.output)
+        if joins_rows(node.op, node.attrs):
+            return self._join(node, backend)
+        inputs, attrs = [self.arrays.of(value) for value in node.inputs], dict(node.attrs)
+        if node in self._plan.scratch:
+            attrs["workspace"] = self.arrays.workspace(node)
+        kernel = implementation(node.op, backend).kernel
+        if kernel is None:
+            raise ValueError(f"{node.op.name} has no kernel for {node.device.full_name}.")
+        if node.op.random:
+            return self._draw(node, backend, kernel, out, attrs)
+        numbers = node.op.elementwise and not any(each.ndim for each in (out, *inputs))
+        if numbers and backend.host_readable:
+            # NumPy takes less time for one element in a row than for a number without an axis.
+            out, inputs = out.reshape(1), [each.reshape(1) for each in inputs]
+        calls = kernel_calls(backend, kernel, out, *inputs, **attrs)
+        if self._validates and node.op.validate is not None:
+            calls.insert(0, Call(_later(node.op.validate, inputs, node.attrs)))
+        return calls
+
+    def _join(self, node: Node, backend: Backend) -> list[Call]:
+        """Return the copies of those parts that are not computed in their place."""
+        out, start = self.arrays.of(node.output), 0
+        copy = backend.xp.copy if is_streamed(backend) else backend.xp.copyto
+        calls: list[Call] = []
+        for value in node.inputs:
+            stop = start + value.spec.shape[0]
+            if not self._plan.is_in_place(value, node.output, start):
+                calls.append(Call(copy, (out[start:stop], self.arrays.of(value))))
+            start = stop
+        return calls
+
+    def _commit(self, variable: Any, value: Value) -> list[Call]:
+        home, offset = variable.pinned()
+        target = home.storage.array[offset : offset + value.size].reshape(value.spec.shape)
+        node = Node(ASSIGN, (value,), {}, Value(value.spec, home.device), JOINT)
+        calls = self._write(home.device.backend, target, value)
+        return [call._replace(node=node) for call in calls]
+
+
+# ------------------------------------------------------------------ the host
+
+
+@dataclass(slots=True)
+class LoweredPhase:
+    """The calls of one phase; exactly one of the attributes is set.
+
+    Attributes:
+        lanes: For each replica its calls.
+        calls: Calls of one thread.
+        shards: For each thread, for each of its pieces, the calls.
+        check: Whether the program goes on.
+    """
+
+    lanes: dict[int, list[Call]] | None = None
+    calls: list[Call] | None = None
+    shards: list[list[list[Call]]] | None = None
+    check: Callable[[], bool] | None = None
+
+
+class HostLowering(_Lowering):
+    """Lowers a program of the host.
+
+    Args:
+        arrays: Where the values are.
+        threads: How many threads share regions.
+        validates: Whether ops look at their inputs' values.
+
+    Attributes:
+        draws: The random draws that were met.
+    """
+
+    def __init__(self, arrays: Arrays, threads: int, *, validates: bool) -> None:
+        super().__init__(arrays, validates=validates)
+        self._threads = threads
+        self.draws = Draws()
+
+    def lower(self, schedule: Schedule) -> list[LoweredPhase]:
+        """Return the phases with their calls, and the writes that are left at the end."""
+        phases = [self._phase(phase) for phase in schedule.phases]
+        commits = [call for each in self._plan.commits for call in self._commit(*each)]
+        return [*phases, LoweredPhase(calls=commits)] if commits else phases
+
+    def _phase(self, phase: Phase) -> LoweredPhase:
+        if isinstance(phase, Guard):
+            return LoweredPhase(check=self._check(phase.values))
+        if isinstance(phase, Region):
+            return LoweredPhase(shards=[self._shard(phase, i) for i in range(self._threads)])
+        if isinstance(phase, Joint):
+            return LoweredPhase(calls=self._nodes(phase.nodes))
+        return LoweredPhase(lanes={i: self._nodes(nodes) for i, nodes in phase.nodes.items()})
+
+    def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
+        calls = []
+        for node in nodes:
+            calls += [e._replace(node=node) for e in self._node(node, node.device.backend)]
+        return calls
+
+    def _draw(
+        self, node: Node, backend: Backend, kernel: Any, out: Any, attrs: dict[str, Any]
+    ) -> list[Call]:
+        draw = self.draws.add(attrs.pop("draw"), node.output.number)
+        attrs.pop("key")
+        xp = backend.xp
+
+        def run() -> None:
+            key, number = draw()
+            kernel(xp, out, key=key, draw=number, **attrs)
+
+        return [Call(run)]
+
+    def _write(self, backend: Backend, target: Any, value: Value) -> list[Call]:
+        return [Call(backend.xp.copyto, (target, self.arrays.of(value)))]
+
+    def _check(self, values: Sequence[Value]) -> Callable[[], bool]:
+        read = [self.arrays.of(value).reshape(-1)[:1].item for value in values]
+        if len(read) > 1:
+            return lambda: math.isfinite(sum(item() for item in read))
+        only, isfinite = read[0], math.isfinite
+        return lambda: isfinite(only())
+
+    def _shard(self, region: Region, thread: int) -> list[list[Call]]:
+        """Return the calls of each piece of one thread's shard."""
+        shard = []
+        for begin, end in pieces(region.size, self._threads, thread):
+            calls = []
+            for node in region.nodes:
+                out, *inputs = (
+                    self.arrays.piece(value, thread, begin, end)
+                    for value in (node.output, *node.inputs)
+                )
+                backend = node.device.backend
+                kernel: Any = implementation(node.op, backend).kernel
+                made = kernel_calls(backend, kernel, out, *inputs, **node.attrs)
+                calls += [call._replace(node=node) for call in made]
+            shard.append(calls)
+        return shard
+
+
+def _later(function: Any, args: Sequence[Any], attrs: Any) -> Callable[[], None]:
+    return lambda: function(*args, **attrs)
+
+
+# ------------------------------------------------------------------ streams
+
+
+class StreamLowering(_Lowering):
+    """Lowers a program whose devices have streams, and what it does on the host.
+
+    Args:
+        arrays: Where the values are.
+        flags: For each memory the flag that says whether variables may be written, where there is
+            a guard.
+        counters: For each random node where it reads key and number of its draw from.
+        gate: The host's say in whether variables are written; None: it has none.
+    """
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        flags: dict[Any, Any],
+        counters: dict[Node, Value],
+        gate: Gate | None = None,
+    ) -> None:
+        super().__init__(arrays, validates=False)
+        self._flags = flags
+        self._counters = counters
+        self._gate = gate
+        blocks = self._plan.blocks
+        self._homed = {value for value, block in blocks.items() if block.home is not None}
+
+    def lower(self, launch: Launch) -> list[Call]:
+        """Return the calls of a launch that is no all-reduce, in order."""
+        return [call for phase in launch.phases for call in self._phase(phase, launch.backend)]
+
+    def ranks(self, collective: Collective) -> tuple[list[Any], list[Any]]:
+        """Return, for each rank of an all-reduce, what it adds and where its sum goes."""
+        sums = [node.output for node in collective.nodes]
+        vector = lambda value: self.arrays.of(value).reshape(-1)  # noqa: E731
+        return list(map(vector, collective.sends())), list(map(vector, sums))
+
+    def commits(self, backend: Backend) -> list[Call]:
+        """Return the writes of variables in a backend's memory that are left for the end."""
+        calls: list[Call] = []
+        for variable, value in self._plan.commits:
+            if variable.pinned()[0].device.backend.memory == backend.memory:
+                calls += self._commit(variable, value)
+        return calls
+
+    def _phase(self, phase: Phase, backend: Backend) -> list[Call]:
+        if isinstance(phase, Guard):
+            return self._guard(phase.values, backend)
+        if isinstance(phase, Region):
+            return [call._replace(node=phase.nodes[-1]) for call in self._chain(phase, backend)]
+        if isinstance(phase, Lanes):
+            raise ValueError("Streams have launches, and no lanes.")
+        if len(phase.nodes) == 2 and is_streamed(backend):
+            second = phase.nodes[1]
+            return [call._replace(node=second) for call in self._pair(phase.nodes, backend)]
+        calls = []
+        for node in phase.nodes:
+            calls += [call._replace(node=node) for call in self._node(node, backend)]
+        return calls
+
+    def _node(self, node: Node, backend: Backend) -> list[Call]:
+        if is_between(node):
+            source = node.inputs[0].device.backend
+            arrays = self.arrays.of(node.inputs[0]), self.arrays.of(node.output)
+            return [Call(backend.copy_across, (source, *arrays))]
+        calls = super()._node(node, backend)
+        if is_streamed(backend):
+            return calls
+        return [Call(backend.run, (call.run,)) for call in calls]
+
+    def _draw(
+        self, node: Node, backend: Backend, kernel: Any, out: Any, attrs: dict[str, Any]
+    ) -> list[Call]:
+        # The draw is read from memory when the kernel runs.
+        attrs |= {"key": (0, 0), "draw": 0, "counters": self.arrays.of(self._counters[node])}
+        if is_streamed(backend):
+            return kernel_calls(backend, kernel, out, **attrs)
+        return [Call(_random_on_host, (kernel, backend.xp, out, attrs))]
+
+    def _write(self, backend: Backend, target: Any, value: Value) -> list[Call]:
+        source, flag = self.arrays.of(value), self._flags.get(backend.memory)
+        if not is_streamed(backend):
+            return [Call(_copy_on_host, (source, target, flag))]
+        chain = Chain((value.spec,), (Step(COPY.name, (0,), *value.spec),), (0,))
+        return kernel_calls(backend, backend.chain_kernel(chain), (target,), (source,), flag)
+
+    def _guard(self, values: Sequence[Value], backend: Backend) -> list[Call]:
+        arrays = [self.arrays.of(value).reshape(-1)[:1] for value in values]
+        calls: list[Call] = []
+        if self._gate is not None:
+            calls, arrays = self._gate.read(), [*arrays, self._gate.array]
+        flag = self._flags.get(backend.memory)
+        if not is_streamed(backend):
+            return [*calls, Call(_guard_on_host, (flag, arrays))]
+        return calls + kernel_calls(backend, backend.finite_kernel(), flag, *arrays)
+
+    def _pair(self, nodes: Sequence[Node], backend: StreamBackend) -> list[Call]:
+        """Return the calls of the one kernel that computes two nodes."""
+        first, second = nodes
+        kernel = backend.fused[first.op.name, second.op.name]
+        outs = self.arrays.of(first.output), self.arrays.of(second.output)
+        return kernel_calls(backend, kernel, outs, *map(self.arrays.of, second.inputs))
+
+    def _chain(self, region: Region, backend: Backend) -> list[Call]:
+        if not is_streamed(backend):
+            raise ValueError("Chains are for devices that have streams.")
+        inputs: dict[Any, Value] = {}
+        made = {node.output: i for i, node in enumerate(region.nodes)}
+        read: list[list[Any]] = []
+        for node in region.nodes:
+            keys: list[Any] = []
+            for value in node.inputs:
+                key: Any = made.get(value.base)
+                if key is None:
+                    key = (value.base, value.offset, value.spec)
+                    inputs.setdefault(key, value)
+                keys.append(key)
+            read.append(keys)
+        numbers = {key: i for i, key in enumerate(inputs)}
+        steps = tuple(
+            Step(
+                node.op.name,
+                tuple(len(inputs) + k if isinstance(k, int) else numbers[k] for k in keys),
+                *node.output.spec,
+            )
+            for node, keys in zip(region.nodes, read, strict=True)
+        )
+        local = self._plan.locals
+        kept = [i for i, node in enumerate(region.nodes) if node.output not in local]
+        chain = Chain(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
+        flag = None
+        if any(region.nodes[i].output in self._homed for i in kept):
+            flag = self._flags.get(backend.memory)
+        return kernel_calls(
+            backend,
+            backend.chain_kernel(chain),
+            tuple(self.arrays.of(region.nodes[i].output) for i in kept),
+            tuple(self.arrays.of(value) for value in inputs.values()),
+            flag,
+        )
+
+
+def _guard_on_host(flag: Any, arrays: Sequence[Any]) -> None:
+    if not all(np.isfinite(each).all() for each in arrays):
+        flag[...] = 0
+
+
+def _copy_on_host(source: Any, target: Any, flag: Any) -> None:
+    if flag is None or flag[0]:
+        np.copyto(target, source)
+
+
+def _random_on_host(kernel: Any, xp: Any, out: Any, attrs: dict[str, Any]) -> None:
+    first, second, number = attrs["counters"].tolist()
+    drawn = {"key": (first, second), "draw": number}
+    kernel(xp, out, **{name: attrs[name] for name in attrs if name != "counters"} | drawn)
