@@ -412,7 +412,7 @@ HELD: dict[str, dict[str, str]] = {
         "loss-dtype": "test_losses_and_metrics test_losses_of_integers_are_floats",
         "uint8": "test_mirrored_variables_of_bytes",
     },
-    "training/test_checkpoint_restoring.py": {"either-name": "test_either_of_two_names"},
+    "training/test_checkpoint_state.py": {"either-name": "test_either_of_two_names"},
     "training/test_checkpoint_resume.py": {
         "optimizer-restore": "test_goes_on_with_the_same_bits test_on_another_number_of_replicas",
         "deterministic": "test_goes_on_with_the_same_bits",
@@ -478,7 +478,7 @@ HELD: dict[str, dict[str, str]] = {
         "leftovers": "test_leftovers test_the_file_of_a_living_writer_is_no_leftover",
     },
     "training/test_checkpoint_manager.py": {"leftovers": "test_what_a_killed_program_left"},
-    "training/test_weights_header.py": {
+    "training/test_tensor_file.py": {
         "crafted-files": "test_what_a_checkpoint_says test_what_a_weights_file_says "
         "test_one_bad_file_hides_no_good_one",
     },

@@ -12,7 +12,7 @@ from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
 from mirrored.layers.base import unbuilt
 from mirrored.training.network import Network
-from mirrored.training.weights_file import load_tensors, save_tensors
+from mirrored.training.tensor_file import load_tensors, save_tensors
 from mirrored.variables import Variable
 
 Item = TypeVar("Item")
@@ -75,20 +75,12 @@ def _checked_path(filepath: PathName, done: str) -> str:
 
 
 def is_ready(layer: Layer) -> bool:
-    """Return whether all weights are there: each layer was run, or is built with all inside it.
-
-    Args:
-        layer: A model or another layer.
-    """
+    """Return whether all weights are there: each layer was run, or is built with all inside it."""
     return not unbuilt(layer)
 
 
 def named_weights(layer: Layer) -> dict[str, Variable]:
-    """Return the weights, each once, under names that another layer of the same parts gives.
-
-    Args:
-        layer: A model or another layer that is ready.
-    """
+    """Return the weights, each once, under names that another layer of the same parts gives."""
     return named_by_place(
         (f"{place(index, inner)}.{leaf_name(variable)}", variable)
         for index, inner in enumerate(layer._walk())
@@ -97,35 +89,17 @@ def named_weights(layer: Layer) -> dict[str, Variable]:
 
 
 def place(index: int, layer: object) -> str:
-    """Return what names begin with that belong to a layer.
-
-    Args:
-        index: How many layers of the model come before it.
-        layer: The layer.
-    """
+    """Return what names begin with that belong to a layer."""
     return f"{index}.{type(layer).__name__.lower()}"
 
 
 def leaf_name(variable: Variable) -> str:
-    """Return a variable's own name, without those of the layer or optimizer that it is in.
-
-    Args:
-        variable: The variable.
-    """
+    """Return a variable's own name, without those of the layer or optimizer that it is in."""
     return variable.name.removesuffix(":0").rpartition("/")[2]
 
 
 def named_by_place(pairs: Iterable[tuple[str, Item]]) -> dict[str, Item]:
-    """Return things by name, each once; a name that is taken gets a number.
-
-    Args:
-        pairs: Names and things.
-
-    Example:
-        >>> a, b = object(), object()
-        >>> list(named_by_place([("x", a), ("x", b), ("y", a)]))
-        ['x', 'x_1']
-    """
+    """Return things by name, each once; a name that is taken gets a number."""
     named: dict[str, Item] = {}
     found: set[int] = set()
     for name, item in pairs:

@@ -1,14 +1,17 @@
 """Tensors on disk: written so that a crash leaves the old file or the new one, never a part.
 
 All that a file holds is covered by checksums, and what is wanted of a file is checked before any of
-it is used. Tensors are written one by one: a large model needs no second copy of itself.
+it is used: whoever made it may have made up what it says. Tensors are written one by one, so a
+large model needs no second copy of itself.
 """
 
 import contextlib
+import json
+import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +19,190 @@ from safetensors import SafetensorError, safe_open
 
 from mirrored._files import PathName, as_path, replacing, special_kind
 from mirrored.errors import WeightsFileError
-from mirrored.training.weights_header import (
-    NO_CHECKSUM,
-    WEIGHTS,
-    Header,
-    Kind,
-    Specs,
-    checked_spec,
-    checked_texts,
-    header_bytes,
-    in_file_order,
-    read_header,
-)
+
+_FORMAT_KEY, _FORMAT = "format", "mirrored"
+_KIND_KEY = "kind"
+_CHECKSUMS_KEY = "crc32"
+_HEADER_KEY = "header_crc32"
+_OWN_KEYS = (_FORMAT_KEY, _KIND_KEY, _CHECKSUMS_KEY, _HEADER_KEY)
+_METADATA = "__metadata__"  # Where the format has them, among the names of tensors.
+_DTYPES = {
+    "F32": "float32",
+    "F64": "float64",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+_CODES = {name: code for code, name in _DTYPES.items()}
+
+# In the place of a tensor's checksum until that is known; as long as any.
+NO_CHECKSUM = "0" * 8
+
+Spec = tuple[tuple[int, ...], str]
+Specs = dict[str, Spec]
+Expected = Mapping[str, tuple[tuple[int, ...], Any]]
 
 _LISTED = 5  # Problems named in one error: enough to see the pattern, few enough to read.
 _LONGEST = 300  # Letters of one of them: whoever made a file may have made up long names.
 
-Expected = Mapping[str, tuple[tuple[int, ...], Any]]
+
+class Kind(NamedTuple):
+    """What a file is for, so that none is taken for one of another kind.
+
+    Attributes:
+        mark: What the file itself says.
+        noun: What messages call such a file.
+        writer: What writes it.
+        owner: Whose tensors it holds, as messages say.
+    """
+
+    mark: str
+    noun: str
+    writer: str
+    owner: str
+
+
+WEIGHTS = Kind("weights", "weights file", "`save_weights`", "model")
+CHECKPOINT = Kind("checkpoint", "checkpoint", "`mr.train.Checkpoint.save`", "program")
+
+
+# ---------------------------------------------------------------------------- the header, writing
+
+
+def checked_spec(name: str, tensor: Any) -> Spec:
+    """Return shape and dtype of a tensor, after checking that files hold it.
+
+    Raises:
+        ValueError: No file holds that dtype.
+    """
+    if tensor.dtype.name not in _CODES:
+        raise ValueError(
+            f"Weights files hold {', '.join(_CODES)}. "
+            f"Received: {name!r} with dtype {tensor.dtype}. Convert it first."
+        )
+    return tuple(tensor.shape), tensor.dtype.name
+
+
+def checked_texts(metadata: Mapping[str, str], kind: Kind) -> dict[str, str]:
+    """Return all metadata of a file but its checksums.
+
+    Raises:
+        ValueError: A key is taken, or a value is no text.
+    """
+    for key, text in metadata.items():
+        if key in _OWN_KEYS or not isinstance(text, str):
+            raise ValueError(
+                f"Metadata must be texts under keys other than {', '.join(map(repr, _OWN_KEYS))}. "
+                f"Received: {key!r}: {text!r}."
+            )
+    return {**metadata, _FORMAT_KEY: _FORMAT, _KIND_KEY: kind.mark}
+
+
+def in_file_order(specs: Specs) -> list[str]:
+    """Return the tensors' names, those of wide elements first: so each tensor is aligned."""
+    return sorted(specs, key=lambda name: (-np.dtype(specs[name][1]).itemsize, name))
+
+
+def header_bytes(specs: Specs, texts: Mapping[str, str], checksums: Mapping[str, str]) -> bytes:
+    """Return what a file begins with; whatever the checksums are, it is as long."""
+    texts = {**texts, _CHECKSUMS_KEY: json.dumps(checksums)}
+    texts[_HEADER_KEY] = _header_checksum(texts, specs)
+    header: dict[str, Any] = {_METADATA: texts}
+    start = 0
+    for name in in_file_order(specs):
+        shape, dtype = specs[name]
+        stop = start + math.prod(shape) * np.dtype(dtype).itemsize
+        header[name] = {"dtype": _CODES[dtype], "shape": shape, "data_offsets": (start, stop)}
+        start = stop
+    data = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    data += b" " * (-len(data) % 8)
+    return len(data).to_bytes(8, "little") + data
+
+
+def _header_checksum(metadata: Mapping[str, str], specs: Specs) -> str:
+    """Return the checksum of all that the header says but this checksum."""
+    texts = {key: text for key, text in metadata.items() if key != _HEADER_KEY}
+    return f"{zlib.crc32(json.dumps([texts, specs], sort_keys=True).encode()):08x}"
+
+
+# ---------------------------------------------------------------------------- the header, reading
+
+
+class Header(NamedTuple):
+    """What a header says, once it was found to be as it was written.
+
+    Attributes:
+        specs: Shapes and dtypes by name.
+        checksums: Those of the tensors, by name; None in a file of another program.
+        texts: All other metadata.
+    """
+
+    specs: Specs
+    checksums: Mapping[str, Any] | None
+    texts: dict[str, str]
+
+
+def read_header(name: str, file: Any, kind: Kind) -> Header:
+    """Return what the header of a file says.
+
+    Raises:
+        WeightsFileError: The header is corrupt, or the file is for something else.
+    """
+    slices = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - no mapping.
+    specs: Specs = {
+        key: (tuple(each.get_shape()), _DTYPES.get(each.get_dtype(), each.get_dtype()))
+        for key, each in slices.items()
+    }
+    metadata: dict[str, str] = file.metadata() or {}
+    if _is_foreign(metadata):
+        if kind is WEIGHTS:
+            return Header(specs, None, {})
+        raise WeightsFileError(
+            f"The file {name!r} is no {kind.noun}: it does not say so. Pass the path that "
+            f"{kind.writer} returned."
+        )
+    if metadata.get(_HEADER_KEY) != _header_checksum(metadata, specs):
+        raise WeightsFileError(
+            f"The {kind.noun} {name!r} is corrupt: the checksum of its header does not fit. "
+            "Restore the file from another copy."
+        )
+    if metadata.get(_KIND_KEY) != kind.mark:
+        raise WeightsFileError(
+            f"The file {name!r} is no {kind.noun}. Received: a file of the kind "
+            f"{metadata.get(_KIND_KEY)!r}. Weights are read by `load_weights`, checkpoints by "
+            "`mr.train.Checkpoint.restore`."
+        )
+    texts = {key: text for key, text in metadata.items() if key not in _OWN_KEYS}
+    checksums = read_table(name, metadata.get(_CHECKSUMS_KEY, ""), kind, "checksums of its data")
+    return Header(specs, checksums, texts)
+
+
+def _is_foreign(metadata: Mapping[str, str]) -> bool:
+    """Whether another program wrote the file; no flipped bit takes away all marks of ours."""
+    sums = (_CHECKSUMS_KEY, _HEADER_KEY)
+    return metadata.get(_FORMAT_KEY) != _FORMAT and not any(key in metadata for key in sums)
+
+
+def read_table(name: str, text: str, kind: Kind, what: str) -> dict[str, Any]:
+    """Return what a text of the header holds by name.
+
+    Raises:
+        WeightsFileError: It is no such text.
+    """
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        table = None
+    if not isinstance(table, dict):
+        raise WeightsFileError(
+            f"The {kind.noun} {name!r} is corrupt: it has no {what}. Restore the file from "
+            "another copy."
+        )
+    return table
+
+
+# ---------------------------------------------------------------------------- files
 
 
 class Source(Protocol):
@@ -62,27 +232,11 @@ def save_tensors(
     The data goes to a temporary file in the same folder, reaches the disk, and then takes the place
     of the old file. Whatever fails, the old file stays as it was and no temporary file is left.
 
-    Args:
-        path: The file; a symbolic link is followed. An existing file's permissions are kept.
-        tensors: Arrays by name, or what is read as one when its turn comes; of a dtype that
-            variables have but for bfloat16, and any shape.
-        metadata: Texts to store in the header beside the checksums.
-        kind: What the file is for.
-
     Raises:
         TypeError: `path` is no path.
         ValueError: An array's dtype, or a key of the metadata, is not for this file.
         OSError: The file cannot be written: no such folder, no permission, no space, or what is
             there is no file, such as a device.
-
-    Example:
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from mirrored.training.weights_file import load_tensors, save_tensors
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save_tensors(folder + "/w", {"bias": np.ones(2)})
-        ...     load_tensors(folder + "/w", {"bias": ((2,), "float64")})
-        {'bias': array([1., 1.])}
     """
     specs = {name: checked_spec(name, each) for name, each in tensors.items()}
     texts = checked_texts(metadata or {}, kind)
@@ -101,10 +255,6 @@ def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
     Files that other programs wrote are read too, as long as names, shapes and dtypes agree; only
     they have no checksums.
 
-    Args:
-        path: The file.
-        expected: The shape and the dtype of each array by name.
-
     Returns:
         The arrays by name, in the order expected, writable and independent of the file.
 
@@ -113,9 +263,6 @@ def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
         FileNotFoundError: There is no such file.
         WeightsFileError: The file is truncated, corrupt, not in the safetensors format, a
             checkpoint, or of another model.
-
-    Example:
-        See `save_tensors`.
     """
     with open_tensors(path, WEIGHTS) as file:
         raise_differences(file.name, differences(file.specs, expected, WEIGHTS), WEIGHTS)
@@ -124,11 +271,6 @@ def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
 
 class OpenFile:
     """A file of tensors whose header was read and found to be as it was written.
-
-    Args:
-        name: What messages call it.
-        file: The file, as safetensors opened it.
-        kind: What it is for.
 
     Attributes:
         name: What messages call it.
@@ -148,9 +290,6 @@ class OpenFile:
     def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Return tensors by name, writable and independent of the file.
 
-        Args:
-            names: Their names.
-
         Raises:
             WeightsFileError: The data of one is not as it was written.
         """
@@ -169,25 +308,10 @@ class OpenFile:
 def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
     """Open a file of tensors, and check its header.
 
-    Args:
-        path: The file.
-        kind: What it is for.
-
     Raises:
         TypeError: `path` is no path.
         FileNotFoundError: There is no such file.
         WeightsFileError: The file is truncated, corrupt, or for something else.
-
-    Example:
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from mirrored.training.weights_file import open_tensors, save_tensors
-        >>> from mirrored.training.weights_header import CHECKPOINT
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save_tensors(folder + "/c", {"b": np.ones(2)}, {"step": "3"}, kind=CHECKPOINT)
-        ...     with open_tensors(folder + "/c", CHECKPOINT) as file:
-        ...         file.specs, file.texts
-        ({'b': ((2,), 'float64')}, {'step': '3'})
     """
     name = as_path(path, kind.noun)
     special = special_kind(name)
@@ -208,19 +332,7 @@ def open_tensors(path: PathName, kind: Kind) -> Iterator[OpenFile]:
 
 
 def differences(found: Specs, expected: Expected, kind: Kind) -> list[str]:
-    """Return what is different between tensors that a file has and those that are wanted.
-
-    Args:
-        found: Shapes and dtypes by name, as the file has them.
-        expected: Shapes and dtypes by name, as they are wanted.
-        kind: What the file is for.
-
-    Example:
-        >>> from mirrored.training.weights_file import differences
-        >>> from mirrored.training.weights_header import WEIGHTS
-        >>> differences({"b": ((2,), "int32")}, {"b": ((3,), "int32")}, WEIGHTS)
-        ["'b' has shape (2,), the model's has (3,)"]
-    """
+    """Return what is different between tensors that a file has and those that are wanted."""
     problems = [f"no {key!r}" for key in expected if key not in found]
     problems += [f"unexpected {key!r}" for key in sorted(found) if key not in expected]
     for key in found.keys() & expected.keys():
@@ -233,13 +345,7 @@ def differences(found: Specs, expected: Expected, kind: Kind) -> list[str]:
 
 
 def raise_differences(name: str, problems: Sequence[str], kind: Kind) -> None:
-    """Raise WeightsFileError where a file has other tensors than are wanted.
-
-    Args:
-        name: The file.
-        problems: What is different.
-        kind: What the file is for.
-    """
+    """Raise WeightsFileError where a file has other tensors than are wanted."""
     if problems:
         listed = "; ".join(each[:_LONGEST] for each in problems[:_LISTED])
         more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""

@@ -1,0 +1,415 @@
+"""The state of a program's objects by name, to be written to a checkpoint, and set from one.
+
+Names follow from where an object is, never from what it is called, nor from the number of replicas.
+All state is set, or none: whatever can fail is done before the first value is written.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored._interrupt import InterruptGuard
+from mirrored.layers import Layer
+from mirrored.layers.tracking import find
+from mirrored.ops.random import GlobalState, SeedGenerator, global_state, restore_global_state
+from mirrored.ops.recording import variable_writes
+from mirrored.optim import Optimizer
+from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.metrics import Metric
+from mirrored.training.saving import is_ready, leaf_name, named_by_place, named_weights, place
+from mirrored.training.tensor_file import CHECKPOINT, Spec, Specs, differences, raise_differences
+from mirrored.variables import Variable
+
+GLOBAL_STATE = "global_random_state"  # The name in the file.
+_GENERATOR_SPEC: Spec = ((2,), "int64")
+_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator)
+
+
+class Holder:
+    """An object whose public attributes are in a checkpoint."""
+
+    def held(self) -> dict[str, Any]:
+        """Return the attributes by name, in the order of their names."""
+        attributes = vars(self)
+        return {name: attributes[name] for name in sorted(attributes) if name[0] != "_"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One object of a checkpoint: a file has all of its state, or nothing of it.
+
+    Attributes:
+        name: The object's place in the checkpoint; in the file its names begin so.
+        variables: Its variables by name in the file, but for an optimizer's slots.
+        generators: Its streams of random numbers by name in the file.
+        optimizer: The optimizer that it is; None for other objects.
+    """
+
+    name: str
+    variables: dict[str, Variable]
+    generators: dict[str, SeedGenerator]
+    optimizer: Optimizer | None = None
+
+    @property
+    def objects(self) -> dict[str, Variable | SeedGenerator]:
+        """The variables and the streams by name in the file."""
+        return {**self.variables, **self.generators}
+
+    def claims(self, key: str) -> bool:
+        """Return whether a name in a file is one of this part's."""
+        return key == self.name or key.startswith(f"{self.name}/")
+
+
+def check_kinds(values: Mapping[str, Any]) -> None:
+    """Raise ValueError where something has no state that a checkpoint could hold."""
+    for name, value in _objects(values):
+        if not isinstance(value, _KINDS):
+            raise ValueError(
+                f"`Checkpoint` was expecting {name} to be a trackable object, got {value!r:.200}. "
+                "Trackable are models, layers, optimizers, variables, metrics, seed generators, "
+                "other checkpoints, and lists, tuples and dicts of them. Make a number a "
+                "variable: mr.Variable(5)."
+            )
+
+
+def find_parts(values: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a checkpoint; what is there more than once has a name in each place."""
+    check_kinds(values)
+    objects = list(_objects(values))
+    given = {id(value) for _, value in objects if isinstance(value, Optimizer)}
+    parts = [part for name, value in objects for part in _parts_of(name, value, given)]
+    _check_names_differ(parts)
+    return parts
+
+
+def slot_key(part: Part, variable_key: str, slot_name: str) -> str:
+    """Return the name in the file of an optimizer's slot."""
+    return f"{part.name}/slots/{variable_key}/{slot_name}"
+
+
+def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
+    """Return the slots that an optimizer has, by all their names; none for other parts."""
+    if part.optimizer is None:
+        return {}
+    keys: dict[int, list[str]] = {}
+    for other in parts:
+        for key, each in other.variables.items():
+            keys.setdefault(id(each), []).append(key)
+    named = {}
+    for variable, slots in part.optimizer.slots().values():
+        if id(variable) not in keys:
+            raise ValueError(
+                f"The optimizer {part.name!r} keeps {part.optimizer.slot_names} for the variable "
+                f"{variable.name!r}, which is not in the checkpoint. Give the checkpoint the "
+                "model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
+            )
+        for key in keys[id(variable)]:
+            for slot_name, slot in zip(part.optimizer.slot_names, slots, strict=True):
+                named[slot_key(part, key, slot_name)] = slot
+    return named
+
+
+class Collected(NamedTuple):
+    """The whole state of a checkpoint's parts, each value once.
+
+    Attributes:
+        tensors: Variables and arrays by name in the file.
+        aliases: The other names of these, each with the name in the file.
+    """
+
+    tensors: dict[str, Variable | np.ndarray]
+    aliases: dict[str, str]
+
+
+def collect(parts: list[Part]) -> Collected:
+    """Return the whole state of all parts and of the global random streams."""
+    found = Collected({}, {})
+    names: dict[int, str] = {}
+    named: list[Mapping[str, Variable | SeedGenerator]] = [
+        *(part.variables for part in parts),
+        *(named_slots(part, parts) for part in parts),
+        *(part.generators for part in parts),
+    ]
+    for key, each in (pair for pairs in named for pair in pairs.items()):
+        first = names.setdefault(id(each), key)
+        if first != key:
+            found.aliases[key] = first
+        else:
+            found.tensors[key] = each if isinstance(each, Variable) else _as_integers(each.state)
+    seed, draws, draws_by_seed = global_state()
+    pairs = [number for pair in draws_by_seed for number in pair]
+    found.tensors[GLOBAL_STATE] = _as_integers((seed, draws, *pairs))
+    return found
+
+
+def _as_integers(words: Sequence[int]) -> np.ndarray:
+    """Return numbers from 0 to 2**64 - 1 as files hold them: in int64, with the same bits."""
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def _objects(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from _walk("", values, set())
+
+
+def _walk(prefix: str, values: Mapping[str, Any], met: set[int]) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        inner = _inner(name, value)
+        if inner is None:
+            yield name, value
+        elif id(value) not in met:  # A container may hold itself.
+            met.add(id(value))
+            yield from _walk(f"{name}/", inner, met)
+
+
+def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
+    """Return what is in a container, by name; None for what is no container."""
+    if isinstance(value, Holder):
+        return value.held()
+    if isinstance(value, list | tuple):
+        return {str(i): each for i, each in enumerate(value)}
+    if isinstance(value, dict):
+        strange = [key for key in value if not isinstance(key, str)]
+        if strange:
+            raise ValueError(
+                "The keys of a dict in a checkpoint are strings, for they are names in the file. "
+                f"Received: {name} with the key {strange[0]!r}."
+            )
+        return {key: value[key] for key in sorted(value)}
+    return None
+
+
+def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
+    """Return an object's part, and a model's optimizer's unless it is given by itself."""
+    if isinstance(value, Variable):
+        return [Part(name, {name: value}, {})]
+    if isinstance(value, SeedGenerator):
+        return [Part(name, {}, {name: value})]
+    if isinstance(value, Optimizer):
+        return [_of_optimizer(name, value)]
+    if isinstance(value, Metric):
+        return [Part(name, _named(name, value.variables), {})]
+    parts = [_of_layer(name, value)]
+    optimizer = value.optimizer if isinstance(value, CompiledNetwork) else None
+    # As in TensorFlow, a model that is compiled brings its optimizer with it.
+    if optimizer is not None and id(optimizer) not in given:
+        parts.append(_of_optimizer(f"{name}.optimizer", optimizer))
+    return parts
+
+
+def _of_optimizer(name: str, optimizer: Optimizer) -> Part:
+    slots = {id(each) for _, slots in optimizer.slots().values() for each in slots}
+    own = [each for each in optimizer.variables if id(each) not in slots]
+    return Part(name, _named(name, own), {}, optimizer)
+
+
+def _of_layer(name: str, layer: Layer) -> Part:
+    if not is_ready(layer):
+        raise ValueError(
+            f"The checkpoint's {name} is a model that has not yet been built, {layer.name!r}, so "
+            "it has no weights to save or restore. Build the model first, by calling it on some "
+            "data or by using `build()`."
+        )
+    generators = named_by_place(
+        (f"{name}/{place(index, inner)}.seed_generator", generator)
+        for index, inner in enumerate(layer._walk())
+        for generator in find(vars(inner).values(), SeedGenerator)
+    )
+    weights = {f"{name}/{key}": each for key, each in named_weights(layer).items()}
+    return Part(name, weights, generators)
+
+
+def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:
+    return named_by_place((f"{name}/{leaf_name(each)}", each) for each in variables)
+
+
+def _check_names_differ(parts: list[Part]) -> None:
+    taken: dict[str, Any] = {GLOBAL_STATE: None}
+    for part in parts:
+        for key, each in (*part.variables.items(), *part.generators.items()):
+            if taken.setdefault(key, each) is not each:
+                raise ValueError(
+                    f"Two values of a checkpoint have one name in the file. Received: {key!r} "
+                    "twice. Rename one of them, and leave slashes out of the keys of dicts."
+                )
+
+
+# ---------------------------------------------------------------------------- restoring
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Which objects and which values of a file belong together.
+
+    Attributes:
+        places: The names of the file's tensors by all names that the values have.
+        sources: The name that a variable or stream is restored by, by its identity.
+        parts: The objects that the file has a state of, each with the variables that its slots
+            are for.
+        slots: The names of the optimizers' slots that the file has.
+        used: The names of the tensors that the objects are restored from.
+        missing: The places of objects that the file has nothing of.
+        unused: The names of values in the file that no object has.
+    """
+
+    places: dict[str, str]
+    sources: dict[int, str]
+    parts: list[tuple[Part, list[Variable]]] = field(default_factory=list)
+    slots: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=lambda: {GLOBAL_STATE})
+    missing: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+
+    def tensor_of(self, each: Variable | SeedGenerator) -> str:
+        """Return the name of the tensor that an object is restored from."""
+        return self.places[self.sources[id(each)]]
+
+
+def match(name: str, parts: list[Part], specs: Specs, aliases: Mapping[str, Any]) -> Matches:
+    """Find out which objects a file has a state of; nothing is changed, and no tensor is read."""
+    problems = _problems_of_file(specs, aliases)
+    raise_differences(name, problems, CHECKPOINT)
+    places = {key: key for key in specs if key != GLOBAL_STATE} | dict(aliases)
+    matches = Matches(places, _sources(parts, places))
+    matches.used.update(places[key] for key in matches.sources.values())
+    left = specs.keys() - {GLOBAL_STATE}
+    for part in parts:
+        found, own = {}, {}
+        for key, each in part.objects.items():
+            has_source = id(each) in matches.sources
+            if key in places and has_source:
+                found[key] = specs[places[key]]
+            if key in places or not has_source:  # Otherwise the file has it under another name.
+                own[key] = _spec_of(each)
+        slots, variables = _slots_in_file(part, parts, matches)
+        matches.slots.update(key for key in slots if key in places)
+        matches.used.update(places[key] for key in slots if key in places)
+        found |= {key: specs[places[key]] for key in slots if key in places}
+        found |= {key: specs[key] for key in left - matches.used if part.claims(key)}
+        if own and not found:
+            matches.missing.append(part.name)
+            continue
+        problems += differences(found, {**own, **slots}, CHECKPOINT)
+        matches.parts.append((part, variables))
+        left = left - found.keys()
+    raise_differences(name, problems, CHECKPOINT)
+    matches.unused.extend(sorted(specs.keys() - matches.used))
+    return matches
+
+
+def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]) -> None:
+    """Give objects their state from a file, on every replica; all of them or none.
+
+    Slots that the file has none of are as they were before the first step.
+    """
+    optimizers = [each.optimizer for each, _ in matches.parts if each.optimizer is not None]
+    with variable_writes, _slots_undone_on_failure(optimizers):
+        for part, variables in matches.parts:
+            if part.optimizer is not None:
+                part.optimizer.build(variables)
+        values = [*_values(matches, parts, tensors)]
+        prepared = [pair for each, array in values for pair in each.prepare("assign", array)]
+        with InterruptGuard(whole=True):  # Half of the state would be none.
+            for copy, value in prepared:
+                copy.commit(value)
+            for generator, array in _states(matches, parts, tensors):
+                generator.restore(_as_words(array))
+            seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
+            by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+            restore_global_state(GlobalState(seed, draws, by_seed))
+
+
+def _values(
+    matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]
+) -> Iterable[tuple[Variable, np.ndarray]]:
+    """Return what variables and slots get."""
+    values: dict[int, tuple[Variable, np.ndarray]] = {}
+    for part in parts:
+        for each in part.variables.values():
+            if id(each) in matches.sources:
+                values[id(each)] = each, tensors[matches.tensor_of(each)]
+    for part, _ in matches.parts:
+        for key, slot in named_slots(part, parts).items():
+            if key in matches.slots:
+                values[id(slot)] = slot, tensors[matches.places[key]]
+            else:  # Unless it has another name.
+                values.setdefault(id(slot), (slot, np.zeros(slot.shape, slot.dtype)))
+    return values.values()
+
+
+def _states(
+    matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]
+) -> Iterator[tuple[SeedGenerator, np.ndarray]]:
+    """Yield what streams of random numbers get."""
+    for part in parts:
+        for each in part.generators.values():
+            if id(each) in matches.sources:
+                yield each, tensors[matches.tensor_of(each)]
+
+
+def _problems_of_file(specs: Specs, aliases: Mapping[str, Any]) -> list[str]:
+    """Return what no file has that was written here, whatever the program was."""
+    shape, dtype = specs.get(GLOBAL_STATE, ((), ""))
+    problems = []
+    if dtype != "int64" or len(shape) != 1 or shape[0] < 2 or shape[0] % 2:
+        problems.append(f"no state of random numbers as {GLOBAL_STATE!r}")
+    for key, source in aliases.items():
+        if key in specs or not isinstance(source, str) or source not in specs:
+            problems.append(f"{key!r:.100} cannot be another name of {source!r:.100}")
+    return problems
+
+
+def _sources(parts: Iterable[Part], places: Mapping[str, str]) -> dict[int, str]:
+    """Return the name that each object is restored by: the first of its names in the file.
+
+    As in TensorFlow, a value of the file is one object's: that which has it first.
+    """
+    sources: dict[int, str] = {}
+    owners: set[str] = set()
+    for part in parts:
+        for key, each in part.objects.items():
+            if key in places and id(each) not in sources and places[key] not in owners:
+                owners.add(places[key])
+                sources[id(each)] = key
+    return sources
+
+
+def _spec_of(each: Variable | SeedGenerator) -> Spec:
+    return (each.shape, each.dtype.name) if isinstance(each, Variable) else _GENERATOR_SPEC
+
+
+def _slots_in_file(
+    part: Part, parts: Iterable[Part], matches: Matches
+) -> tuple[Specs, list[Variable]]:
+    """Return shapes and dtypes of the slots that a file has, and the variables they are for."""
+    specs: Specs = {}
+    variables: dict[int, Variable] = {}
+    if part.optimizer is not None:
+        for other in parts:
+            for key, variable in other.variables.items():
+                keys = [slot_key(part, key, name) for name in part.optimizer.slot_names]
+                is_there = any(each in matches.places for each in keys)
+                if is_there and id(variable) in matches.sources:
+                    specs |= dict.fromkeys(keys, (variable.shape, variable.dtype.name))
+                    variables[id(variable)] = variable
+    return specs, list(variables.values())
+
+
+@contextmanager
+def _slots_undone_on_failure(optimizers: Iterable[Optimizer]) -> Iterator[None]:
+    known: list[tuple[Optimizer, Any]] = [(each, each.slots()) for each in optimizers]
+    try:
+        yield
+    except BaseException:
+        for optimizer, slots in known:
+            optimizer.restore_slots(slots)
+        raise
+
+
+def _as_words(integers: np.ndarray) -> list[int]:
+    """Return the numbers from 0 to 2**64 - 1 that int64 holds."""
+    words: list[int] = integers.view(np.uint64).tolist()
+    return words
