@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends.available import available_host_memory
-from mirrored.backends.communication.known_sums import known_sum, known_values
+from mirrored.backends.communication.selftest.sums import known_sum, known_values
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
 from mirrored.devices import device as on_device

@@ -15,8 +15,7 @@ from mirrored.backends.communication.watch import Watch
 
 # How the names of the threads begin in which the library makes calls that may never return.
 _CALLS = tuple(
-    f"mirrored-{verb}"
-    for verb in ("abort", "call", "close", "connect", "ending", "look", "stop", "test")
+    f"mirrored-{verb}" for verb in ("abort", "call", "close", "connect", "poll", "stop", "test")
 )
 # Real seconds after which a test is said to hang.
 _PATIENCE = 60.0

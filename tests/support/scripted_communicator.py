@@ -94,7 +94,7 @@ class Script:
         }
         self._numbers: Counter[str] = Counter()
         self._streams: weakref.WeakSet[_Stream] = weakref.WeakSet()
-        self._looks = 0
+        self._poller = 0
         self._released = threading.Event()
 
     def note(self, call: str) -> tuple[int, str]:
@@ -114,8 +114,8 @@ class Script:
     def look(self) -> None:
         """Let all devices do what they can do by now."""
         with self.lock:
-            self._looks += 1
-            while any([stream.advance(self._looks) for stream in self._streams]):
+            self._poller += 1
+            while any([stream.advance(self._poller) for stream in self._streams]):
                 pass
 
     def block(self, until: Callable[[], bool] = lambda: False) -> None:

@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from mirrored._logging import logger
-from mirrored.backends.communication.calls import Call
-from mirrored.backends.communication.flights import Flight
-from mirrored.backends.communication.incident import no_thread, timed_out
-from mirrored.backends.communication.links import Link, Progress
+from mirrored.backends.communication.failures import no_thread, timed_out
+from mirrored.backends.communication.futures import Future
+from mirrored.backends.communication.handle import Handle, Progress
+from mirrored.backends.communication.in_flight import Request
 from mirrored.backends.communication.watch import WATCH, Watch
 from mirrored.backends.stream_backend import Event, StreamBackend
 from mirrored.errors import CollectiveError
@@ -37,7 +37,7 @@ class Connection:
 
     Several threads may use it: collectives are asked for one after the other, so they have one
     order on all ranks; and so do those of all connections of a watch, with connecting the devices
-    (`turns`). A connection that is open is kept, also where nobody else does, until it is closed or
+    (`CallLock`). One that is open is kept, also where nobody else does, until it is closed or
     the process ends: disconnecting devices may wait for them, which the garbage collector must not.
     After an abort, and after `close`, the next use connects the devices anew.
 
@@ -79,7 +79,7 @@ class Connection:
         self._connect_timeout = connect_timeout
         self._watch = watch
         self._prepared = False
-        self._link: Link | None = None
+        self._link: Handle | None = None
 
     @property
     def is_open(self) -> bool:
@@ -94,7 +94,7 @@ class Connection:
             CollectiveError: They could not be.
             DeviceUnavailableError: Something is missing for it; the text says what mends that.
         """
-        with self._our_turn():
+        with self._locked():
             self._opened()
 
     def all_reduce(
@@ -132,16 +132,16 @@ class Connection:
                 f"A collective of {len(self.ranks)} ranks has an array to send and one to receive "
                 f"for each. Received: {len(sends)} and {len(receives)}."
             )
-        with self._our_turn():
-            link: Link = self._opened()
+        with self._locked():
+            link: Handle = self._opened()
             progress = Progress(sends, receives, self.streams)
-            flight = Flight(self, what, step, timeout, progress, progress.ranks)
-            with self._in_flight(flight, progress):
-                self._watch.add(flight)
+            request = Request(self, what, step, timeout, progress, progress.ranks)
+            with self._asking(request, progress):
+                self._watch.add(request)
                 if self._link is not link:  # Everything has ended since it was looked up.
                     self._watch.settle()
                     raise self._watch.lost()
-                self._issued(link, flight, progress)
+                self._issued(link, request, progress)
             self._watch.settle()  # Others may have ended it meanwhile.
             return progress.events
 
@@ -182,9 +182,9 @@ class Connection:
             logger.warning("%s Received: %s", what, str(error).partition("\n")[0])
 
     def _close(self, seconds: float = math.inf) -> None:
-        """Close; the turn for it comes within so many seconds, or never."""
+        """Close; the lock for it is free within so many seconds, or never."""
         self._watch.finish(self)
-        with self._our_turn(seconds):
+        with self._locked(seconds):
             self._watch.finish(self)
             link = self._link
             if link is not None:
@@ -213,48 +213,48 @@ class Connection:
     # ------------------------------------------------------------------ calls of the communicator
 
     @contextmanager
-    def _our_turn(self, seconds: float = math.inf) -> Iterator[None]:
-        """Call communicators alone; what is in flight is looked after until it is our turn."""
+    def _locked(self, seconds: float = math.inf) -> Iterator[None]:
+        """Call communicators alone; what is in flight is looked after until it is our lock."""
         self._watch.settle()
-        turn = self._watch.turn
-        turn.take(self._watch, self.names, seconds)
+        lock = self._watch.call_lock
+        lock.acquire(self._watch, self.names, seconds)
         try:
-            if turn.unseen is not None:
-                self._see_interrupted(turn.unseen)
+            if lock.unseen is not None:
+                self._see_interrupted(lock.unseen)
             yield
         finally:
-            turn.give_back()
+            lock.release()
 
-    def _see_interrupted(self, link: Link) -> None:
+    def _see_interrupted(self, link: Handle) -> None:
         """Wait until a call has returned whose caller did not wait for that."""
-        turn = self._watch.turn
+        lock = self._watch.call_lock
         if link.issuing is not None and not link.issuing[1].is_lost:
-            call, flight = link.issuing
+            call, request = link.issuing
             self._watch.wait(lambda: call.is_over)
-            turn.unseen = link.issuing = None
+            lock.unseen = link.issuing = None
             # Nobody is there any more to be told that the arrays did not go together.
-            with suppress(ValueError), self._in_flight(flight):
+            with suppress(ValueError), self._asking(request):
                 call.result()
-        turn.unseen = None
+        lock.unseen = None
 
     @contextmanager
-    def _in_flight(self, flight: Flight, progress: Progress | None = None) -> Iterator[None]:
+    def _asking(self, request: Request, progress: Progress | None = None) -> Iterator[None]:
         """Ask for what is in flight already, so that other threads see it where this one hangs.
 
         Args:
-            flight: What is asked for.
+            request: What is asked for.
             progress: Whether it is being asked for yet; None: it is.
         """
         try:
             yield
         except BaseException as error:
             if isinstance(error, ValueError) or not (progress is None or progress.begun):
-                self._watch.withdraw(flight)
+                self._watch.withdraw(request)
             elif isinstance(error, Exception):
-                self._watch.fail(flight, error)
+                self._watch.fail(request, error)
             raise
 
-    def _opened(self) -> Link:
+    def _opened(self) -> Handle:
         """Return the communicator, connecting the devices if need be."""
         if self._link is not None:
             return self._link
@@ -264,27 +264,27 @@ class Connection:
         logger.info("Connecting devices: %s.", ", ".join(self.names))
         connect = functools.partial(self.ranks[0].connect, self.ranks)
         call = self._begun("connect", "connecting", "Connecting devices", connect)
-        link = Link(
+        link = Handle(
             self._returned(call, "connecting", self._connect_timeout, lambda late: late.abort())
         )
         self._link = link
         _keep(self, link)
         return link
 
-    def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Call[T]:
+    def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Future[T]:
         """Begin to call a function in a thread of its own.
 
         Raises:
             CollectiveError: There can be no thread, and without one it could hang for ever.
         """
-        call = self._watch.helpers.call(self._thread(verb), function)
+        call = self._watch.workers.call(self._thread(verb), function)
         if not call.begun:
             raise no_thread(self.names, what, doing, call.error)
         return call
 
     def _returned(
         self,
-        call: Call[T],
+        call: Future[T],
         what: str,
         seconds: float,
         dispose: Callable[[T], object] = lambda late: None,
@@ -306,7 +306,7 @@ class Connection:
             error.what = error.what or what
             raise
 
-    def _issued(self, link: Link, flight: Flight, progress: Progress) -> None:
+    def _issued(self, link: Handle, request: Request, progress: Progress) -> None:
         """Ask for a collective.
 
         What is like one before it is asked for here. The first of a kind is asked for in a thread:
@@ -314,25 +314,25 @@ class Connection:
         size and type, and that may hang as connecting may.
         """
         kind = progress.sends[0].nbytes, progress.sends[0].dtype
-        turn = self._watch.turn
-        turn.asking, progress.begun = flight, True
+        lock = self._watch.call_lock
+        lock.asking, progress.begun = request, True
         if kind in link.asked:
             link.issue(progress)
             return
         try:
             call = self._begun(
-                "call", flight.what, "The first sum of a size", lambda: link.issue(progress)
+                "call", request.what, "The first sum of a size", lambda: link.issue(progress)
             )
         except CollectiveError:
             progress.begun = False  # What was asked for before goes on.
             raise
-        turn.unseen, link.issuing = link, (call, flight)
+        lock.unseen, link.issuing = link, (call, request)
         self._watch.wait(lambda: call.is_over)
-        turn.unseen = link.issuing = None
+        lock.unseen = link.issuing = None
         call.result()
         link.asked.add(kind)
 
-    def _abort(self, link: Link) -> None:
+    def _abort(self, link: Handle) -> None:
         """Abort a communicator, which lets calls of it return as well."""
         link.abort()
         if link.issuing is not None:
@@ -348,7 +348,7 @@ class Connection:
 
 # ---------------------------------------------------------------------- the end of the process
 
-_open: dict[Connection, Link] = {}  # Those that are open, in the order of opening.
+_open: dict[Connection, Handle] = {}  # Those that are open, in the order of opening.
 
 
 @functools.cache
@@ -357,7 +357,7 @@ def _close_at_exit() -> None:
     atexit.register(close_all)
 
 
-def _keep(connection: Connection, link: Link) -> None:
+def _keep(connection: Connection, link: Handle) -> None:
     _open[connection] = link
     _close_at_exit()
 
@@ -377,7 +377,7 @@ def close_all() -> None:
     for watch in watches:
         watch.hurry(_AT_EXIT)
     try:
-        call = Call("mirrored-close-at-exit", lambda: _close_now(ours))
+        call = Future("mirrored-close-at-exit", lambda: _close_now(ours))
         if call.begun:
             longest = max(watch.stop_seconds + 2 * watch.abort_seconds for watch in watches)
             call.thread.join(_AT_EXIT + longest)

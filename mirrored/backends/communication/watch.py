@@ -13,25 +13,22 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from mirrored._interrupt import deliver, is_overdue
-from mirrored.backends.communication.calls import Helpers, pauses
-from mirrored.backends.communication.ending import Ending, abort_all, stop_writes
-from mirrored.backends.communication.flights import Asker, Connected, Flight, Flights
-from mirrored.backends.communication.incident import elsewhere, no_thread, without_frames
-from mirrored.backends.communication.looks import Looks, Trouble
-from mirrored.backends.communication.turns import Turn
-from mirrored.backends.communication.watchdog import Watchdog
+from mirrored.backends.communication.abort import Abort, abort_all, stop_writes
+from mirrored.backends.communication.failures import elsewhere, no_thread, without_frames
+from mirrored.backends.communication.futures import Workers, pauses
+from mirrored.backends.communication.handle import CallLock
+from mirrored.backends.communication.in_flight import Asker, Connected, InFlight, Request
+from mirrored.backends.communication.poll import Poller, Trouble, Watchdog
 from mirrored.errors import CollectiveError, DeviceLostError
 
-__all__ = ["WATCH", "Connected", "Flight", "Watch"]
-
 # Seconds between two looks at what is in flight: each asks every device of a collective.
-_LOOK_EVERY = 0.01
+_POLL_EVERY = 0.01
 # From how many in flight on one connection on an `add` looks which of them are done.
 _MANY = 64
 # Seconds that all of what stops writes to weights, and then all aborts, may take.
 _STOP, _ABORT = 30.0, 30.0
 # Seconds between two looks of the watchdog, and those that a look may take.
-_WATCHDOG, _LOOK = 1.0, 10.0
+_WATCHDOG, _POLL = 1.0, 10.0
 
 
 class Watch:
@@ -52,14 +49,11 @@ class Watch:
         stop_seconds: The deadline of all functions given to `before_abort` together.
         abort_seconds: The deadline of all aborts together.
         watchdog_seconds: How often, by real time, a thread of its own looks; None: there is none.
-        look_seconds: The real seconds that a look may take, where there is such a thread.
+        poll_seconds: The real seconds that a look may take, where there is such a thread.
 
     Attributes:
-        clock: What time it is, in seconds.
-        stop_seconds: The deadline of all functions given to `before_abort` together.
-        abort_seconds: The deadline of all aborts together.
-        helpers: Start calls that may never return; waits in those look after nothing.
-        turn: Whose turn it is to call what connects devices.
+        workers: Start calls that may never return; waits in those look after nothing.
+        call_lock: Held by who calls what connects devices.
         stuck: Whether the last abort failed: devices may never be done with what they were asked.
 
     Example:
@@ -78,81 +72,81 @@ class Watch:
         stop_seconds: float = _STOP,
         abort_seconds: float = _ABORT,
         watchdog_seconds: float | None = None,
-        look_seconds: float = _LOOK,
+        poll_seconds: float = _POLL,
     ) -> None:
         self.clock = clock
         self.stop_seconds = stop_seconds
         self.abort_seconds = abort_seconds
-        self.turn = Turn()
+        self.call_lock = CallLock()
         self._sleep = sleep
-        self.helpers = Helpers(clock, sleep)
+        self.workers = Workers(clock, sleep)
         # Reentrant: what the garbage collector runs in here may wait for a device.
         self._lock = threading.RLock()
-        self._flights = Flights(clock)
+        self._in_flight = InFlight(clock)
         self._stops: list[weakref.WeakMethod[Callable[[], object]]] = []
-        self._looks = Looks(self._flights, self._lock, clock)
+        self._poller = Poller(self._in_flight, self._lock, clock)
         self.stuck = False
-        self._endings = 0  # How often everything ended.
-        self._ending: Ending | None = None  # What is being aborted now.
-        self._kept: list[Sequence[Flight]] = []  # What devices may use for ever.
+        self._abort_count = 0  # How often everything ended.
+        self._aborting: Abort | None = None  # What is being aborted now.
+        self._kept: list[Sequence[Request]] = []  # What devices may use for ever.
         self._last_error: BaseException = CollectiveError("Nothing has ended.")
         self._local = threading.local()
         self._watchdog: Watchdog | None = None
         if watchdog_seconds is not None:
             self._watchdog = Watchdog(
-                self._looks,
-                self.helpers,
-                busy=lambda: bool(self._flights) or self._ending is not None,
-                look=self._seen,
-                end_unseen=self._end_unseen,
+                self._poller,
+                self.workers,
+                busy=lambda: bool(self._in_flight) or self._aborting is not None,
+                poll=self._poll_quietly,
+                abort_overdue=self._abort_overdue,
                 seconds=watchdog_seconds,
-                patience=look_seconds,
+                patience=poll_seconds,
             )
 
     @property
     def idle(self) -> bool:
         """Whether nothing is in flight, and nothing has ended that this thread has to be told."""
-        return not self._flights and self._ending is None and self._asker().lost is None
+        return not self._in_flight and self._aborting is None and self._asker().lost is None
 
     # ------------------------------------------------------------------ what is in flight
 
-    def add(self, flight: Flight) -> None:
+    def add(self, request: Request) -> None:
         """Watch a collective from now on.
 
         Raises:
             CollectiveError: One that is in flight already has failed, or the system refuses the
                 thread that looks after them; this one was not added.
         """
-        if self._flights.of(flight.connection) >= _MANY:
+        if self._in_flight.of(request.connection) >= _MANY:
             self.check()
         with self._lock:
-            self._flights.add(flight, self._asker())
+            self._in_flight.add(request, self._asker())
         try:
             if self._watchdog is not None:
                 self._watchdog.start()
         except RuntimeError as refused:
-            self.withdraw(flight)
-            names, what = flight.connection.names, flight.what
+            self.withdraw(request)
+            names, what = request.connection.names, request.what
             raise no_thread(names, what, "To look after a sum", refused) from refused
 
-    def withdraw(self, flight: Flight) -> None:
+    def withdraw(self, request: Request) -> None:
         """Forget a collective that was not asked for after all."""
         with self._lock:
-            self._flights.remove(flight)
+            self._in_flight.remove(request)
 
-    def fail(self, flight: Flight, error: BaseException) -> NoReturn:
+    def fail(self, request: Request, error: BaseException) -> NoReturn:
         """End everything in flight, since an error was raised while one of it was asked for.
 
         Args:
-            flight: The one.
+            request: The one.
             error: The error.
 
         Raises:
             CollectiveError: With all that is known, if the error is one too.
             BaseException: The error itself otherwise.
         """
-        self._end_all(Trouble(flight, flight.ranks_done(), cause=error))
-        self.withdraw(flight)  # It failed since everything ends already, which this says.
+        self._abort_and_raise(Trouble(request, request.ranks_done(), cause=error))
+        self.withdraw(request)  # It failed since everything ends already, which this says.
         self.settle()
         raise error
 
@@ -185,24 +179,24 @@ class Watch:
             CollectiveError: One failed, or ended because of another one.
             KeyboardInterrupt: There was an interrupt.
         """
-        if self.helpers.is_one:
-            self.helpers.wait(done)
+        if self.workers.is_worker:
+            self.workers.wait(done)
             return
         with self._lock:
-            endings = self._endings - (self._ending is not None)
+            aborts = self._abort_count - (self._aborting is not None)
         self._tell()  # Of what ended before: whatever ends from here on is counted.
         for pause in pauses(self.clock):
             finished = self._ask(done)
-            if self._endings != endings:  # What is done since then may be so by an abort.
+            if self._abort_count != aborts:  # What is done since then may be so by an abort.
                 self.settle()
                 raise elsewhere(self._last_error)
             if finished:
                 break
             if pause:
-                self._look_now_and_then()
+                self._poll_now_and_then()
                 self._let_break(may_break)
                 self._sleep(pause)
-        self._look_now_and_then()
+        self._poll_now_and_then()
 
     def hurry(self, seconds: float) -> None:
         """Let nothing that is in flight have more time than so many seconds from now on.
@@ -211,7 +205,7 @@ class Watch:
             seconds: How many; infinite: what it was given.
         """
         with self._lock:
-            self._flights.until = self.clock() + seconds
+            self._in_flight.until = self.clock() + seconds
 
     def finish(self, connection: Connected) -> None:
         """Wait until nothing of a connection is in flight.
@@ -225,8 +219,8 @@ class Watch:
         """
 
         def finished() -> bool:
-            self._look([connection])
-            return not self._flights.of(connection)
+            self._poll([connection])
+            return not self._in_flight.of(connection)
 
         self.wait(finished)
         self._rest()
@@ -238,9 +232,9 @@ class Watch:
             CollectiveTimeoutError: A collective missed its deadline.
             CollectiveError: One failed, or ended because of another one.
         """
-        if not self.helpers.is_one:
+        if not self.workers.is_worker:
             self.settle()
-            self._look()
+            self._poll()
 
     def settle(self) -> None:
         """Wait until nothing is being aborted.
@@ -248,9 +242,9 @@ class Watch:
         Raises:
             CollectiveError: What this thread asked for has ended, by another one's error.
         """
-        ending = self._ending
-        if ending is not None and not self.helpers.is_one:
-            self.helpers.rest_until(lambda: ending.error is not None)
+        abort = self._aborting
+        if abort is not None and not self.workers.is_worker:
+            self.workers.rest_until(lambda: abort.error is not None)
         self._tell()
 
     def lost(self) -> CollectiveError | DeviceLostError:
@@ -274,19 +268,19 @@ class Watch:
 
     def _rest(self) -> None:
         """Let the watchdog end, where nothing is in flight."""
-        if self._watchdog is not None and not self.helpers.is_one:
+        if self._watchdog is not None and not self.workers.is_worker:
             self._watchdog.rest()
 
     # ------------------------------------------------------------------ looking
 
     def _ask(self, done: Callable[[], bool]) -> bool:
         """Return whether it is done; what is in flight ends where a device is lost."""
-        endings = self._endings
+        aborts = self._abort_count
         try:
             return done()
         except DeviceLostError as error:
-            if self._endings == endings:  # Else a look, within `done`, has found the same.
-                self._end_with(error)
+            if self._abort_count == aborts:  # Else a look, within `done`, has found the same.
+                self._abort_for(error)
             self.settle()  # Another thread may have: then this one is told all that is known.
             raise
 
@@ -298,105 +292,105 @@ class Watch:
         if not is_overdue():
             return
         with self._lock:
-            own = self._flights.has(self._asker())
+            own = self._in_flight.has(self._asker())
         if not (own or may_break):
             return
         try:
             deliver()
         except BaseException as error:
-            self._end_with(error)
+            self._abort_for(error)
             raise
 
-    def _end_with(self, error: BaseException) -> None:
+    def _abort_for(self, error: BaseException) -> None:
         """End everything in flight, if anything is, with an error that came from elsewhere."""
-        while self._ending is None:
+        while self._aborting is None:
             with self._lock:
-                first = self._flights.first()
+                first = self._in_flight.first()
             if first is None:
                 return
-            self._end_all(Trouble(first, first.ranks_done(), cause=error))
+            self._abort_and_raise(Trouble(first, first.ranks_done(), cause=error))
 
-    def _look_now_and_then(self) -> None:
-        if self._flights and self.clock() - self._looks.last >= _LOOK_EVERY:
-            self._look()
+    def _poll_now_and_then(self) -> None:
+        if self._in_flight and self.clock() - self._poller.last >= _POLL_EVERY:
+            self._poll()
 
-    def _look(self, connections: Iterable[Connected] | None = None) -> None:
+    def _poll(self, connections: Iterable[Connected] | None = None) -> None:
         """Retire what is done; raise where something of it failed or is late."""
-        ending = self._seen(connections)
-        if ending is not None:
-            self._raise(ending)
+        abort = self._poll_quietly(connections)
+        if abort is not None:
+            self._raise(abort)
 
-    def _seen(self, connections: Iterable[Connected] | None = None) -> Ending | None:
+    def _poll_quietly(self, connections: Iterable[Connected] | None = None) -> Abort | None:
         """Retire what is done, and begin the end of everything where something is in trouble."""
-        if self._ending is not None:
+        if self._aborting is not None:
             return None
-        trouble = self._looks.look(connections)
-        return None if trouble is None else self._begin_ending(trouble)
+        trouble = self._poller.poll(connections)
+        return None if trouble is None else self._begin_abort(trouble)
 
-    def _end_unseen(self) -> None:
+    def _abort_overdue(self) -> None:
         """End everything where something is late by the books."""
-        trouble = self._looks.overdue()
+        trouble = self._poller.overdue()
         if trouble is not None:
-            self._begin_ending(trouble)
+            self._begin_abort(trouble)
 
     # ------------------------------------------------------------------ when something failed
 
-    def _begin_ending(self, trouble: Trouble) -> Ending | None:
+    def _begin_abort(self, trouble: Trouble) -> Abort | None:
         """Take everything out of flight and let a thread end it; None: that was done before.
 
         In a thread, so that an interrupt of the caller does not leave it half done.
         """
-        flight = trouble.flight
+        request = trouble.request
         with self._lock:
-            if self._ending is not None or flight not in self._flights:
+            if self._aborting is not None or request not in self._in_flight:
                 return None
-            incident = self._flights.incident(**trouble._asdict())
-            self._ending = ending = Ending(incident, self._flights.take_all())
-            self._endings += 1
-            self._looks.give_up()
-            call = self.helpers.call("mirrored-ending", lambda: self._end(ending))
+            failed = self._in_flight.failed(**trouble._asdict())
+            self._aborting = abort = Abort(failed, self._in_flight.take_all())
+            self._abort_count += 1
+            self._poller.give_up()
+            call = self.workers.call("mirrored-abort-all", lambda: self._run_abort(abort))
         if not call.begun:
             self.stuck = True
-            self._ended(ending, incident.error([], [f"Nothing was aborted: {call.error}."]))
-        return ending
+            self._finish_abort(abort, failed.error([], [f"Nothing was aborted: {call.error}."]))
+        return abort
 
-    def _end_all(self, trouble: Trouble) -> None:
+    def _abort_and_raise(self, trouble: Trouble) -> None:
         """End everything, and raise the error, unless that is done already."""
-        ending = self._begin_ending(trouble)
-        if ending is not None:
-            self._raise(ending)
+        abort = self._begin_abort(trouble)
+        if abort is not None:
+            self._raise(abort)
 
-    def _raise(self, ending: Ending) -> NoReturn:
+    def _raise(self, abort: Abort) -> NoReturn:
         """Wait until everything was aborted, and raise the error."""
-        self.helpers.rest_until(lambda: ending.error is not None)
+        self.workers.rest_until(lambda: abort.error is not None)
         self._asker().lost = None
         self._rest()
-        raise ending.error or ending.incident.error([], [])
+        raise abort.error or abort.failed.error([], [])
 
-    def _end(self, ending: Ending) -> None:
+    def _run_abort(self, abort: Abort) -> None:
         """Stop what writes weights, and abort."""
         error: BaseException = CollectiveError("Collectives could not be aborted.")
         try:
             stops = [stop for each in self._stops if (stop := each()) is not None]
-            not_stopped = stop_writes(self.helpers, stops, self.stop_seconds)
-            not_aborted = abort_all(self.helpers, ending.taken.aborts, self.abort_seconds)
+            not_stopped = stop_writes(self.workers, stops, self.stop_seconds)
+            not_aborted = abort_all(self.workers, abort.taken.aborts, self.abort_seconds)
             self.stuck = bool(not_aborted)
-            error = ending.incident.error(not_stopped, not_aborted)
+            error = abort.failed.error(not_stopped, not_aborted)
         except Exception as unexpected:
             error.__cause__ = unexpected
         finally:
-            self._ended(ending, error)
+            self._finish_abort(abort, error)
 
-    def _ended(self, ending: Ending, error: BaseException) -> None:
+    def _finish_abort(self, abort: Abort, error: BaseException) -> None:
         """Tell everybody; without the lock, so that nothing keeps this thread."""
         if self.stuck:
-            self._kept.append(ending.taken.flights)
+            self._kept.append(abort.taken.requests)
         kept = without_frames(error)
-        for asker in ending.taken.askers:
+        for asker in abort.taken.askers:
             asker.lost = kept
         self._last_error = kept
-        self._ending = None
-        ending.error = error
+        self._aborting = None
+        abort.error = error
         if self._watchdog is not None:
             self._watchdog.wake()
 

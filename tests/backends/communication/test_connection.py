@@ -288,7 +288,7 @@ def test_another_thread_sees_where_asking_does_not_return(bench: Benches) -> Non
     while "all_reduce" not in b.called[2:]:
         pass
     with pytest.raises(CollectiveTimeoutError) as caught:
-        b.ask()  # It is not its turn.
+        b.ask()  # It is not its lock.
     thread.join(60)
     (error,) = errors
     assert type(error) is CollectiveTimeoutError

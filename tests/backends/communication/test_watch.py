@@ -12,8 +12,9 @@ import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
 
 from mirrored.backends.communication import watch as module
-from mirrored.backends.communication.looks import Trouble
-from mirrored.backends.communication.watch import Flight, Watch
+from mirrored.backends.communication.in_flight import Request
+from mirrored.backends.communication.poll import Trouble
+from mirrored.backends.communication.watch import Watch
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
@@ -34,9 +35,9 @@ class Devices:
     def disconnect(self) -> Callable[[], object]:
         return self.abort
 
-    def flight(self, what: str, timeout: float = 1.0, **options: Any) -> Flight:
+    def request(self, what: str, timeout: float = 1.0, **options: Any) -> Request:
         done = options.pop("done", lambda: what in self.done)
-        return Flight(self, what, 7, timeout, done, **options)
+        return Request(self, what, 7, timeout, done, **options)
 
 
 class Stops:
@@ -92,7 +93,7 @@ def test_a_wait_ends_when_it_is_done(watch: Watch, looks: int) -> None:
 def test_what_is_done_is_retired(watch: Watch, log: list[str]) -> None:
     devices = Devices(log)
     for what in "abc":
-        watch.add(devices.flight(what))
+        watch.add(devices.request(what))
     assert not watch.idle
     devices.done = {"a", "b", "c"}
     watch.wait(after(1))
@@ -101,16 +102,16 @@ def test_what_is_done_is_retired(watch: Watch, log: list[str]) -> None:
 
 def test_a_wait_does_not_ask_for_flights_at_each_look(watch: Watch, log: list[str]) -> None:
     devices, asked, looked = Devices(log), [], []
-    watch.add(devices.flight("a", math.inf, done=lambda: bool(asked.append(1))))
+    watch.add(devices.request("a", math.inf, done=lambda: bool(asked.append(1))))
     watch.wait(lambda: looked.append(1) or len(looked) > 300)  # type: ignore[func-returns-value]
     assert 2 <= len(asked) < 60
 
 
 def test_finish_waits_for_one_connection(watch: Watch, log: list[str]) -> None:
     one, other = Devices(log), Devices(log, "GPU:2")
-    watch.add(other.flight("x", math.inf))
-    watch.add(one.flight("a", done=after(20)))
-    watch.add(one.flight("b", done=after(20)))
+    watch.add(other.request("x", math.inf))
+    watch.add(one.request("a", done=after(20)))
+    watch.add(one.request("b", done=after(20)))
     watch.finish(one)
     assert not watch.idle
     other.done = {"x"}
@@ -122,23 +123,23 @@ def test_finish_waits_for_one_connection(watch: Watch, log: list[str]) -> None:
 def test_many_in_flight_are_looked_at(watch: Watch, log: list[str]) -> None:
     devices = Devices(log)
     devices.done = {"a"}
-    flights = [devices.flight("a") for _ in range(module._MANY + 1)]
-    for flight in flights:
-        watch.add(flight)
-    assert [each in watch._flights for each in flights] == [False] * module._MANY + [True]
+    requests = [devices.request("a") for _ in range(module._MANY + 1)]
+    for request in requests:
+        watch.add(request)
+    assert [each in watch._in_flight for each in requests] == [False] * module._MANY + [True]
 
 
 def test_withdrawn(watch: Watch, log: list[str]) -> None:
-    flight = Devices(log).flight("a", timeout=0)
-    watch.add(flight)
-    watch.withdraw(flight)
+    request = Devices(log).request("a", timeout=0)
+    watch.add(request)
+    watch.withdraw(request)
     assert watch.idle
     watch.check()
 
 
 def test_an_interrupt_leaves_all_as_it_was(watch: Watch, log: list[str]) -> None:
     devices = Devices(log)
-    watch.add(devices.flight("a"))
+    watch.add(devices.request("a"))
 
     def interrupted() -> bool:
         raise KeyboardInterrupt
@@ -155,19 +156,19 @@ def test_an_interrupt_leaves_all_as_it_was(watch: Watch, log: list[str]) -> None
 # ---------------------------------------------------------------------- what goes wrong
 
 
-def late(devices: Devices, flight: Flight) -> None:
+def late(devices: Devices, request: Request) -> None:
     pass
 
 
-def broken(devices: Devices, flight: Flight) -> None:
+def broken(devices: Devices, request: Request) -> None:
     devices.wrong = "the link is down"
 
 
-def lost(devices: Devices, flight: Flight) -> None:
+def lost(devices: Devices, request: Request) -> None:
     def raises() -> bool:
         raise DeviceLostError("GPU:1 failed.")
 
-    flight.done = raises
+    request.done = raises
 
 
 WRONG = [
@@ -181,7 +182,7 @@ WRONG = [
 def test_everything_ends(
     watch: Watch,
     log: list[str],
-    act: Callable[[Devices, Flight], None],
+    act: Callable[[Devices, Request], None],
     kind: type[Exception],
     match: str,
 ) -> None:
@@ -189,13 +190,13 @@ def test_everything_ends(
     quiet.done = {"quiet"}
     writes = Stops(lambda: log.append("stop"))
     watch.before_abort(writes.stop)
-    watch.add(quiet.flight("quiet"))
+    watch.add(quiet.request("quiet"))
     watch.check()
-    watch.add(one.flight("bucket 0", done=after(0)))
-    flight = one.flight("bucket 1", ranks=lambda: (True, False))
-    watch.add(flight)
-    watch.add(other.flight("x", math.inf))
-    act(one, flight)
+    watch.add(one.request("bucket 0", done=after(0)))
+    request = one.request("bucket 1", ranks=lambda: (True, False))
+    watch.add(request)
+    watch.add(other.request("x", math.inf))
+    act(one, request)
     with pytest.raises(kind, match=match) as caught:
         watch.wait(never)
     assert log[0] == "stop"
@@ -213,7 +214,7 @@ def test_everything_ends(
 
 
 def test_a_lost_device_ends_collectives_whoever_sees_it_first(watch: Watch, log: list[str]) -> None:
-    watch.add(Devices(log).flight("bucket 0", math.inf))
+    watch.add(Devices(log).request("bucket 0", math.inf))
 
     def event() -> bool:
         raise DeviceLostError("GPU:1 failed.")
@@ -229,10 +230,10 @@ def test_a_lost_device_ends_collectives_whoever_sees_it_first(watch: Watch, log:
 
 @pytest.mark.parametrize("error", [CollectiveError("refused"), RuntimeError("no memory")])
 def test_asking_failed(watch: Watch, log: list[str], error: Exception) -> None:
-    flight = Devices(log).flight("bucket 0")
-    watch.add(flight)
+    request = Devices(log).request("bucket 0")
+    watch.add(request)
     with pytest.raises(type(error), match=str(error)) as caught:
-        watch.fail(flight, error)
+        watch.fail(request, error)
     told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert "bucket 0 in run 7 of its recorded step" in told
     assert log == ["abort GPU:0"]
@@ -240,7 +241,7 @@ def test_asking_failed(watch: Watch, log: list[str], error: Exception) -> None:
 
 
 def test_no_deadline(watch: Watch, fake: FakeTime, log: list[str]) -> None:
-    watch.add(Devices(log).flight("a", math.inf))
+    watch.add(Devices(log).request("a", math.inf))
     watch.wait(lambda: fake.clock() > 2.0)
     assert not watch.idle
     assert log == []
@@ -249,7 +250,7 @@ def test_no_deadline(watch: Watch, fake: FakeTime, log: list[str]) -> None:
 def test_a_deadline_may_be_long(log: list[str]) -> None:
     clock = iter(range(0, 10**9, 1000))
     watch = Watch(lambda: next(clock), lambda seconds: None)
-    watch.add(Devices(log).flight("a", timeout=10_000))
+    watch.add(Devices(log).request("a", timeout=10_000))
     with pytest.raises(CollectiveTimeoutError):
         watch.wait(never)
     assert threads_of_calls() == []
@@ -276,10 +277,10 @@ class Thread(threading.Thread):
 
 def test_two_threads_wait(watch: Watch, log: list[str]) -> None:
     one, other = Devices(log), Devices(log, "GPU:2")
-    watch.add(one.flight("a"))
+    watch.add(one.request("a"))
 
     def work() -> None:
-        watch.add(other.flight("b"))
+        watch.add(other.request("b"))
         watch.finish(other)
 
     thread = Thread(work)
@@ -300,7 +301,7 @@ def test_a_thread_that_waits_for_something_else_is_told(watch: Watch, log: list[
     begun, devices = threading.Event(), Devices(log)
     thread = Thread(lambda: watch.wait(lambda: bool(begun.set()) or log != []))
     assert begun.wait(10)
-    watch.add(devices.flight("a"))
+    watch.add(devices.request("a"))
     with pytest.raises(CollectiveError) as caught:
         watch.finish(devices)
     thread.join(10)
@@ -311,7 +312,7 @@ def test_a_thread_that_waits_for_something_else_is_told(watch: Watch, log: list[
 
 def test_a_thread_that_does_not_wait_is_told_at_its_next_wait(watch: Watch, log: list[str]) -> None:
     devices = Devices(log)
-    watch.add(devices.flight("a"))
+    watch.add(devices.request("a"))
     thread = Thread(lambda: watch.wait(never))
     thread.join(10)
     assert isinstance(thread.error, CollectiveTimeoutError)
@@ -326,12 +327,12 @@ def test_a_thread_that_does_not_wait_is_told_at_its_next_wait(watch: Watch, log:
 def test_failing_because_others_abort(watch: Watch, log: list[str]) -> None:
     """A call that an abort lets return with an error is not what went wrong."""
     devices = Devices(log)
-    flight = devices.flight("a")
-    watch.add(flight)
+    request = devices.request("a")
+    watch.add(request)
     thread = Thread(lambda: watch.wait(never))
     thread.join(10)
     with pytest.raises(CollectiveError, match="deadline") as caught:
-        watch.fail(flight, CollectiveError("aborted"))
+        watch.fail(request, CollectiveError("aborted"))
     assert str(caught.value.__cause__) == str(thread.error)
     assert log == ["abort GPU:0"]
 
@@ -344,7 +345,7 @@ def test_stops_are_held_weakly(watch: Watch, log: list[str]) -> None:
     watch.before_abort(kept.stop)
     watch.before_abort(gone.stop)
     del gone
-    watch.add(Devices(log).flight("a", 0))
+    watch.add(Devices(log).request("a", 0))
     with pytest.raises(CollectiveTimeoutError):
         watch.check()
     assert log == ["kept", "abort GPU:0"]
@@ -361,7 +362,7 @@ def test_stops_may_wait_for_devices(watch: Watch, log: list[str]) -> None:
 
     writes = Stops(stop)
     watch.before_abort(writes.stop)
-    watch.add(Devices(log).flight("a", 0))
+    watch.add(Devices(log).request("a", 0))
     with pytest.raises(CollectiveTimeoutError, match="can be saved") as caught:
         watch.check()
     assert log == ["stopped", "abort GPU:0"]
@@ -413,8 +414,8 @@ def test_one_that_does_not_work_keeps_none_from_being_tried(
         one.abort = act
     for writes in (first, second):
         watch.before_abort(writes.stop)
-    watch.add(one.flight("a", 0))
-    watch.add(other.flight("b"))
+    watch.add(one.request("a", 0))
+    watch.add(other.request("b"))
     name = "mirrored-stop-Stops" if where == "stop" else "mirrored-abort-GPU:0[+]GPU:1"
     who = f"The thread '{name}'|Stopping the writes of a Stops"
     with pytest.raises(CollectiveTimeoutError, match=f"({who}) ({told})") as caught:
@@ -441,14 +442,14 @@ def test_an_interrupt_while_aborting_does_not_stop_the_abort(
     main = threading.current_thread()
 
     def sleep(seconds: float) -> None:
-        if threading.current_thread() is main and watch._ending is not None:
+        if threading.current_thread() is main and watch._aborting is not None:
             raise KeyboardInterrupt
         fake.sleep(seconds)
 
     watch = Watch(fake.clock, sleep)
     devices = Devices(log)
     devices.abort = slow
-    watch.add(devices.flight("a", 0))
+    watch.add(devices.request("a", 0))
     with pytest.raises(KeyboardInterrupt):
         watch.check()
     release.set()
@@ -468,7 +469,7 @@ def test_no_thread_can_be_started(
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    watch.add(Devices(log).flight("a", 0))
+    watch.add(Devices(log).request("a", 0))
     monkeypatch.setattr(threading.Thread, "start", start)
     with pytest.raises(
         CollectiveTimeoutError, match=r"Nothing was aborted: A thread could not.*: can't create"
@@ -481,10 +482,10 @@ def test_no_thread_can_be_started(
 
 def test_a_lost_device_that_another_thread_saw_first(watch: Watch, log: list[str]) -> None:
     """This one is told once, with all that is known."""
-    watch.add(Devices(log).flight("a", math.inf))
+    watch.add(Devices(log).request("a", math.inf))
 
     def event() -> bool:
-        watch._begin_ending(Trouble(watch._flights.first(), (True, None), cause=LOST))
+        watch._begin_abort(Trouble(watch._in_flight.first(), (True, None), cause=LOST))
         raise DeviceLostError("GPU:1 failed.")
 
     with pytest.raises(DeviceLostError, match="elsewhere: GPU:0 failed") as caught:
@@ -506,36 +507,36 @@ def test_failing_while_everything_ends(watch: Watch, log: list[str]) -> None:
         log.append("aborted")
 
     devices.abort = slow
-    watch.add(devices.flight("a", 0))
+    watch.add(devices.request("a", 0))
     thread = Thread(watch.check)
-    while watch._ending is None:
+    while watch._aborting is None:
         time.sleep(1e-4)
-    flight = devices.flight("b")
-    watch.add(flight)
+    request = devices.request("b")
+    watch.add(request)
     go_on.set()
     with pytest.raises(CollectiveError, match=r"elsewhere|not connected"):
-        watch.fail(flight, CollectiveError("not connected"))
+        watch.fail(request, CollectiveError("not connected"))
     thread.join(10)
     assert isinstance(thread.error, CollectiveTimeoutError)
     assert log == ["aborted"]
-    assert not watch._flights
+    assert not watch._in_flight
 
 
 def test_what_devices_may_use_for_ever_is_kept(fake: FakeTime, log: list[str]) -> None:
     watch = fake.watch(stop_seconds=0.2, abort_seconds=0.1)
-    flights = []
+    requests = []
     for abort in (lambda: None, fails):
         devices = Devices(log)
         devices.abort = abort
-        flights.append(weakref.ref(flight := devices.flight("a", 0)))
-        watch.add(flight)
-        del flight
+        requests.append(weakref.ref(request := devices.request("a", 0)))
+        watch.add(request)
+        del request
         with pytest.raises(CollectiveTimeoutError):
             watch.check()
         del devices
     assert threads_of_calls() == []
     gc.collect()
-    assert [each() is None for each in flights] == [True, False]
+    assert [each() is None for each in requests] == [True, False]
 
 
 # ---------------------------------------------------------------------- where nobody waits
@@ -543,13 +544,13 @@ def test_what_devices_may_use_for_ever_is_kept(fake: FakeTime, log: list[str]) -
 
 def watchdogs() -> list[str]:
     names = [each.name for each in threading.enumerate()]
-    return [each for each in names if each in ("mirrored-watchdog", "mirrored-look")]
+    return [each for each in names if each in ("mirrored-watchdog", "mirrored-poll")]
 
 
 @pytest.fixture
 def guarded() -> Iterator[Watch]:
     """Return a watch by real time, with a watchdog."""
-    yield Watch(watchdog_seconds=0.01, look_seconds=0.05, stop_seconds=5, abort_seconds=5)
+    yield Watch(watchdog_seconds=0.01, poll_seconds=0.05, stop_seconds=5, abort_seconds=5)
     assert threads_of_calls() == []
     assert watchdogs() == []
 
@@ -572,10 +573,10 @@ class Driver(Devices):
         self.asked("failure")
         return None
 
-    def flight(self, what: str, timeout: float = 0.03, **options: Any) -> Flight:
+    def request(self, what: str, timeout: float = 0.03, **options: Any) -> Request:
         done = lambda: self.asked("done")  # noqa: E731
         ranks = lambda: [self.asked("ranks"), True]  # noqa: E731
-        return Flight(self, what, 7, timeout, done, ranks)
+        return Request(self, what, 7, timeout, done, ranks)
 
 
 @pytest.mark.parametrize("keeps", [(), ("done",), ("failure",), ("ranks",), ("done", "ranks")])
@@ -586,7 +587,7 @@ def test_a_host_that_the_driver_keeps(
     driver = Driver(log, "launch", *keeps)
     writes = Stops(lambda: log.append("stop"))
     guarded.before_abort(writes.stop)
-    guarded.add(driver.flight("a"))
+    guarded.add(driver.request("a"))
     driver.asked("launch")
     with pytest.raises(CollectiveTimeoutError, match="deadline") as caught:
         guarded.wait(never)
@@ -597,7 +598,7 @@ def test_a_host_that_the_driver_keeps(
     assert log == ["stop"]
     assert guarded.idle
     assert watchdogs() == []
-    guarded.add(driver.flight("b"))  # Looks go on, also where one of before came back late.
+    guarded.add(driver.request("b"))  # Looks go on, also where one of before came back late.
     with pytest.raises(CollectiveTimeoutError):
         guarded.wait(never)
 
@@ -611,10 +612,10 @@ def test_what_ends_just_before_a_wait_is_told(
     def ending_behind() -> None:
         tell()
         monkeypatch.setattr(guarded, "_tell", tell)
-        while guarded._last_error is None or guarded._ending is not None:
+        while guarded._last_error is None or guarded._aborting is not None:
             time.sleep(0.001)
 
-    guarded.add(Driver(log).flight("a"))
+    guarded.add(Driver(log).request("a"))
     monkeypatch.setattr(guarded, "_tell", ending_behind)
     with pytest.raises(CollectiveTimeoutError, match="deadline"):
         guarded.wait(never)
@@ -622,7 +623,7 @@ def test_what_ends_just_before_a_wait_is_told(
 
 def test_a_host_that_the_driver_keeps_while_it_waits(guarded: Watch, log: list[str]) -> None:
     driver = Driver(log, "done")
-    guarded.add(driver.flight("a"))
+    guarded.add(driver.request("a"))
     with pytest.raises(CollectiveTimeoutError, match="Unknown whether done on GPU:0, GPU:1"):
         guarded.finish(driver)
     assert watchdogs() == []
@@ -630,9 +631,9 @@ def test_a_host_that_the_driver_keeps_while_it_waits(guarded: Watch, log: list[s
 
 def test_a_lost_device_is_seen_where_nobody_waits(guarded: Watch, log: list[str]) -> None:
     devices = Devices(log)
-    flight = devices.flight("a", math.inf)
-    lost(devices, flight)
-    guarded.add(flight)
+    request = devices.request("a", math.inf)
+    lost(devices, request)
+    guarded.add(request)
     while not log:
         time.sleep(1e-3)
     with pytest.raises(DeviceLostError, match="elsewhere: GPU:1 failed") as caught:
@@ -644,17 +645,17 @@ def test_no_watchdog_stays_where_nothing_is_in_flight(log: list[str]) -> None:
     watch, devices, other = Watch(watchdog_seconds=30), Devices(log), Devices(log, "GPU:2")
     devices.done = other.done = {"a", "b"}
     for what in "ab":  # One after the other, each time.
-        watch.add(devices.flight(what))
+        watch.add(devices.request(what))
         assert watchdogs() == ["mirrored-watchdog"]
         watch.finish(devices)
         assert watchdogs() == []
-    watch.add(devices.flight("a"))
-    watch.add(other.flight("b"))
+    watch.add(devices.request("a"))
+    watch.add(other.request("b"))
     watch.finish(devices)
     assert watchdogs() == ["mirrored-watchdog"]
     watch.finish(other)
     assert watchdogs() == []
-    watch.add(devices.flight("c", timeout=0))
+    watch.add(devices.request("c", timeout=0))
     with pytest.raises(CollectiveTimeoutError):
         watch.wait(never)
     assert watchdogs() == []

@@ -11,7 +11,8 @@ from logical_card import Device, N
 
 from mirrored.backends import HostBackend
 from mirrored.backends.communication.connection import Connection
-from mirrored.backends.communication.watch import Flight, Watch
+from mirrored.backends.communication.in_flight import Request
+from mirrored.backends.communication.watch import Watch
 from mirrored.backends.cuda import backend as cuda
 from mirrored.backends.cuda import nvml
 from mirrored.errors import CollectiveTimeoutError, DeviceLostError, DeviceUnavailableError
@@ -211,7 +212,7 @@ def test_a_wait_asks_the_watch_only_while_something_is_in_flight(
             return None
 
     idle = Idle()
-    watch.add(Flight(idle, "a sum", None, 60.0, lambda: bool(asked)))  # type: ignore[arg-type]
+    watch.add(Request(idle, "a sum", None, 60.0, lambda: bool(asked)))  # type: ignore[arg-type]
     assert device.read(device.busy()).tolist() == [64] * N
     assert asked
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
 
-from mirrored.backends.communication.calls import Helpers
-from mirrored.backends.communication.ending import abort_all, stop_writes
+from mirrored.backends.communication.abort import abort_all, stop_writes
+from mirrored.backends.communication.futures import Workers
 
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 
@@ -48,21 +48,21 @@ def log() -> Iterator[Log]:
 
 
 @pytest.fixture
-def helpers() -> Helpers:
+def workers() -> Workers:
     time = FakeTime()
-    return Helpers(time.clock, time.sleep)
+    return Workers(time.clock, time.sleep)
 
 
-def test_stops_are_called_in_one_thread(log: Log, helpers: Helpers) -> None:
-    assert stop_writes(helpers, [log.call(name) for name in "abc"], SECONDS) == []
+def test_stops_are_called_in_one_thread(log: Log, workers: Workers) -> None:
+    assert stop_writes(workers, [log.call(name) for name in "abc"], SECONDS) == []
     assert log.calls == [(name, "mirrored-stop-function") for name in "abc"]
-    assert stop_writes(helpers, [], SECONDS) == []
+    assert stop_writes(workers, [], SECONDS) == []
 
 
-def test_stops_that_do_not_work(log: Log, helpers: Helpers) -> None:
+def test_stops_that_do_not_work(log: Log, workers: Workers) -> None:
     outcomes = {"a": "ok", "b": "fails", "c": "hangs", "d": "ok", "e": "fails", "f": "hangs"}
     stops = [log.call(*each) for each in outcomes.items()]
-    problems = stop_writes(helpers, stops, SECONDS)
+    problems = stop_writes(workers, stops, SECONDS)
     assert sorted(log.names) == [*"abcdef"]
     assert log.names[:3] == [*"abc"]
     hung = "The thread 'mirrored-stop-function' did not come back within 0.3 seconds."
@@ -75,21 +75,21 @@ def test_stops_that_do_not_work(log: Log, helpers: Helpers) -> None:
 
 
 def test_stops_where_no_thread_can_be_started(
-    log: Log, helpers: Helpers, monkeypatch: pytest.MonkeyPatch
+    log: Log, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    problems = stop_writes(helpers, [log.call("a", "fails"), log.call("b")], SECONDS)
+    problems = stop_writes(workers, [log.call("a", "fails"), log.call("b")], SECONDS)
     assert problems == ["Stopping the writes of a function failed: a went wrong."]
     assert log.calls == [(name, threading.current_thread().name) for name in "ab"]
 
 
-def test_aborts(log: Log, helpers: Helpers) -> None:
+def test_aborts(log: Log, workers: Workers) -> None:
     outcomes = {"GPU:0": "hangs", "GPU:1": "ok", "GPU:2": "fails"}
     aborts = [(name, log.call(name, outcome)) for name, outcome in outcomes.items()]
-    assert abort_all(helpers, aborts, SECONDS) == [
+    assert abort_all(workers, aborts, SECONDS) == [
         "The thread 'mirrored-abort-GPU:0' did not come back within 0.3 seconds.",
         "The thread 'mirrored-abort-GPU:2' failed: GPU:2 went wrong.",
     ]

@@ -5,18 +5,18 @@ import threading
 import pytest
 from fake_time import FakeTime, stuck
 
-from mirrored.backends.communication.calls import Call, Helpers, pauses
+from mirrored.backends.communication.futures import Future, Workers, pauses
 from mirrored.errors import CollectiveTimeoutError
 
 
-def over(call: Call[int]) -> Call[int]:
+def over(call: Future[int]) -> Future[int]:
     call.thread.join(10)
     assert call.is_over
     return call
 
 
 def test_result() -> None:
-    call = over(Call("mirrored-call-test", lambda: 3))
+    call = over(Future("mirrored-call-test", lambda: 3))
     assert (call.result(), call.error, call.begun) == (3, None, True)
 
 
@@ -24,7 +24,7 @@ def test_error() -> None:
     def fail() -> int:
         raise KeyError("what went wrong")
 
-    call = over(Call("mirrored-call-test", fail))
+    call = over(Future("mirrored-call-test", fail))
     assert isinstance(call.error, KeyError)
     with pytest.raises(KeyError, match="what went wrong"):
         call.result()
@@ -32,7 +32,7 @@ def test_error() -> None:
 
 def test_too_early() -> None:
     go_on = threading.Event()
-    call = Call("mirrored-call-test", lambda: int(go_on.wait(10)))
+    call = Future("mirrored-call-test", lambda: int(go_on.wait(10)))
     try:
         assert not call.is_over
         assert call.thread.daemon
@@ -48,7 +48,7 @@ def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    call = Call("mirrored-call-test", lambda: 3)
+    call = Future("mirrored-call-test", lambda: 3)
     assert (call.begun, call.is_over) == (False, True)
     with pytest.raises(RuntimeError, match="can't create new thread"):
         call.result()
@@ -62,7 +62,7 @@ def test_abandoned_value_goes_to_who_disposes_of_it(late: bool) -> None:
         disposed.append(value)
         done.set()
 
-    call = Call("mirrored-call-test", lambda: int(go_on.wait(10)))
+    call = Future("mirrored-call-test", lambda: int(go_on.wait(10)))
     if late:
         call.abandon(dispose)
     go_on.set()
@@ -86,29 +86,29 @@ def test_pauses_grow_to_a_millisecond() -> None:
 
 
 @pytest.fixture
-def helpers() -> Helpers:
+def workers() -> Workers:
     time = FakeTime()
-    return Helpers(time.clock, time.sleep)
+    return Workers(time.clock, time.sleep)
 
 
-def test_waits_of_helpers_have_a_deadline(helpers: Helpers) -> None:
-    looks, is_one = iter([False, False, True]), []
+def test_waits_of_helpers_have_a_deadline(workers: Workers) -> None:
+    looks, is_worker = iter([False, False, True]), []
 
     def work() -> None:
-        is_one.append(helpers.is_one)
-        helpers.wait(lambda: next(looks))
-        helpers.wait(lambda: False)
+        is_worker.append(workers.is_worker)
+        workers.wait(lambda: next(looks))
+        workers.wait(lambda: False)
 
-    call = helpers.call("mirrored-call-test", work, 2.0)
-    helpers.rest_until(lambda: call.is_over)
+    call = workers.call("mirrored-call-test", work, 2.0)
+    workers.rest_until(lambda: call.is_over)
     with pytest.raises(CollectiveTimeoutError, match="by the deadline of this call"):
         call.result()
-    assert 2.0 <= helpers.clock() < 2.1
-    assert is_one == [True]
-    assert not helpers.is_one
+    assert 2.0 <= workers.clock() < 2.1
+    assert is_worker == [True]
+    assert not workers.is_worker
 
 
-def test_what_is_wrong_with_calls(helpers: Helpers) -> None:
+def test_what_is_wrong_with_calls(workers: Workers) -> None:
     release = threading.Event()
 
     def fail() -> None:
@@ -119,10 +119,10 @@ def test_what_is_wrong_with_calls(helpers: Helpers) -> None:
             release.wait(30)
 
     works = [("a", fail), ("b", hang), ("c", lambda: None)]
-    calls = [helpers.call(f"mirrored-call-{name}", work) for name, work in works]
-    assert helpers.all_over(calls, helpers.clock() + 2.0, 2.0) == [
+    calls = [workers.call(f"mirrored-call-{name}", work) for name, work in works]
+    assert workers.all_over(calls, workers.clock() + 2.0, 2.0) == [
         "The thread 'mirrored-call-a' failed: 'what went wrong'.",
         "The thread 'mirrored-call-b' did not come back within 2 seconds.",
     ]
     release.set()
-    assert helpers.all_over(calls[1:], helpers.clock() + 2.0, 2.0) == []
+    assert workers.all_over(calls[1:], workers.clock() + 2.0, 2.0) == []

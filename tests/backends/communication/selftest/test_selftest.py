@@ -15,8 +15,8 @@ import pytest
 
 from mirrored.backends import probe
 from mirrored.backends.communication import selftest
-from mirrored.backends.communication.child import Outcome
-from mirrored.backends.communication.known_sums import Finding, Symptom
+from mirrored.backends.communication.selftest.process import Outcome
+from mirrored.backends.communication.selftest.sums import Finding, Symptom
 from mirrored.errors import CollectiveError, CollectiveTimeoutError
 
 CARDS = ["0000:3b:00.0", "0000:af:00.0"]
@@ -30,7 +30,8 @@ CHILD = """
 import os, time
 import numpy as np
 from mirrored.backends import Hardware
-from mirrored.backends.communication import known_sums, selftest
+from mirrored.backends.communication import selftest
+from mirrored.backends.communication.selftest import sums
 from scripted_communicator import Script
 from spoiled_sums import spoiled_backends
 
@@ -40,7 +41,7 @@ def spoil(number, rank, total):
 def card(backend, bus):
     return Hardware("GPU", 0, "A card", lambda _: backend, details=dict(pci_bus_id=bus))
 
-known_sums._COUNTS, known_sums._LARGE_COUNTS = (129, 4009), ()
+sums._COUNTS, sums._LARGE_COUNTS = (129, 4009), ()
 backends = spoiled_backends(2, spoil, Script({script}))
 selftest.probe = lambda: list(map(card, backends, ["0000:3b:00.0", "0000:af:00.0"]))
 os.write(1, b"A line of a library.\\n")

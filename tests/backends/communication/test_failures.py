@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.communication.incident import Incident, elsewhere, timed_out
+from mirrored.backends.communication.failures import FailedCollective, elsewhere, timed_out
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceLostError
 
 FACTS: dict[str, Any] = {
@@ -20,7 +20,7 @@ FACTS: dict[str, Any] = {
         "bucket 1 of 5 in run 12 of its recorded step",
     ),
 }
-LATE = Incident(**FACTS, late=True)
+LATE = FailedCollective(**FACTS, late=True)
 SAVED = "those of the last whole step, and can be saved"
 
 
@@ -73,9 +73,9 @@ def test_what_is_left(
 @pytest.mark.parametrize("as_cause", [False, True])
 def test_failed(as_cause: bool) -> None:
     cause = CollectiveError("the link is down.") if as_cause else None
-    error = Incident(**FACTS, cause=cause, failure=None if as_cause else "the link is down").error(
-        [], []
-    )
+    error = FailedCollective(
+        **FACTS, cause=cause, failure=None if as_cause else "the link is down"
+    ).error([], [])
     assert type(error) is CollectiveError
     assert "A collective failed. Received: " in str(error)
     assert "bucket 2 of 5 in run 12 of its recorded step; the link is down.\n" in str(error)
@@ -86,7 +86,7 @@ def test_failed(as_cause: bool) -> None:
 
 def test_other_errors_stay_what_they_are() -> None:
     cause = DeviceLostError("GPU:2 failed.")
-    assert Incident(**FACTS, cause=cause).error([], ["Abort hangs."]) is cause
+    assert FailedCollective(**FACTS, cause=cause).error([], ["Abort hangs."]) is cause
     (note,) = cause.__notes__
     for part in (
         "bucket 2 of 5 in run 12 of its recorded step",
@@ -99,14 +99,14 @@ def test_other_errors_stay_what_they_are() -> None:
 
 
 def test_nothing_known() -> None:
-    error = Incident(names=("GPU:0",), what="x", failure="it broke").error([], [])
+    error = FailedCollective(names=("GPU:0",), what="x", failure="it broke").error([], [])
     assert "the collective of GPU:0: x; it broke.\nNone of these devices' collectives" in str(error)
 
 
 @pytest.mark.parametrize("late", [True, False])
 def test_elsewhere(late: bool) -> None:
     """Who notices first is left to chance, so the error is of the same type, with all facts."""
-    first = Incident(**FACTS, late=late, failure=None if late else "it broke").error([], [])
+    first = FailedCollective(**FACTS, late=late, failure=None if late else "it broke").error([], [])
     error = elsewhere(first)
     assert type(error) is type(first) is (CollectiveTimeoutError if late else CollectiveError)
     assert error.__cause__ is first
@@ -115,7 +115,7 @@ def test_elsewhere(late: bool) -> None:
 
 
 def test_elsewhere_a_device_was_lost() -> None:
-    first = Incident(**FACTS, cause=DeviceLostError("GPU:2 failed.")).error([], [])
+    first = FailedCollective(**FACTS, cause=DeviceLostError("GPU:2 failed.")).error([], [])
     error = elsewhere(first)
     assert type(error) is DeviceLostError
     assert "Received, elsewhere: GPU:2 failed." in str(error)

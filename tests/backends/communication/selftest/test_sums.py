@@ -10,21 +10,22 @@ from scripted_communicator import Script
 from spoiled_sums import Spoil, spoiled_backends
 
 from mirrored.backends import probe
-from mirrored.backends.communication import known_sums, selftest
-from mirrored.backends.communication.known_sums import Symptom, examine, known_sum, known_values
+from mirrored.backends.communication import selftest
+from mirrored.backends.communication.selftest import sums
+from mirrored.backends.communication.selftest.sums import Symptom, examine, known_sum, known_values
 
 DTYPES = [np.dtype(name) for name in ("float32", "float64", "int32")]
 NAMES = ["card A", "card B", "card C"]
 
 
-COUNTS, LARGE_COUNTS = known_sums._COUNTS, known_sums._LARGE_COUNTS
+COUNTS, LARGE_COUNTS = sums._COUNTS, sums._LARGE_COUNTS
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let most tests sum little."""
-    monkeypatch.setattr(known_sums, "_COUNTS", (129, 4009))
-    monkeypatch.setattr(known_sums, "_LARGE_COUNTS", ())
+    monkeypatch.setattr(sums, "_COUNTS", (129, 4009))
+    monkeypatch.setattr(sums, "_LARGE_COUNTS", ())
 
 
 def right(number: int, rank: int, total: np.ndarray) -> None:
@@ -68,7 +69,7 @@ def test_values_differ_by_rank_place_and_turn() -> None:
 
 
 def test_long_arrays_go_on_with_the_same_numbers() -> None:
-    period = known_sums._PERIOD**2
+    period = sums._PERIOD**2
     values = known_values(1, period + 5, DTYPES[0])
     assert np.array_equal(values[period:], values[:5])
     assert np.array_equal(values[:5], known_values(1, 5, DTYPES[0]))
@@ -76,8 +77,8 @@ def test_long_arrays_go_on_with_the_same_numbers() -> None:
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
-    monkeypatch.setattr(known_sums, "_COUNTS", COUNTS)
-    monkeypatch.setattr(known_sums, "_LARGE_COUNTS", LARGE_COUNTS)
+    monkeypatch.setattr(sums, "_COUNTS", COUNTS)
+    monkeypatch.setattr(sums, "_LARGE_COUNTS", LARGE_COUNTS)
     script = Script()
     assert found(ranks=ranks, script=script) == []
     calls = [call for call, _ in script.calls]
@@ -159,7 +160,7 @@ def test_every_dtype_and_size_is_looked_at() -> None:
 
     sentences = [sentence for _, sentence in found(spoil, 2)]
     for dtype in DTYPES:
-        for count in known_sums._COUNTS:
+        for count in sums._COUNTS:
             for name in NAMES[:2]:
                 what = f"The sum of {count} {dtype.name} numbers, out of place, is wrong on {name}:"
                 assert sum(sentence.startswith(what) for sentence in sentences) == 1
@@ -168,7 +169,7 @@ def test_every_dtype_and_size_is_looked_at() -> None:
 
 @pytest.mark.parametrize("abort", ["ok", "never returns"])
 def test_devices_that_are_late(monkeypatch: pytest.MonkeyPatch, abort: str) -> None:
-    monkeypatch.setattr(known_sums, "_ABORT_WITHIN", 0.05)
+    monkeypatch.setattr(sums, "_ABORT_WITHIN", 0.05)
     script = Script({8: "hang"}, aborts=[abort])
     assert found(ranks=2, script=script, timeout=0.05) == [
         (

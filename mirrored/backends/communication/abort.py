@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mirrored.backends.communication.calls import Call, Helpers
-from mirrored.backends.communication.flights import Taken
-from mirrored.backends.communication.incident import Incident
+from mirrored.backends.communication.failures import FailedCollective
+from mirrored.backends.communication.futures import Future, Workers
+from mirrored.backends.communication.in_flight import Taken
 
 Function = Callable[[], object]
 
@@ -18,66 +18,66 @@ Function = Callable[[], object]
 _IN_TURN = 1 / 30
 
 
-class Ending:
+class Abort:
     """Everything in flight, taken out at once because of one collective that failed.
 
     Args:
-        incident: What is known of that one.
+        failed: What is known of that one.
         taken: What was in flight.
 
     Attributes:
-        incident: What is known of that one.
+        failed: What is known of that one.
         taken: What was in flight.
         error: What the thread that noticed raises, once everything was aborted.
     """
 
-    def __init__(self, incident: Incident, taken: Taken) -> None:
-        self.incident = incident
+    def __init__(self, failed: FailedCollective, taken: Taken) -> None:
+        self.failed = failed
         self.taken = taken
         self.error: BaseException | None = None
 
 
-def stop_writes(helpers: Helpers, stops: Sequence[Function], seconds: float) -> list[str]:
+def stop_writes(workers: Workers, stops: Sequence[Function], seconds: float) -> list[str]:
     """Call what stops writes to weights, one after the other; return what went wrong.
 
     They are stores into host memory, done at once. Where one does not return the others are called
     all the same, in threads of their own.
 
     Args:
-        helpers: Where they are called.
+        workers: Where they are called.
         stops: Bound methods.
         seconds: The deadline of all together.
     """
     left = deque(stops)
     failed: list[str] = []
-    until = helpers.clock() + seconds
-    first: Call[object] = helpers.call(
+    until = workers.clock() + seconds
+    first: Future[object] = workers.call(
         _named("stop", stops), lambda: _in_turn(left, failed), seconds
     )
     if not first.begun:
         _in_turn(left, failed)
         return failed
-    prompt = helpers.clock() + seconds * _IN_TURN
-    helpers.rest_until(lambda: first.is_over or helpers.clock() >= prompt)
+    prompt = workers.clock() + seconds * _IN_TURN
+    workers.rest_until(lambda: first.is_over or workers.clock() >= prompt)
     calls = [first]
     while stop := _next(left):
-        calls.append(helpers.call(_named("stop", [stop]), stop, seconds))
-    return [*helpers.all_over(calls, until, seconds), *failed]
+        calls.append(workers.call(_named("stop", [stop]), stop, seconds))
+    return [*workers.all_over(calls, until, seconds), *failed]
 
 
 def abort_all(
-    helpers: Helpers, aborts: Sequence[tuple[str, Function]], seconds: float
+    workers: Workers, aborts: Sequence[tuple[str, Function]], seconds: float
 ) -> list[str]:
     """Abort communicators, all at once; return what went wrong.
 
     Args:
-        helpers: Where they are called.
+        workers: Where they are called.
         aborts: What aborts each, with the names of its devices.
         seconds: The deadline of all together.
     """
-    until = helpers.clock() + seconds
-    calls = [helpers.call(f"mirrored-abort-{names}", abort, seconds) for names, abort in aborts]
-    return helpers.all_over(calls, until, seconds)
+    until = workers.clock() + seconds
+    calls = [workers.call(f"mirrored-abort-{names}", abort, seconds) for names, abort in aborts]
+    return workers.all_over(calls, until, seconds)
 
 
 def _in_turn(left: deque[Function], failed: list[str]) -> None:

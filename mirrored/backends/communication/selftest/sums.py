@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.backends.backend import Storage
-from mirrored.backends.communication.calls import Call, pauses
+from mirrored.backends.communication.futures import Future, pauses
 from mirrored.backends.stream_backend import Communicator, StreamBackend
 from mirrored.errors import CollectiveError, DeviceLostError
 
@@ -229,7 +229,7 @@ def _difference(received: NDArray[Any], expected: NDArray[Any]) -> str | None:
 
 
 def _abort(communicator: Communicator) -> None:
-    call = Call("abort of a self-test", communicator.abort)
+    call = Future("abort of a self-test", communicator.abort)
     deadline = time.monotonic() + _ABORT_WITHIN
     for pause in pauses(time.monotonic):
         if call.is_over or time.monotonic() > deadline:

@@ -25,7 +25,7 @@ _DISCONNECTED = "The devices were disconnected from each other."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Incident:
+class FailedCollective:
     """One collective that was not done, as it was before anything was aborted.
 
     Attributes:

@@ -16,10 +16,10 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.backends import probe
-from mirrored.backends.communication.child import Outcome as Outcome
-from mirrored.backends.communication.child import run_child as run_child
-from mirrored.backends.communication.known_sums import Finding, Symptom, examine
-from mirrored.backends.cuda.nccl_causes import likely_causes, settings_in_force
+from mirrored.backends.communication.selftest.causes import likely_causes, settings_in_force
+from mirrored.backends.communication.selftest.process import Outcome as Outcome
+from mirrored.backends.communication.selftest.process import run_child as run_child
+from mirrored.backends.communication.selftest.sums import Finding, Symptom, examine
 from mirrored.backends.stream_backend import StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from mirrored.backends.communication.incident import Incident, named
+from mirrored.backends.communication.failures import FailedCollective, named
 
 # How many collectives that were done are kept, a connection, for messages.
 _REMEMBERED = 8
@@ -47,7 +47,7 @@ class Asker:
 
 
 @dataclass(eq=False)
-class Flight:
+class Request:
     """A collective that was asked for and was not seen done yet.
 
     Attributes:
@@ -94,26 +94,26 @@ class Taken(NamedTuple):
     """All that was in flight.
 
     Attributes:
-        flights: The collectives, which keep alive what their devices may still use.
+        requests: The collectives, which keep alive what their devices may still use.
         aborts: What aborts their communicators, each with the devices' names.
         askers: Who asked for them.
     """
 
-    flights: Sequence[Flight]
+    requests: Sequence[Request]
     aborts: Sequence[tuple[str, Callable[[], object]]]
     askers: Collection[Asker]
 
 
-class _Line:
+class _Queue:
     """The collectives of one connection, which its devices do one after the other."""
 
     def __init__(self) -> None:
-        self.flights: deque[Flight] = deque()
+        self.requests: deque[Request] = deque()
         self.completed: deque[str] = deque(maxlen=_REMEMBERED)
         self.seen_done = -math.inf  # When the last one was.
 
 
-class Flights:
+class InFlight:
     """All collectives in flight. One thread at a time may use it.
 
     Args:
@@ -126,26 +126,26 @@ class Flights:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.until = math.inf
         self._clock = clock
-        self._lines: weakref.WeakKeyDictionary[Connected, _Line] = weakref.WeakKeyDictionary()
-        self._active: dict[Connected, _Line] = {}  # Those with something in flight.
+        self._lines: weakref.WeakKeyDictionary[Connected, _Queue] = weakref.WeakKeyDictionary()
+        self._active: dict[Connected, _Queue] = {}  # Those with something in flight.
 
     def __bool__(self) -> bool:
         return bool(self._active)
 
-    def __contains__(self, flight: Flight) -> bool:
-        line = self._active.get(flight.connection)
-        return line is not None and flight in line.flights
+    def __contains__(self, request: Request) -> bool:
+        line = self._active.get(request.connection)
+        return line is not None and request in line.requests
 
     def of(self, connection: Connected) -> int:
         """Return how many are in flight on one connection."""
         line = self._active.get(connection)
-        return 0 if line is None else len(line.flights)
+        return 0 if line is None else len(line.requests)
 
     def connections(self) -> Sequence[Connected]:
         """Return those with something in flight."""
         return tuple(self._active)
 
-    def first(self, connection: Connected | None = None) -> Flight | None:
+    def first(self, connection: Connected | None = None) -> Request | None:
         """Return what has been in flight for longest on a connection; None: nothing is.
 
         Args:
@@ -154,90 +154,90 @@ class Flights:
         if connection is None:
             connection = next(iter(self._active), None)
         line = None if connection is None else self._active.get(connection)
-        return None if line is None else line.flights[0]
+        return None if line is None else line.requests[0]
 
     def has(self, asker: Asker) -> bool:
         """Return whether a thread has something in flight."""
-        return any(each.asker is asker for line in self._active.values() for each in line.flights)
+        return any(each.asker is asker for line in self._active.values() for each in line.requests)
 
-    def add(self, flight: Flight, asker: Asker) -> None:
+    def add(self, request: Request, asker: Asker) -> None:
         """Add one that is asked for now, by a thread."""
-        flight.asked, flight.asker = self._clock(), asker
-        line = self._lines.setdefault(flight.connection, _Line())
-        line.flights.append(flight)
-        self._active[flight.connection] = line
+        request.asked, request.asker = self._clock(), asker
+        line = self._lines.setdefault(request.connection, _Queue())
+        line.requests.append(request)
+        self._active[request.connection] = line
 
-    def remove(self, flight: Flight) -> None:
+    def remove(self, request: Request) -> None:
         """Forget one, if it is in flight."""
-        if flight in self:
-            self._active[flight.connection].flights.remove(flight)
-            self._forget_empty(flight.connection)
+        if request in self:
+            self._active[request.connection].requests.remove(request)
+            self._forget_empty(request.connection)
 
-    def retire(self, flight: Flight) -> None:
+    def retire(self, request: Request) -> None:
         """Note that one was seen done just now, if it is in flight and the first of its devices."""
-        if self.first(flight.connection) is flight:
-            line = self._active[flight.connection]
-            line.flights.popleft()
+        if self.first(request.connection) is request:
+            line = self._active[request.connection]
+            line.requests.popleft()
             line.seen_done = self._clock()
-            line.completed.append(named(flight.what, flight.step))
-            self._forget_empty(flight.connection)
+            line.completed.append(named(request.what, request.step))
+            self._forget_empty(request.connection)
 
-    def is_late(self, flight: Flight) -> bool:
+    def is_late(self, request: Request) -> bool:
         """Return whether one that is in flight has had all its seconds."""
-        return self._clock() - self._begun(flight) >= self._timeout(flight)
+        return self._clock() - self._begun(request) >= self._timeout(request)
 
-    def overdue(self) -> Flight | None:
+    def overdue(self) -> Request | None:
         """Return one that has had all its seconds, by the books; None: there is none."""
-        firsts = (line.flights[0] for line in self._active.values())
+        firsts = (line.requests[0] for line in self._active.values())
         return next(filter(self.is_late, firsts), None)
 
-    def incident(
+    def failed(
         self,
-        flight: Flight,
+        request: Request,
         *,
         cause: BaseException | None = None,
         failure: str | None = None,
         late: bool = False,
         done: Sequence[bool | None] = (),
-    ) -> Incident:
-        """Return what is known of one that is in flight; see `looks.Trouble`."""
-        return Incident(
-            names=tuple(flight.connection.names),
-            what=flight.what,
-            step=flight.step,
-            elapsed=self._clock() - self._begun(flight),
-            timeout=self._timeout(flight),
+    ) -> FailedCollective:
+        """Return what is known of one that is in flight; see `poll.Trouble`."""
+        return FailedCollective(
+            names=tuple(request.connection.names),
+            what=request.what,
+            step=request.step,
+            elapsed=self._clock() - self._begun(request),
+            timeout=self._timeout(request),
             late=late,
             done=done,
-            completed=tuple(self._lines[flight.connection].completed),
+            completed=tuple(self._lines[request.connection].completed),
             cause=cause,
             failure=failure,
         )
 
     def take_all(self) -> Taken:
         """Empty it and let the connections forget how they are connected."""
-        flights: list[Flight] = []
+        requests: list[Request] = []
         aborts: list[tuple[str, Callable[[], object]]] = []
         for connection, line in self._active.items():
             abort = connection.disconnect()
             if abort is not None:
                 aborts.append(("+".join(connection.names), abort))
-            flights += line.flights
-            line.flights.clear()
+            requests += line.requests
+            line.requests.clear()
             line.completed.clear()
         self._active.clear()
-        for flight in flights:
-            flight.is_lost = True
-        return Taken(flights, aborts, {flight.asker for flight in flights})
+        for request in requests:
+            request.is_lost = True
+        return Taken(requests, aborts, {request.asker for request in requests})
 
-    def _begun(self, flight: Flight) -> float:
+    def _begun(self, request: Request) -> float:
         """Return since when it counts its seconds."""
-        return max(flight.asked, self._lines[flight.connection].seen_done)
+        return max(request.asked, self._lines[request.connection].seen_done)
 
-    def _timeout(self, flight: Flight) -> float:
+    def _timeout(self, request: Request) -> float:
         """Return how many seconds it has."""
-        return min(flight.timeout, max(self.until - self._begun(flight), 0.0))
+        return min(request.timeout, max(self.until - self._begun(request), 0.0))
 
     def _forget_empty(self, connection: Connected) -> None:
-        if not self._active[connection].flights:
+        if not self._active[connection].requests:
             del self._active[connection]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends.communication.flights import Asker, Flight, Flights
+from mirrored.backends.communication.in_flight import Asker, InFlight, Request
 from mirrored.errors import DeviceLostError
 
 
@@ -26,36 +26,36 @@ class Devices:
 
 
 class Books:
-    """Flights by a clock that a test sets."""
+    """InFlight by a clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.flights = Flights(lambda: self.now)
+        self.requests = InFlight(lambda: self.now)
 
-    def ask(self, connection: Devices, what: str, timeout: float = 10.0, **options: Any) -> Flight:
-        flight = Flight(connection, what, None, timeout, connection.failure, **options)
-        self.flights.add(flight, Asker())
-        return flight
+    def ask(self, connection: Devices, what: str, timeout: float = 10.0, **options: Any) -> Request:
+        request = Request(connection, what, None, timeout, connection.failure, **options)
+        self.requests.add(request, Asker())
+        return request
 
 
 def test_the_first_alone_is_retired() -> None:
     books, devices, other = Books(), Devices(), Devices("GPU:2")
     first, second = books.ask(devices, "a"), books.ask(devices, "b")
     third = books.ask(other, "c")
-    assert books.flights.connections() == (devices, other)
-    assert books.flights.first() is books.flights.first(devices) is first
-    books.flights.retire(second)
-    assert second in books.flights
-    books.flights.retire(first)
-    books.flights.retire(first)  # Another thread saw it as well.
-    assert first not in books.flights
-    assert books.flights.first(devices) is second
-    books.flights.retire(second)
-    assert books.flights.first(devices) is None
-    assert (books.flights.of(devices), books.flights.of(other)) == (0, 1)
-    books.flights.retire(third)
-    assert not books.flights
-    assert books.flights.first() is None
+    assert books.requests.connections() == (devices, other)
+    assert books.requests.first() is books.requests.first(devices) is first
+    books.requests.retire(second)
+    assert second in books.requests
+    books.requests.retire(first)
+    books.requests.retire(first)  # Another thread saw it as well.
+    assert first not in books.requests
+    assert books.requests.first(devices) is second
+    books.requests.retire(second)
+    assert books.requests.first(devices) is None
+    assert (books.requests.of(devices), books.requests.of(other)) == (0, 1)
+    books.requests.retire(third)
+    assert not books.requests
+    assert books.requests.first() is None
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_the_first_alone_is_retired() -> None:
 )
 def test_late(timeout: float, now: float, late: bool) -> None:
     books, devices = Books(), Devices()
-    flight = books.ask(devices, "a", timeout)
+    request = books.ask(devices, "a", timeout)
     books.now = now
-    assert books.flights.is_late(flight) == late
-    assert books.flights.overdue() is (flight if late else None)
-    found = books.flights.incident(flight)
+    assert books.requests.is_late(request) == late
+    assert books.requests.overdue() is (request if late else None)
+    found = books.requests.failed(request)
     assert (found.elapsed, found.timeout) == (now, timeout)
 
 
@@ -78,42 +78,42 @@ def test_the_first_of_each_connection_can_be_overdue() -> None:
     books.ask(one, "b", 1)  # It waits behind "a".
     late = books.ask(other, "c", 10)
     books.now = 9
-    assert books.flights.overdue() is None
+    assert books.requests.overdue() is None
     books.now = 10
-    assert books.flights.overdue() is late
+    assert books.requests.overdue() is late
 
 
 def test_seconds_count_from_when_the_one_before_was_seen_done() -> None:
     books, devices = Books(), Devices()
     first, second = books.ask(devices, "a", 100), books.ask(devices, "b", 10)
     books.now = 60
-    books.flights.retire(first)
+    books.requests.retire(first)
     books.now = 69
-    assert not books.flights.is_late(second)
+    assert not books.requests.is_late(second)
     books.now = 70
-    assert books.flights.is_late(second)
-    found = books.flights.incident(second, late=True, done=(True, None))
+    assert books.requests.is_late(second)
+    found = books.requests.failed(second, late=True, done=(True, None))
     assert (found.what, found.elapsed, found.completed) == ("b", 10, ("a",))
     assert (found.late, found.done) == (True, (True, None))
 
 
 def test_in_a_hurry() -> None:
     books, devices = Books(), Devices()
-    flight = books.ask(devices, "a", math.inf)
-    books.flights.until = 5.0
-    assert books.flights.overdue() is None
+    request = books.ask(devices, "a", math.inf)
+    books.requests.until = 5.0
+    assert books.requests.overdue() is None
     books.now = 5.0
-    assert books.flights.overdue() is flight
-    assert books.flights.incident(flight).timeout == 5.0
-    books.flights.until = math.inf
-    assert books.flights.overdue() is None
+    assert books.requests.overdue() is request
+    assert books.requests.failed(request).timeout == 5.0
+    books.requests.until = math.inf
+    assert books.requests.overdue() is None
 
 
 def test_the_last_eight_are_remembered() -> None:
     books, devices = Books(), Devices()
     for number in range(10):
-        books.flights.retire(books.ask(devices, str(number)))
-    found = books.flights.incident(books.ask(devices, "x"))
+        books.requests.retire(books.ask(devices, str(number)))
+    found = books.requests.failed(books.ask(devices, "x"))
     assert found.completed == tuple("23456789")
 
 
@@ -126,19 +126,19 @@ def lost() -> list[bool]:
     [(None, ()), (lambda: [True, False], (True, False)), (lost, (None, None))],
 )
 def test_which_ranks_are_done(ranks: Any, known: tuple[bool | None, ...]) -> None:
-    flight = Books().ask(Devices(), "a", ranks=ranks)
-    assert flight.ranks_done() == known
-    assert flight.ranks_unknown() == (None, None)
+    request = Books().ask(Devices(), "a", ranks=ranks)
+    assert request.ranks_done() == known
+    assert request.ranks_unknown() == (None, None)
 
 
 def test_removed() -> None:
     books, devices = Books(), Devices()
     first, second = books.ask(devices, "a"), books.ask(devices, "b")
-    books.flights.remove(first)
-    books.flights.remove(first)
-    assert books.flights.first() is second
-    books.flights.remove(second)
-    assert not books.flights
+    books.requests.remove(first)
+    books.requests.remove(first)
+    assert books.requests.first() is second
+    books.requests.remove(second)
+    assert not books.requests
     assert not first.is_lost
 
 
@@ -146,12 +146,12 @@ def test_all_taken() -> None:
     books, one, other, quiet = Books(), Devices(), Devices("GPU:2"), Devices("GPU:3")
     asked = [books.ask(one, "a"), books.ask(one, "b"), books.ask(other, "c")]
     done = books.ask(quiet, "d")
-    books.flights.retire(done)
-    taken = books.flights.take_all()
-    assert taken.flights == asked
+    books.requests.retire(done)
+    taken = books.requests.take_all()
+    assert taken.requests == asked
     assert [names for names, _ in taken.aborts] == ["GPU:0+GPU:1", "GPU:2"]
     assert taken.askers == {each.asker for each in asked}
-    assert not books.flights
+    assert not books.requests
     assert [each.is_lost for each in (*asked, done)] == [True, True, True, False]
     assert [each.disconnected for each in (one, other, quiet)] == [1, 1, 0]
-    assert books.flights.incident(books.ask(one, "x")).completed == ()
+    assert books.requests.failed(books.ask(one, "x")).completed == ()

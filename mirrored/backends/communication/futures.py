@@ -41,7 +41,7 @@ def pauses(clock: Callable[[], float]) -> Iterator[float]:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-class Call(Generic[T]):
+class Future(Generic[T]):
     """A function's call in a daemon thread, which begins now.
 
     Args:
@@ -56,7 +56,7 @@ class Call(Generic[T]):
         thread: The thread.
 
     Example:
-        >>> call = Call("adds", lambda: 1 + 1)
+        >>> call = Future("adds", lambda: 1 + 1)
         >>> while not call.is_over:
         ...     pass
         >>> call.result()
@@ -105,7 +105,7 @@ class Call(Generic[T]):
             self._unwanted = unwanted
             returned = bool(self._values)
         if returned:  # Just now: in a thread, since it may never return either.
-            Call(self.name, lambda: unwanted(self._values[0]))
+            Future(self.name, lambda: unwanted(self._values[0]))
 
     def _run(self) -> None:
         try:
@@ -119,7 +119,7 @@ class Call(Generic[T]):
             self.error = error
 
 
-class Helpers:
+class Workers:
     """Starts calls that may never return, and lets threads wait by one clock.
 
     Args:
@@ -136,7 +136,7 @@ class Helpers:
         self.sleep = sleep
         self._local = threading.local()
 
-    def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Call[T]:
+    def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Future[T]:
         """Call a function in a thread of its own.
 
         Args:
@@ -150,10 +150,10 @@ class Helpers:
             self._local.until = until
             return function()
 
-        return Call(name, call)
+        return Future(name, call)
 
     @property
-    def is_one(self) -> bool:
+    def is_worker(self) -> bool:
         """Whether this thread is that of a `call`."""
         return hasattr(self._local, "until")
 
@@ -180,7 +180,7 @@ class Helpers:
                 return
             self.sleep(pause)
 
-    def all_over(self, calls: Sequence[Call[Any]], until: float, seconds: float) -> list[str]:
+    def all_over(self, calls: Sequence[Future[Any]], until: float, seconds: float) -> list[str]:
         """Wait until calls are over, but not for ever; return what went wrong, in sentences.
 
         Args:
@@ -192,7 +192,7 @@ class Helpers:
         return list(_problems(calls, seconds))
 
 
-def _problems(calls: Iterable[Call[Any]], seconds: float) -> Iterator[str]:
+def _problems(calls: Iterable[Future[Any]], seconds: float) -> Iterator[str]:
     for call in calls:
         if not call.is_over:
             yield f"The thread {call.name!r} did not come back within {seconds:.4g} seconds."
