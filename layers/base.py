@@ -22,8 +22,7 @@ from mirrored.layers.shapes import Shape, as_shape, without_batch
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
-from mirrored.ops.listeners import only
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import only, recorded_by
 from mirrored.variables import Variable
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.

@@ -10,7 +10,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.ops import Tensor
-from mirrored.ops.dispatch import as_array
+from mirrored.ops.conversion import as_array
 from mirrored.ops.spec import holds_numbers, is_bfloat16
 
 

@@ -15,9 +15,9 @@ from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import device as device_scope
-from mirrored.ops.dispatch import adopt
-from mirrored.ops.listeners import active_listeners, add_listener, only, remove_listener
-from mirrored.ops.registry import Op
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import active_listeners, add_listener, only, remove_listener
+from mirrored.ops.op import Op
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Operators, Tensor
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored import devices, ops
-from mirrored.ops.recording import active_recorder, variable_writes
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
+from mirrored.program.variable_access import variable_writes
 from mirrored.variables import DeviceVariable, Home
 
 

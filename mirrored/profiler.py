@@ -17,7 +17,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.backend import MEGABYTE
-from mirrored.ops.observing import ALL_REPLICAS, Work, observers
+from mirrored.devices.timing import ALL_REPLICAS, Work, observers
 from mirrored.ops.random import current_position
 
 __all__ = [

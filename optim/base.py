@@ -23,9 +23,8 @@ from mirrored.distribute import (
 )
 from mirrored.flat import pack
 from mirrored.ops import Tensor
-from mirrored.ops.dispatch import adopt
-from mirrored.ops.listeners import only
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import active_recorder, only
 from mirrored.optim.checks import check_number, check_variables
 from mirrored.optim.packing import Target, Unit, alike, packed, summed
 from mirrored.program.creation import ruled_by

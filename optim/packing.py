@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mirrored import ops
 from mirrored.flat import FlatVariable, pack
 from mirrored.ops import Tensor
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import recorded_by
 from mirrored.variables import DeviceVariable, Variable
 
 _LINE = 16  # Elements: the floats of a cache line.

@@ -17,7 +17,7 @@ from mirrored import devices, layers, ops
 from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import nccl_settings, nvml
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Program, Team
 
 _done = itertools.count(1)

@@ -9,7 +9,7 @@ import pytest
 
 from mirrored import autodiff, devices, ops
 from mirrored.autodiff import GradientTape
-from mirrored.ops.listeners import active_listeners
+from mirrored.ops.hooks import active_listeners
 from mirrored.variables import Variable
 
 

@@ -321,6 +321,8 @@ HELD: dict[str, dict[str, str]] = {
     },
     "ops/test_dispatch.py": {
         "default-placement": "test_inputs_are_copied_to_where_the_op_runs",
+    },
+    "ops/test_conversion.py": {
         "constant-dtype": "test_constant_dtype",
         "constant-shape": "test_constant_of_a_given_shape test_constant_of_another_count",
         "numbers-adopt": "test_numbers_adopt_the_dtype_of_the_tensor test_integers_that_do_not_fit",
@@ -352,7 +354,7 @@ HELD: dict[str, dict[str, str]] = {
         "uint8": "test_values test_refused test_variables",
         "integer-division": "test_values test_refused",
     },
-    "ops/test_widened.py": {
+    "ops/test_host_bfloat16.py": {
         "bfloat16": "test_forward_rounds_once test_without_the_package",
     },
     "ops/test_tensor.py": {

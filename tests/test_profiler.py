@@ -19,8 +19,8 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, profiler
-from mirrored.ops.observing import observers
-from mirrored.ops.recording import recorded_by
+from mirrored.devices.timing import observers
+from mirrored.ops.hooks import recorded_by
 from mirrored.ops.spec import TensorSpec
 from mirrored.program import GraphRecorder, Program
 from mirrored.variables import DeviceVariable

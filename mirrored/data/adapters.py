@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._numbers import as_integer
-from mirrored.ops.dispatch import as_array
+from mirrored.ops.conversion import as_array
 
 # Inputs, targets and weights; None for those that there are none of.
 Columns = tuple[Any, Any, Any]

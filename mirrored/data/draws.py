@@ -6,12 +6,12 @@ A thread that makes elements ahead is stopped at any time: nothing that it did m
 import itertools
 from typing import NamedTuple
 
-from mirrored.ops.streams import (
-    RandomStream,
+from mirrored.ops.rng_state import (
+    RngState,
     as_seed,
-    current_stream,
+    current_rng_state,
     derived_seed,
-    global_stream,
+    global_rng_state,
     new_seed,
 )
 
@@ -67,15 +67,15 @@ class Draws:
 
     def number(self) -> int:
         """Return the number of an iterator that begins."""
-        if current_stream() is global_stream():
+        if current_rng_state() is global_rng_state():
             return next(self._numbers)
         # In a function of another dataset, which a thread may call ahead: as a draw of its turn.
         return new_seed()
 
-    def stream(self, turn: Turn) -> RandomStream:
+    def stream(self, turn: Turn) -> RngState:
         """Return what the stage draws from in a turn, from the beginning on.
 
         Args:
             turn: The stage's turn.
         """
-        return RandomStream(derived_seed(self._seed, turn.number, *turn.passes))
+        return RngState(derived_seed(self._seed, turn.number, *turn.passes))

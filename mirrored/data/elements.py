@@ -15,9 +15,8 @@ from mirrored import _nest
 from mirrored.devices import device, get_device
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, TensorSpec, as_dtype, transfer
-from mirrored.ops.dispatch import adopt, is_tensor, to_array
-from mirrored.ops.listeners import only
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.conversion import adopt, is_tensor, to_array
+from mirrored.ops.hooks import only, recorded_by
 
 Element = Any  # An array, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.

@@ -24,7 +24,7 @@ from mirrored.data.elements import (
     specs_of,
     to_element,
 )
-from mirrored.ops.streams import drawing_from
+from mirrored.ops.rng_state import drawing_from
 
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2

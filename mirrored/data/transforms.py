@@ -25,7 +25,7 @@ from mirrored.data.stages import (
     named,
 )
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.streams import drawing_from
+from mirrored.ops.rng_state import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
 

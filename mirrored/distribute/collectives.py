@@ -22,7 +22,7 @@ from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.values import DistributedValues, Mirrored, PerReplica, check_parts, select
 from mirrored.errors import CollectiveError, DeviceUnavailableError
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.conversion import adopt
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.variables import Variable
 

@@ -16,9 +16,9 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import Device, hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import ReduceOp
-from mirrored.ops.dispatch import adopt
-from mirrored.ops.listeners import active_listeners, only
-from mirrored.ops.registry import Op, OpCall
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import active_listeners, only
+from mirrored.ops.op import Op, OpCall
 from mirrored.ops.tensor import Tensor
 from mirrored.program import register_in_force
 from mirrored.variables import Variable, set_variable_creators

@@ -19,8 +19,8 @@ from mirrored.distribute.values import (
     listed,
     select,
 )
-from mirrored.ops.dispatch import adopt, is_tensor
-from mirrored.ops.listeners import active_listeners, only
+from mirrored.ops.conversion import adopt, is_tensor
+from mirrored.ops.hooks import active_listeners, only
 from mirrored.ops.spec import FLOATS, DType, Shape
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import (

@@ -17,7 +17,7 @@ from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import Join, Take, cut, give_out, unbatched
 from mirrored.distribute.values import PerReplica
-from mirrored.ops.pending import PendingTensor
+from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import Stream
 
 
@@ -174,8 +174,8 @@ def _concatenated(arrays: Sequence[Any], starts: tuple[int, ...]) -> Any:
 def _joining(devices: Sequence[Device]) -> Join:
     """Return what makes one value of the replicas' arrays; on the devices once it is used."""
     if len(devices) == 1:
-        return lambda arrays, starts: PendingTensor(arrays[0], devices[0])
-    return lambda arrays, starts: PerReplica(map(PendingTensor, arrays, devices), starts)
+        return lambda arrays, starts: HostTensor(arrays[0], devices[0])
+    return lambda arrays, starts: PerReplica(map(HostTensor, arrays, devices), starts)
 
 
 def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedDataset:

@@ -24,7 +24,7 @@ from mirrored.distribute.distributed_variables import (
 )
 from mirrored.distribute.strategy import Strategy
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.listeners import only
+from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS
 from mirrored.program.executors import EXECUTORS
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization

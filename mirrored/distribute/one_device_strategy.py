@@ -18,7 +18,7 @@ from mirrored.distribute.distributed_variables import DistributedVariable
 from mirrored.distribute.replicas import merge_alone
 from mirrored.distribute.strategy import Strategy
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.listeners import only
+from mirrored.ops.hooks import only
 from mirrored.ops.tensor import Tensor
 from mirrored.variables import Variable
 

@@ -34,8 +34,8 @@ from mirrored.distribute.input import (
 from mirrored.distribute.replicas import run_replicas
 from mirrored.distribute.values import DistributedValues, PerReplica, check_parts, regroup, select
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.random import ShardPosition
-from mirrored.ops.recording import active_recorder
 from mirrored.ops.tensor import Operators
 from mirrored.program import Function, Team
 from mirrored.variables import Variable, variable_creator_scope

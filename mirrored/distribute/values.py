@@ -9,7 +9,7 @@ from typing import Any
 from mirrored import _nest
 from mirrored.distribute.context import get_replica_context
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.conversion import adopt
 from mirrored.ops.spec import DType, Shape
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.program import register_per_replica

@@ -24,6 +24,9 @@ from mirrored.ops.comparison import logical_and as logical_and
 from mirrored.ops.comparison import logical_not as logical_not
 from mirrored.ops.comparison import logical_or as logical_or
 from mirrored.ops.comparison import not_equal as not_equal
+from mirrored.ops.conversion import constant as constant
+from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
+from mirrored.ops.conversion import transfer as transfer
 from mirrored.ops.creation import fill as fill
 from mirrored.ops.creation import ones as ones
 from mirrored.ops.creation import ones_like as ones_like
@@ -35,9 +38,6 @@ from mirrored.ops.cross_entropy import (
 from mirrored.ops.cross_entropy import (
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
 )
-from mirrored.ops.dispatch import constant as constant
-from mirrored.ops.dispatch import convert_to_tensor as convert_to_tensor
-from mirrored.ops.dispatch import transfer as transfer
 from mirrored.ops.elementwise import abs as abs
 from mirrored.ops.elementwise import add as add
 from mirrored.ops.elementwise import add_n as add_n
@@ -48,8 +48,14 @@ from mirrored.ops.elementwise import multiply as multiply
 from mirrored.ops.elementwise import negative as negative
 from mirrored.ops.elementwise import sign as sign
 from mirrored.ops.elementwise import subtract as subtract
+from mirrored.ops.host_bfloat16 import autocast as autocast
+from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_function import numpy_function as numpy_function
 from mirrored.ops.linalg import matmul as matmul
+from mirrored.ops.op import OPS as OPS
+from mirrored.ops.op import Op as Op
+from mirrored.ops.op import OpCall as OpCall
+from mirrored.ops.op import register as register
 from mirrored.ops.powers import exp as exp
 from mirrored.ops.powers import expm1 as expm1
 from mirrored.ops.powers import log as log
@@ -72,10 +78,6 @@ from mirrored.ops.reduction import reduce_mean as reduce_mean
 from mirrored.ops.reduction import reduce_min as reduce_min
 from mirrored.ops.reduction import reduce_prod as reduce_prod
 from mirrored.ops.reduction import reduce_sum as reduce_sum
-from mirrored.ops.registry import OPS as OPS
-from mirrored.ops.registry import Op as Op
-from mirrored.ops.registry import OpCall as OpCall
-from mirrored.ops.registry import register as register
 from mirrored.ops.shaping import broadcast_to as broadcast_to
 from mirrored.ops.shaping import cast as cast
 from mirrored.ops.shaping import concat as concat
@@ -103,5 +105,3 @@ from mirrored.ops.spec import int64 as int64
 from mirrored.ops.spec import set_floatx as set_floatx
 from mirrored.ops.spec import uint8 as uint8
 from mirrored.ops.tensor import Tensor as Tensor
-from mirrored.ops.widened import autocast as autocast
-from mirrored.ops.widened import autocast_dtype as autocast_dtype

@@ -10,10 +10,10 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.backends.blas import product
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import FILL, ZEROS_LIKE
-from mirrored.ops.dispatch import adopt
 from mirrored.ops.elementwise import when
-from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
     FLOATS,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.conversion import adopt
 from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, add_n
 from mirrored.ops.powers import RSQRT, SQRT, SQUARE
 from mirrored.ops.reduction import reduce_sum

@@ -6,8 +6,8 @@
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.ops.dispatch import adopt
-from mirrored.ops.registry import Op, register
+from mirrored.ops.conversion import adopt
+from mirrored.ops.op import Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32
 from mirrored.ops.tensor import Tensor
 

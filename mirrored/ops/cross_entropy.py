@@ -9,10 +9,10 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import SIGMOID
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.conversion import adopt
 from mirrored.ops.elementwise import when
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.reduction import SUM
-from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import cast, normalize_axis, transpose
 from mirrored.ops.softmax import LOG_SOFTMAX, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.spec import (

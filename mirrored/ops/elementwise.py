@@ -7,23 +7,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import as_tensors
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.dispatch import as_tensors
-from mirrored.ops.registry import Gradient, Kernel, Op, OpCall, register
+from mirrored.ops.op import Gradient, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
     FLOATS,
+    INTEGERS,
     NUMBERS,
     SIGNED,
     DType,
     TensorSpec,
     broadcast_shapes,
     check_same_dtype,
+    float32,
+    float64,
     int32,
     int64,
     shape_text,
+    uint8,
 )
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Operators, Tensor, operators
 
 Grads = Sequence[Tensor | None]
 
@@ -206,6 +210,31 @@ MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y))
 MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y))
 
 
+def _true_divide(x: Any, y: Any) -> Tensor:
+    """Return x / y: integers become floats first, of the width that TensorFlow gives them.
+
+    Raises:
+        TypeError: One is an integer tensor, and the other is not of its dtype.
+    """
+    if not (_is_integer(x) or _is_integer(y)):
+        return DIV(x, y)
+    x, y = as_tensors((x, y))
+    if x.dtype != y.dtype:
+        raise TypeError(
+            f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}. Cast one "
+            "of them with mr.cast. [Op:RealDiv]"
+        )
+    wide = float32 if x.dtype == uint8 else float64
+    return DIV(CAST(x, dtype=wide), CAST(y, dtype=wide))
+
+
+operators["truediv"] = _true_divide
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, Operators) and x.dtype in INTEGERS
+
+
 # What assigning to a variable computes, under TensorFlow's names for it: the new value from the old
 # one and the argument.
 ASSIGN_ADD = binary("AssignAddVariableOp", "add", None)
@@ -298,9 +327,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
         >>> mr.divide([1.0, 2.0], 4.0).numpy()
         array([0.25, 0.5 ], dtype=float32)
     """
-    x, y = as_tensors((x, y))
-    quotient: Tensor = x / y
-    return quotient
+    return _true_divide(*as_tensors((x, y)))
 
 
 def negative(x: Any, name: str | None = None) -> Tensor:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored.devices import log_placement, place
+from mirrored.devices.timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt, to_array, transfer
-from mirrored.ops.observing import kernel_work, observers, tell
+from mirrored.ops.conversion import adopt, to_array, transfer
 from mirrored.ops.spec import DType, as_dtype
 
 

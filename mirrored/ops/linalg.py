@@ -9,8 +9,8 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.backends.blas import product
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import as_tensors
-from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.conversion import as_tensors
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import SIGNED, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor

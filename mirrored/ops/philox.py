@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.ops.registry import Op, register
+from mirrored.ops.op import Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, float32
 
 WORD = 1 << 64

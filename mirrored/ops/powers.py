@@ -17,7 +17,7 @@ from mirrored.ops.elementwise import (
     unary,
     when,
 )
-from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, SIGNED
 from mirrored.ops.tensor import Tensor

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._arguments import explained
+from mirrored.ops.hooks import active_recorder
+from mirrored.ops.op import Op
 from mirrored.ops.philox import (
     RANDOM_NORMAL,
     RANDOM_UNIFORM,
@@ -20,18 +22,16 @@ from mirrored.ops.philox import (
     Key,
     philox,
 )
-from mirrored.ops.recording import active_recorder
-from mirrored.ops.registry import Op
-from mirrored.ops.spec import INDICES, DType, as_dtype, as_shape, float32, float64, floatx
-from mirrored.ops.streams import (
+from mirrored.ops.rng_state import (
     GENERATORS,
-    RandomStream,
+    RngState,
     as_seed,
-    current_stream,
-    global_stream,
+    current_rng_state,
+    global_rng_state,
     new_seed,
-    set_global_stream,
+    set_global_rng_state,
 )
+from mirrored.ops.spec import INDICES, DType, as_dtype, as_shape, float32, float64, floatx
 from mirrored.ops.tensor import Tensor
 
 
@@ -50,7 +50,7 @@ class ShardPosition(NamedTuple):
 
 
 _OUTSIDE = ShardPosition()
-Stream = Callable[[ShardPosition], tuple[Key, int]]
+DrawSource = Callable[[ShardPosition], tuple[Key, int]]
 _position: ContextVar[ShardPosition] = ContextVar("mirrored_shard_position", default=_OUTSIDE)
 
 
@@ -88,7 +88,7 @@ def set_seed(seed: int) -> None:
         >>> bool((mr.random.uniform((2,)).numpy() == first).all())
         True
     """
-    set_global_stream(RandomStream(as_seed(seed)))
+    set_global_rng_state(RngState(as_seed(seed)))
 
 
 class GlobalState(NamedTuple):
@@ -107,8 +107,8 @@ class GlobalState(NamedTuple):
 
 def global_state() -> GlobalState:
     """Return how far the global streams have gone; numbers alone, which a file can hold."""
-    stream = global_stream()
-    return GlobalState(stream.seed, stream.draws, tuple(stream.draws_by_seed.items()))
+    state = global_rng_state()
+    return GlobalState(state.seed, state.draws, tuple(state.draws_by_seed.items()))
 
 
 def restore_global_state(state: GlobalState) -> None:
@@ -117,7 +117,7 @@ def restore_global_state(state: GlobalState) -> None:
     Args:
         state: What `global_state` returned.
     """
-    set_global_stream(RandomStream(state.seed, state.draws, dict(state.draws_by_seed)))
+    set_global_rng_state(RngState(state.seed, state.draws, dict(state.draws_by_seed)))
 
 
 class SeedGenerator:
@@ -237,15 +237,15 @@ class SeedGenerator:
 class NextDraw:
     """What a recorded program has in the place of a draw's key and number: each run has others."""
 
-    def __init__(self, stream: Stream, position: ShardPosition) -> None:
-        """Draw from `stream` as the replica at `position`."""
-        self._stream = stream
+    def __init__(self, source: DrawSource, position: ShardPosition) -> None:
+        """Draw from `source` as the replica at `position`."""
+        self._source = source
         self._position = position
 
     def mark(self) -> Callable[[], None]:
         """Return what takes back all draws of the stream that are made from now on."""
-        owner = getattr(self._stream, "__self__", None)
-        return (owner if isinstance(owner, SeedGenerator) else current_stream()).mark()
+        owner = getattr(self._source, "__self__", None)
+        return (owner if isinstance(owner, SeedGenerator) else current_rng_state()).mark()
 
     def __call__(self, run: object) -> tuple[Key, int]:
         """Return key and number of the next draw.
@@ -254,15 +254,15 @@ class NextDraw:
             run: What all replicas of one step share and no other step does.
         """
         position = self._position
-        return self._stream(position if position.run is None else position._replace(run=run))
+        return self._source(position if position.run is None else position._replace(run=run))
 
 
-def _drawn(stream: Stream) -> dict[str, Any]:
+def _drawn(source: DrawSource) -> dict[str, Any]:
     """Return the attributes that say which draw an op makes."""
     position = current_position()
     if active_recorder() is not None:
-        return {"key": None, "draw": NextDraw(stream, position)}
-    key, draw = stream(position)
+        return {"key": None, "draw": NextDraw(source, position)}
+    key, draw = source(position)
     return {"key": key, "draw": draw}
 
 
@@ -366,4 +366,4 @@ def random_normal(
 
 def _global(seed: int | None) -> dict[str, Any]:
     checked = None if seed is None else as_seed(seed)
-    return _drawn(lambda _: current_stream().next(checked))
+    return _drawn(lambda _: current_rng_state().next(checked))

@@ -11,9 +11,9 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
-from mirrored.ops.dispatch import adopt
-from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,

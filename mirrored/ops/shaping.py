@@ -9,8 +9,8 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt, as_tensors
-from mirrored.ops.registry import OPS, Op, OpCall, register
+from mirrored.ops.conversion import adopt, as_tensors
+from mirrored.ops.op import OPS, Op, OpCall, register
 from mirrored.ops.slicing import STRIDED_SLICE
 from mirrored.ops.spec import (
     FLOATS,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.registry import Op, OpCall, register
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.spec import Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
 

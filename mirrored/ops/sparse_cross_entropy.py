@@ -12,13 +12,13 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.devices import place
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt, transfer
 from mirrored.ops.creation import FILL, ONES_LIKE
 from mirrored.ops.cross_entropy import infer_rows, softmax_curvature
-from mirrored.ops.dispatch import adopt, transfer
 from mirrored.ops.elementwise import DIV, MUL, SUB
+from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import MAX, SUM
-from mirrored.ops.registry import Op, OpCall, register
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
 from mirrored.ops.spec import (
     FLOATS,

@@ -6,7 +6,7 @@ What an operator computes is defined by the ops; here is only which one it calls
 import gc
 import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter_ns
 from typing import Any, ClassVar
 
@@ -16,21 +16,20 @@ from numpy.typing import NDArray
 from mirrored._absent import refused_members
 from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
+from mirrored.devices.timing import copy_work, observers, tell
 from mirrored.errors import DevicesResetError
-from mirrored.ops.observing import copy_work, observers, tell
-from mirrored.ops.registry import OPS
 from mirrored.ops.spec import (
-    INTEGERS,
     DType,
     Shape,
     ShapeTuple,
     TensorSpec,
-    float32,
-    float64,
-    uint8,
 )
 
 _ids = itertools.count(1)
+
+# What Python's operators call: ops by their names, and "truediv". Ops make tensors, and so stand
+# above them: each enters itself.
+operators: dict[str, Callable[..., "Tensor"]] = {}
 
 
 def new_id() -> int:
@@ -78,34 +77,34 @@ class Operators:
         return size
 
     def __add__(self, other: Any) -> "Tensor":
-        return OPS["AddV2"](self, other)
+        return operators["AddV2"](self, other)
 
     def __radd__(self, other: Any) -> "Tensor":
-        return OPS["AddV2"](other, self)
+        return operators["AddV2"](other, self)
 
     def __sub__(self, other: Any) -> "Tensor":
-        return OPS["Sub"](self, other)
+        return operators["Sub"](self, other)
 
     def __rsub__(self, other: Any) -> "Tensor":
-        return OPS["Sub"](other, self)
+        return operators["Sub"](other, self)
 
     def __mul__(self, other: Any) -> "Tensor":
-        return OPS["Mul"](self, other)
+        return operators["Mul"](self, other)
 
     def __rmul__(self, other: Any) -> "Tensor":
-        return OPS["Mul"](other, self)
+        return operators["Mul"](other, self)
 
     def __truediv__(self, other: Any) -> "Tensor":
-        return OPS["RealDiv"](*_real(self, other))
+        return operators["truediv"](self, other)
 
     def __rtruediv__(self, other: Any) -> "Tensor":
-        return OPS["RealDiv"](*_real(other, self))
+        return operators["truediv"](other, self)
 
     def __pow__(self, other: Any) -> "Tensor":
-        return OPS["Pow"](self, other)
+        return operators["Pow"](self, other)
 
     def __rpow__(self, other: Any) -> "Tensor":
-        return OPS["Pow"](other, self)
+        return operators["Pow"](other, self)
 
     def __matmul__(self, other: Any) -> "Tensor":
         return _matmul(self, other)
@@ -114,47 +113,47 @@ class Operators:
         return _matmul(other, self)
 
     def __neg__(self) -> "Tensor":
-        return OPS["Neg"](self)
+        return operators["Neg"](self)
 
     def __abs__(self) -> "Tensor":
-        return OPS["Abs"](self)
+        return operators["Abs"](self)
 
     def __lt__(self, other: Any) -> "Tensor":
-        return OPS["Less"](self, other)
+        return operators["Less"](self, other)
 
     def __le__(self, other: Any) -> "Tensor":
-        return OPS["LessEqual"](self, other)
+        return operators["LessEqual"](self, other)
 
     def __gt__(self, other: Any) -> "Tensor":
-        return OPS["Greater"](self, other)
+        return operators["Greater"](self, other)
 
     def __ge__(self, other: Any) -> "Tensor":
-        return OPS["GreaterEqual"](self, other)
+        return operators["GreaterEqual"](self, other)
 
     def __eq__(self, other: Any) -> Any:
-        return False if other is None else OPS["Equal"](self, other)
+        return False if other is None else operators["Equal"](self, other)
 
     def __ne__(self, other: Any) -> Any:
-        return True if other is None else OPS["NotEqual"](self, other)
+        return True if other is None else operators["NotEqual"](self, other)
 
     def __invert__(self) -> "Tensor":
-        return OPS["LogicalNot"](self)
+        return operators["LogicalNot"](self)
 
     def __and__(self, other: Any) -> "Tensor":
-        return OPS["LogicalAnd"](self, other)
+        return operators["LogicalAnd"](self, other)
 
     def __rand__(self, other: Any) -> "Tensor":
-        return OPS["LogicalAnd"](other, self)
+        return operators["LogicalAnd"](other, self)
 
     def __or__(self, other: Any) -> "Tensor":
-        return OPS["LogicalOr"](self, other)
+        return operators["LogicalOr"](self, other)
 
     def __ror__(self, other: Any) -> "Tensor":
-        return OPS["LogicalOr"](other, self)
+        return operators["LogicalOr"](other, self)
 
     def __getitem__(self, index: Any) -> "Tensor":
         items = index if isinstance(index, tuple) else (index,)
-        return OPS["StridedSlice"](self, index=tuple(_index_item(item) for item in items))
+        return operators["StridedSlice"](self, index=tuple(_index_item(item) for item in items))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -205,37 +204,13 @@ class Operators:
 
 def _matmul(a: Any, b: Any) -> "Tensor":
     matrices = _rank(a) == 2 == _rank(b)
-    return OPS["MatMul" if matrices else "BatchMatMulV2"](
+    return operators["MatMul" if matrices else "BatchMatMulV2"](
         a, b, transpose_a=False, transpose_b=False
     )
 
 
 def _rank(x: Any) -> int:
     return x.ndim if isinstance(x, Operators) else np.ndim(x)
-
-
-def _real(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return both operands of a true division: integers as floats, of the width TensorFlow has.
-
-    Raises:
-        TypeError: One is an integer tensor, and the other is not of its dtype.
-    """
-    if not (_is_integer(x) or _is_integer(y)):
-        return x, y
-    from mirrored.ops.dispatch import as_tensors  # It makes tensors, so it imports this module.
-
-    x, y = as_tensors((x, y))
-    if x.dtype != y.dtype:
-        raise TypeError(
-            f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}. Cast one "
-            "of them with mr.cast. [Op:RealDiv]"
-        )
-    wide = float32 if x.dtype == uint8 else float64
-    return OPS["Cast"](x, dtype=wide), OPS["Cast"](y, dtype=wide)
-
-
-def _is_integer(x: Any) -> bool:
-    return isinstance(x, Operators) and x.dtype in INTEGERS
 
 
 def _index_item(item: Any) -> Any:

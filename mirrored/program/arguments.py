@@ -10,8 +10,8 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.devices import Device, place
-from mirrored.ops.dispatch import to_array
-from mirrored.ops.pending import PendingTensor
+from mirrored.ops.conversion import to_array
+from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.spec import TensorSpec, default_float
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import JOINT
@@ -33,7 +33,7 @@ def register_in_force(ask: Callable[[], Any]) -> None:
     _in_force.append(ask)
 
 
-_TENSORS = frozenset((Tensor, PendingTensor))
+_TENSORS = frozenset((Tensor, HostTensor))
 _STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
 
 

@@ -29,15 +29,9 @@ from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
 from mirrored.devices import hold_devices
 from mirrored.errors import OutOfRangeError
-from mirrored.ops.dispatch import constant
-from mirrored.ops.listeners import active_listeners
+from mirrored.ops.conversion import constant
+from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder
 from mirrored.ops.random import current_position
-from mirrored.ops.recording import (
-    Moves,
-    RecordedTensor,
-    active_recorder,
-    variable_writes,
-)
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.program.arguments import Arguments
 from mirrored.program.creation import is_ruled, refuse, ruled_by, settle
@@ -48,6 +42,7 @@ from mirrored.program.recorder import GraphRecorder
 from mirrored.program.recordings import Recordings
 from mirrored.program.results import Results, as_tensors
 from mirrored.program.signature import Signature
+from mirrored.program.variable_access import Moves, variable_writes
 
 _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.devices import Device, place
-from mirrored.ops.recording import Moves
-from mirrored.ops.registry import Op
+from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
+from mirrored.program.variable_access import Moves
 
 # The lane of what belongs to no replica: it runs where all of them have met.
 JOINT = -1

@@ -14,7 +14,7 @@ import numpy as np
 
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import Chain, Step, StreamBackend, is_streamed
-from mirrored.ops.registry import implementation
+from mirrored.ops.op import implementation
 from mirrored.program.arrays import Arrays
 from mirrored.program.calls import Call, kernel_calls
 from mirrored.program.draws import Draws

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirrored.devices import Device
-from mirrored.ops.registry import implementation
+from mirrored.ops.op import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.homes import find_homes

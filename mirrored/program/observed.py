@@ -10,14 +10,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from mirrored.devices import Device
-from mirrored.ops.observing import (
-    ALL_REPLICAS,
-    Observer,
-    Work,
-    copy_work,
-    kernel_work,
-    short_name,
-)
+from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, copy_work, kernel_work, short_name
 from mirrored.program.calls import Call
 from mirrored.program.executors import Meeting
 from mirrored.program.graph import COPY, JOINT, Graph, Node, Value, joins_rows

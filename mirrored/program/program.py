@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored.backends.blas import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
-from mirrored.ops.observing import Observer, observers
+from mirrored.devices.timing import Observer, observers
 from mirrored.program.arrays import Arrays, Memory
 from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph

@@ -15,14 +15,13 @@ import numpy as np
 from mirrored.devices import Device, log_placement
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.ops.dispatch import transfer
-from mirrored.ops.listeners import only
+from mirrored.ops.conversion import transfer
+from mirrored.ops.hooks import RecordedTensor, only, recorded_by
+from mirrored.ops.host_bfloat16 import suited
+from mirrored.ops.op import OPS, Op
 from mirrored.ops.random import current_position
-from mirrored.ops.recording import RecordedTensor, recorded_by
-from mirrored.ops.registry import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
-from mirrored.ops.widened import suited
 from mirrored.program.graph import (
     ALL_REDUCE,
     COPY,

@@ -10,7 +10,7 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt, constant, is_tensor
+from mirrored.ops.conversion import adopt, constant, is_tensor
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import has_parts, with_parts
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored import _nest
-from mirrored.ops.dispatch import convert_to_tensor
+from mirrored.ops.conversion import convert_to_tensor
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import with_parts

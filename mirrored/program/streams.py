@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Self
 
 from mirrored.devices import hold_devices
 from mirrored.errors import DevicesResetError, OutOfRangeError
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 
 # What stands at the place of the first element that there is not.
 END = object()

@@ -18,8 +18,8 @@ from mirrored._numbers import as_integer
 from mirrored.distribute import has_strategy, in_cross_replica_context
 from mirrored.errors import WeightsFileError
 from mirrored.ops import int64
-from mirrored.ops.listeners import only
-from mirrored.ops.recording import active_recorder, variable_writes
+from mirrored.ops.hooks import active_recorder, only
+from mirrored.program.variable_access import variable_writes
 from mirrored.training.checkpoint_state import (
     Holder,
     check_kinds,

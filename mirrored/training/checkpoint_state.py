@@ -15,8 +15,8 @@ from mirrored._interrupt import InterruptGuard
 from mirrored.layers import Layer
 from mirrored.layers.tracking import find
 from mirrored.ops.random import GlobalState, SeedGenerator, global_state, restore_global_state
-from mirrored.ops.recording import variable_writes
 from mirrored.optim import Optimizer
+from mirrored.program.variable_access import variable_writes
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import Metric
 from mirrored.training.saving import is_ready, leaf_name, named_by_place, named_weights, place

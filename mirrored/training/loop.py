@@ -11,7 +11,7 @@ import numpy as np
 from mirrored._interrupt import InterruptGuard
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run

@@ -22,7 +22,7 @@ from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import Shape, as_shape, check_matches, fitted_rank, without_batch
 from mirrored.layers.symbolic import Path, trace
 from mirrored.ops import Tensor
-from mirrored.ops.listeners import only
+from mirrored.ops.hooks import only
 from mirrored.variables import Variable
 
 _Size = TypeVar("_Size", int, int | None)

@@ -19,7 +19,7 @@ from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import CollectiveError
 from mirrored.layers.tracking import find
 from mirrored.ops import SeedGenerator
-from mirrored.ops.streams import current_stream
+from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.step import (
@@ -100,7 +100,7 @@ class EagerRunner:
     @contextmanager
     def _drawn_again(self) -> Iterator[None]:
         """Take back a step's draws where its sums failed: it wrote nothing, and can be repeated."""
-        marks = [current_stream().mark(), *(each.mark() for each in self._generators)]
+        marks = [current_rng_state().mark(), *(each.mark() for each in self._generators)]
         try:
             yield
         except (CollectiveError, KeyboardInterrupt):

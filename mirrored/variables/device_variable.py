@@ -12,20 +12,14 @@ from numpy.typing import NDArray
 from mirrored import devices, ops
 from mirrored.backends import Storage
 from mirrored.devices import Device
+from mirrored.devices.timing import copy_from_host, copy_within
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.ops.dispatch import adopt, is_tensor
-from mirrored.ops.listeners import active_listeners, only
-from mirrored.ops.observing import copy_from_host, copy_within
-from mirrored.ops.recording import (
-    Moves,
-    RecordedTensor,
-    active_recorder,
-    recorded_by,
-    variable_writes,
-)
-from mirrored.ops.registry import OPS
+from mirrored.ops.conversion import adopt, is_tensor
+from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, only, recorded_by
+from mirrored.ops.op import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
+from mirrored.program.variable_access import Moves, variable_writes
 from mirrored.variables.modes import VariableAggregation, VariableSynchronization
 from mirrored.variables.variable import Variable, set_variable_maker
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from mirrored import ops
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
-from mirrored.ops.recording import recorded_by, variable_writes
+from mirrored.ops.hooks import recorded_by
 from mirrored.ops.tensor import Operators, Tensor, value_text
 from mirrored.program import creation
+from mirrored.program.variable_access import variable_writes
 from mirrored.variables.modes import VariableAggregation, VariableSynchronization, check_modes
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hard_values import CASES, differentiated, inputs_of, table
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.listeners import add_listener, remove_listener
+from mirrored.ops.hooks import add_listener, remove_listener
 
 Array = np.ndarray[Any, Any]
 EXPECTED = table()

@@ -9,7 +9,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices
 from mirrored.distribute import Mirrored, PerReplica
-from mirrored.ops.pending import PendingTensor
+from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import Stream
 from mirrored.program.arguments import Arguments
 from mirrored.program.graph import JOINT
@@ -31,8 +31,8 @@ ONES = np.ones(2, np.float32)
 OBJECT = object()
 
 
-def pending(values: Any) -> PendingTensor:
-    return PendingTensor(np.asarray(values), devices.get_device("CPU:0"))
+def pending(values: Any) -> HostTensor:
+    return HostTensor(np.asarray(values), devices.get_device("CPU:0"))
 
 
 # What two calls are given, and whether a recording of the one serves the other.

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from mirrored import devices, ops
+from mirrored.ops.hooks import recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
-from mirrored.ops.recording import recorded_by
 from mirrored.program import GraphRecorder, executors
 from mirrored.program.executors import choose_executor
 

@@ -9,7 +9,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.errors import ResourceExhaustedError
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Program
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -9,7 +9,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Stream
 from mirrored.program.pulls import Plan, Pulls
 

@@ -15,7 +15,7 @@ from random_ops import BINARY, UNARY
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program import regions
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread", "short_pieces")

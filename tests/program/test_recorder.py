@@ -9,7 +9,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from mirrored.ops.recording import active_recorder, recorded_by
+from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.program import GraphRecorder, Program
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

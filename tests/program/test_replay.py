@@ -13,7 +13,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, GuardFailed, Program, Team
 
 LONG = 1000

@@ -7,7 +7,7 @@ import numpy as np
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.schedule import Guard, Joint, Lanes, Region, make_schedule
 
 X = np.ones((2, 3), np.float32)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mirrored.errors import OperatorNotAllowedInGraphError, OutOfRangeError
-from mirrored.ops.recording import recorded_by
+from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Stream
 from mirrored.program.streams import END
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.ops import observing
+from mirrored.devices import timing
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -141,11 +141,11 @@ def test_bytes_are_copied_to_the_devices_as_such(eager: bool, simulate: Any) -> 
     _, model = trained(IMAGES, LABELS, dataset=False, eager=eager)
     for images in (IMAGES, IMAGES.astype(np.float32)):
         fed = Fed()
-        observing.observers.append(fed)
+        timing.observers.append(fed)
         try:
             model.predict(images, verbose=0)
         finally:
-            observing.observers.remove(fed)
+            timing.observers.remove(fed)
         assert fed.bytes == images.nbytes
 
 

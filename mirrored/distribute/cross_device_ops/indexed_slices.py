@@ -13,7 +13,7 @@ from mirrored import devices, ops
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.dispatch import adopt
+from mirrored.ops.conversion import adopt
 from mirrored.ops.spec import INDICES, DType, as_shape
 from mirrored.ops.tensor import Tensor
 

@@ -18,7 +18,7 @@ from mirrored.distribute.cross_device_ops.indexed_slices import (
 )
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.listeners import only
+from mirrored.ops.hooks import only
 from mirrored.ops.tensor import Tensor
 
 Value = TypeVar("Value", bound=Tensor | IndexedSlices)

@@ -14,12 +14,12 @@ from mirrored._logging import logger
 from mirrored.backends import set_deterministic
 from mirrored.backends.communication.connection import Connection
 from mirrored.devices import Device
+from mirrored.devices.timing import Work, observers, short_name, tell
 from mirrored.distribute.cross_device_ops.all_reduce import AllReduceCrossDeviceOps
 from mirrored.distribute.cross_device_ops.connections import Rank, connection, ranks
 from mirrored.distribute.cross_device_ops.interface import of_sum
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
-from mirrored.ops.observing import Work, observers, short_name, tell
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import NUMBERS
 from mirrored.ops.tensor import Tensor
 

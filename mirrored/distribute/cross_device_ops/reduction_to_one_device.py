@@ -17,7 +17,7 @@ from mirrored.distribute.cross_device_ops.interface import (
 )
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
-from mirrored.ops.recording import Recorder, active_recorder
+from mirrored.ops.hooks import Recorder, active_recorder
 from mirrored.ops.tensor import Tensor
 
 

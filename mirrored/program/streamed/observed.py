@@ -8,7 +8,7 @@ from itertools import groupby
 from time import perf_counter_ns
 
 from mirrored.devices import Device
-from mirrored.ops.observing import ALL_REPLICAS, Observer, Work, kernel_work, short_name
+from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, kernel_work, short_name
 from mirrored.program.calls import Call
 from mirrored.program.graph import JOINT, Node
 from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps

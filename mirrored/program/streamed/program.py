@@ -15,8 +15,8 @@ import numpy as np
 from mirrored.backends import Backend, Storage
 from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
+from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
-from mirrored.ops.observing import observers
 from mirrored.program.arrays import Arrays, Memory
 from mirrored.program.draws import Draws
 from mirrored.program.executors import Team

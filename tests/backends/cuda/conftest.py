@@ -21,7 +21,7 @@ from mirrored.backends.cuda.backend import CudaBackend
 from mirrored.backends.cuda.kernels import KERNELS
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Spec
 from mirrored.backends.cuda.source import OPTIONS, Source
-from mirrored.ops.registry import OPS
+from mirrored.ops.op import OPS
 
 Array = np.ndarray[Any, Any]
 

@@ -14,9 +14,9 @@ from op_table import TABLE
 import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.stream_backend import Chain, Step
-from mirrored.ops.registry import OPS, Op
+from mirrored.ops.host_bfloat16 import widened
+from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import TensorSpec
-from mirrored.ops.widened import widened
 from mirrored.program.graph import COPY
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from mirrored.backends.cuda.fusion import chain_source
 from mirrored.backends.cuda.kernels.teams import float_dtypes
 from mirrored.backends.cuda.source import Source
 from mirrored.backends.stream_backend import Chain, Step
-from mirrored.ops.registry import OPS
+from mirrored.ops.op import OPS
 
 BOOL = np.dtype(np.bool_)
 TESTS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}

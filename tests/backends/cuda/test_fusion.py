@@ -13,7 +13,7 @@ import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.cuda.fusion import chain_source, index_terms
 from mirrored.backends.stream_backend import Chain, Step
-from mirrored.ops.registry import OPS
+from mirrored.ops.op import OPS
 
 F32 = np.dtype(np.float32)
 

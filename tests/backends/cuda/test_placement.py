@@ -7,7 +7,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.backends.cuda.backend import CudaBackend
-from mirrored.ops.registry import OPS, has_kernel
+from mirrored.ops.op import OPS, has_kernel
 
 
 def test_every_op_has_a_kernel_for_cards(emulated_cuda: Callable[..., Any]) -> None:

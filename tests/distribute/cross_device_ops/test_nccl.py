@@ -10,6 +10,8 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication import selftest
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
+from mirrored.devices import timing
+from mirrored.devices.timing import Work
 from mirrored.distribute import (
     CrossDeviceOps,
     IndexedSlices,
@@ -21,8 +23,6 @@ from mirrored.distribute.cross_device_ops import nccl
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
 from mirrored.distribute.experimental import CommunicationOptions
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, InvalidArgumentError
-from mirrored.ops import observing
-from mirrored.ops.observing import Work
 
 Cards = Callable[..., Any]
 Spread = Callable[..., list[ops.Tensor]]
@@ -175,7 +175,7 @@ def test_placement_log_and_traces(
     values, observer = spread([1.0, 2.0]), Observer()
     mr.debugging.set_log_device_placement(True)
     monkeypatch.setattr(nccl, "observers", [observer])
-    monkeypatch.setattr(observing, "observers", [observer])
+    monkeypatch.setattr(timing, "observers", [observer])
     NcclAllReduce().batch_all_reduce("sum", [values])
     assert [(work.kind, work.device, work.bytes_in) for work in observer.works] == [
         ("collective", "GPU:0", 4),

@@ -14,7 +14,7 @@ from mirrored import devices, ops
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveTimeoutError
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
 
 RNG = np.random.default_rng(5)

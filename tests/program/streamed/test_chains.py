@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.graph import Graph, is_between
 from mirrored.program.schedule import Region
 from mirrored.program.streamed import chains

@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.replay import GuardFailed
 from mirrored.program.streamed import StreamedProgram
 from mirrored.program.streamed import program as streamed_program

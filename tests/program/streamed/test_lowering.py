@@ -7,7 +7,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

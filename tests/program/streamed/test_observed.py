@@ -9,8 +9,8 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.ops.observing import ALL_REPLICAS, Work, observers
-from mirrored.ops.recording import active_recorder
+from mirrored.devices.timing import ALL_REPLICAS, Work, observers
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -10,7 +10,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.graph import Graph, Node, Value, joins_rows
 from mirrored.program.schedule import Guard, Region
 from mirrored.program.streamed.plan import make_streamed_plan

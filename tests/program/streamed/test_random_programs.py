@@ -19,8 +19,8 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication.connection import Connection
 from mirrored.backends.stream_backend import is_streamed
+from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
-from mirrored.ops.recording import active_recorder, recorded_by
 from mirrored.program import GraphRecorder
 from mirrored.program.factory import make_program
 from mirrored.program.replay import GuardFailed

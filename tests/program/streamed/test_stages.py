@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.graph import JOINT
 from mirrored.program.schedule import Guard, nodes_of
 from mirrored.program.streamed.stages import make_stages

@@ -10,7 +10,7 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveError
-from mirrored.ops.recording import active_recorder
+from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
 from mirrored.program.write_guard import Gate
 

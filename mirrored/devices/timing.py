@@ -1,4 +1,4 @@
-"""Who is told how long each kernel and each copy took, while somebody measures.
+"""Who is told how long each kernel and each copy on a device took, while somebody measures.
 
 The profiler stands above the ops and is named here from there. While nobody measures, all that an
 op does for it is to see that a list is empty.
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from mirrored.devices import Device
+from mirrored.devices.runtime import Device
 
 # Instead of a replica's number: what is done where all replicas have met.
 ALL_REPLICAS = -1

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored.devices import Device
-from mirrored.ops.dispatch import transfer
+from mirrored.ops.conversion import transfer
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
 
 
-class PendingTensor(Tensor):
+class HostTensor(Tensor):
     """A tensor of a device that is still on the host.
 
     Args:
@@ -55,4 +55,4 @@ class PendingTensor(Tensor):
     def copy_to(self, device: Device) -> Tensor:
         """Return this tensor where it belongs to `device` already, else one that does."""
         self._device.require()
-        return self if device is self._device else PendingTensor(self._host, device)
+        return self if device is self._device else HostTensor(self._host, device)

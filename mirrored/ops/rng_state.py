@@ -1,4 +1,4 @@
-"""What random numbers are drawn from: the global stream, and streams that stand in for it.
+"""What random numbers are drawn from: the global state, and states that stand in for it.
 
 A draw is a key and a number, from which its numbers follow wherever and whenever they are made.
 """
@@ -20,7 +20,7 @@ GENERATORS, _DERIVED = WORD - 1, WORD - 2
 
 
 @dataclass
-class RandomStream:
+class RngState:
     """Draws one after another: those without a seed of their own, and those of each such seed.
 
     Attributes:
@@ -60,37 +60,37 @@ class RandomStream:
         return philox(*self.next(), 0, 4)
 
 
-_global = [RandomStream(secrets.randbits(63))]
-_own: ContextVar[RandomStream | None] = ContextVar("mirrored_own_stream", default=None)
+_global = [RngState(secrets.randbits(63))]
+_own: ContextVar[RngState | None] = ContextVar("mirrored_own_rng_state", default=None)
 
 
-def global_stream() -> RandomStream:
-    """Return the global stream."""
+def global_rng_state() -> RngState:
+    """Return the state that all draw from who have none of their own."""
     return _global[0]
 
 
-def set_global_stream(stream: RandomStream) -> None:
-    """Let a stream be the global one.
+def set_global_rng_state(state: RngState) -> None:
+    """Let a state be the global one.
 
     Args:
-        stream: The stream.
+        state: The state.
     """
-    _global[0] = stream
+    _global[0] = state
 
 
-def current_stream() -> RandomStream:
-    """Return the stream that draws are made from here."""
+def current_rng_state() -> RngState:
+    """Return the state that draws are made from here."""
     return _own.get() or _global[0]
 
 
 @contextmanager
-def drawing_from(stream: RandomStream) -> Iterator[None]:
-    """Within this context draw from a stream instead of from the global one.
+def drawing_from(state: RngState) -> Iterator[None]:
+    """Within this context draw from a state instead of from the global one.
 
     Args:
-        stream: The stream.
+        state: The state.
     """
-    token = _own.set(stream)
+    token = _own.set(state)
     try:
         yield
     finally:
@@ -112,8 +112,8 @@ def as_seed(seed: Any) -> int:
 
 
 def new_seed() -> int:
-    """Return a seed from the stream that draws are made from here."""
-    return _drawn(current_stream().generator())
+    """Return a seed from the state that draws are made from here."""
+    return _drawn(current_rng_state().generator())
 
 
 def derived_seed(seed: int, *numbers: int) -> int:

@@ -12,7 +12,7 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.widened import autocast, widened
+from mirrored.ops.host_bfloat16 import autocast, widened
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 

@@ -13,8 +13,8 @@ from typing import Any
 from mirrored.backends import Backend
 from mirrored.devices import place
 from mirrored.ops import dispatch
-from mirrored.ops.dispatch import as_tensors
-from mirrored.ops.registry import Op, set_executor
+from mirrored.ops.conversion import as_tensors
+from mirrored.ops.op import Op, set_executor
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import DType, TensorSpec, float32, is_bfloat16, on_bfloat16
 from mirrored.ops.tensor import Tensor
@@ -42,7 +42,7 @@ def autocast(dtype: DType | None) -> Iterator[None]:
 
     Example:
         >>> import mirrored as mr
-        >>> from mirrored.ops.widened import autocast
+        >>> from mirrored.ops.host_bfloat16 import autocast
         >>> with autocast(mr.bfloat16):
         ...     (mr.ones((2,)) + mr.ones((2,), mr.bfloat16)).dtype.name
         'bfloat16'

@@ -6,29 +6,27 @@ op finds here all there is to know of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, DType, TensorSpec
-
-if TYPE_CHECKING:
-    from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Tensor, operators
 
 # kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
 Kernel = Callable[..., None]
-Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], "Tensor"]
+Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], Tensor]
 
 
 class OpCall(Protocol):
     """One call of an op, as a gradient rule sees it."""
 
     @property
-    def inputs(self) -> tuple["Tensor", ...]:
+    def inputs(self) -> tuple[Tensor, ...]:
         """The tensors that the op was called with."""
 
     @property
-    def output(self) -> "Tensor":
+    def output(self) -> Tensor:
         """Its result."""
 
     @property
@@ -40,7 +38,7 @@ class OpCall(Protocol):
 
 
 # gradient(call, upstream) -> one gradient an input, None where there is none or none is needed.
-Gradient = Callable[[OpCall, "Tensor"], Sequence["Tensor | None"]]
+Gradient = Callable[[OpCall, Tensor], Sequence[Tensor | None]]
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -82,9 +80,9 @@ class Op:
     elementwise: bool = False
     shape_only: bool = False
     random: bool = False
-    lower: Callable[..., "Tensor"] | None = None
+    lower: Callable[..., Tensor] | None = None
 
-    def __call__(self, *inputs: Any, **attrs: Any) -> "Tensor":
+    def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""
         return _executor[0](self, inputs, attrs)
 
@@ -140,16 +138,15 @@ def register(op: Op) -> Op:
         raise ValueError(
             f"An op has a kernel or a view function. Received neither or both for {op.name!r}."
         )
-    OPS[op.name] = op
+    OPS[op.name] = operators[op.name] = op
     return op
 
 
-def _no_executor(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> "Tensor":
+def _no_executor(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     raise InvalidArgumentError(f"{op.name} was called before mirrored.ops was imported.")
 
 
-# Tensors have operators, which are ops, and ops make tensors: this hook, which the dispatch
-# module fills, is where that circle is closed.
+# An op knows what it computes, and not how a call of it goes: the dispatch module fills this.
 _executor: list[Executor] = [_no_executor]
 
 

@@ -1,9 +1,9 @@
-"""Who is asked, instead of the kernels, what a function computes while it is being recorded.
+"""Who is told of an op, and who is asked instead of its kernel: tapes, and recorders of programs.
 
-A recorder stands above the ops and is named here from there, so that the ops know nothing of it.
+They stand above the ops and are named here from there, so that the ops know nothing of them. (Who
+measures how long an op takes is told by `mirrored.devices.timing`.)
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,9 +11,49 @@ from typing import Any, NoReturn, Protocol
 
 from mirrored.devices import Device, placed_as, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.ops.registry import Op
+from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
+
+
+class Listener(Protocol):
+    """Something that follows what is computed."""
+
+    def on_op(
+        self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
+    ) -> None:
+        """Called after an op ran."""
+
+    def on_read(self, variable: Any, value: Tensor) -> None:
+        """Called after a variable was read."""
+
+
+_listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mirrored_listeners", default=())
+
+
+def active_listeners() -> tuple[Listener, ...]:
+    """Return the listeners of this context, outermost first."""
+    return _listeners.get()
+
+
+def add_listener(listener: Listener) -> None:
+    """Tell `listener` of what this context computes from now on."""
+    _listeners.set((*_listeners.get(), listener))
+
+
+def remove_listener(listener: Listener) -> None:
+    """Stop telling `listener`; nothing happens where it was not told."""
+    _listeners.set(tuple(each for each in _listeners.get() if each is not listener))
+
+
+@contextmanager
+def only(*listeners: Listener) -> Iterator[None]:
+    """Within this context tell these listeners and no others; no argument: nobody."""
+    token = _listeners.set(listeners)
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
 
 
 class Recorder(Protocol):
@@ -72,41 +112,26 @@ class Recorder(Protocol):
         """Note that the first elements of these must be finite, or nothing is written."""
 
 
-# Threads of the user's own that write to one variable wait for each other: every copy gets every
-# write, and what adds to a value adds to what the write before it left.
-variable_writes = threading.RLock()
-
-
-class Moves:
-    """How often a variable was brought to another place: programs find theirs by it quickly.
-
-    Attributes:
-        count: That number.
-    """
-
-    count = 0
-
-
-_active: ContextVar[Recorder | None] = ContextVar("mirrored_recorder", default=None)
+_recorder: ContextVar[Recorder | None] = ContextVar("mirrored_recorder", default=None)
 
 
 def active_recorder() -> Recorder | None:
     """Return who records what this context computes; None where it is computed."""
-    return _active.get()
+    return _recorder.get()
 
 
-refuse_reset_where(lambda: None if _active.get() is None else "a function that is being recorded")
+refuse_reset_where(lambda: None if _recorder.get() is None else "a function that is being recorded")
 
 
 @contextmanager
 def recorded_by(recorder: Recorder | None) -> Iterator[None]:
     """Within this context let `recorder` note what is computed; None: compute it."""
-    token = _active.set(recorder)
+    token = _recorder.set(recorder)
     try:
         with placed_as(None if recorder is None else recorder.node_name):
             yield
     finally:
-        _active.reset(token)
+        _recorder.reset(token)
 
 
 class RecordedTensor(Tensor):

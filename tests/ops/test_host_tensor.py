@@ -12,7 +12,7 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.devices import Device
 from mirrored.errors import ResourceExhaustedError
-from mirrored.ops.pending import PendingTensor
+from mirrored.ops.host_tensor import HostTensor
 
 FULL = "/job:localhost/replica:0/task:0/device:"
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -25,9 +25,9 @@ def gpu(simulate: Callable[..., Any]) -> Device:
     return devices.get_device("GPU:1")
 
 
-def pending(device: Device, values: Any = VALUES) -> PendingTensor:
+def pending(device: Device, values: Any = VALUES) -> HostTensor:
     """Return a tensor of values that nobody else has."""
-    return PendingTensor(np.array(values), device)
+    return HostTensor(np.array(values), device)
 
 
 USES: dict[str, Callable[[Any], Any]] = {
@@ -112,7 +112,7 @@ def test_what_is_too_large_is_an_error_where_it_is_used(gpu: Device) -> None:
 def test_the_hosts_array_stays_as_it_is(gpu: Device) -> None:
     for device in (gpu, devices.get_device("CPU:0")):
         host = VALUES.copy()
-        x = PendingTensor(host, device)
+        x = HostTensor(host, device)
         x.numpy()[:] = 7
         mr.identity(x).numpy()[:] = 7
         v = mr.Variable(x)
@@ -124,7 +124,7 @@ def test_the_hosts_array_stays_as_it_is(gpu: Device) -> None:
 
 def test_arrays_of_any_layout(gpu: Device) -> None:
     for host in (VALUES.T, VALUES[:, ::2], VALUES[::-1]):
-        x = PendingTensor(host, gpu)
+        x = HostTensor(host, gpu)
         np.testing.assert_array_equal((x + 0.0).numpy(), host)
         np.testing.assert_array_equal(mr.function(lambda y: y + 0.0)(x).numpy(), host)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mirrored import ops
-from mirrored.ops.listeners import active_listeners, add_listener, only, remove_listener
+from mirrored.ops.hooks import active_listeners, add_listener, only, remove_listener
 
 
 class Notes:

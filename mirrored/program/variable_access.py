@@ -1,0 +1,17 @@
+"""What all who read and write variables agree on, recorded programs among them."""
+
+import threading
+
+# Threads of the user's own that write to one variable wait for each other: every copy gets every
+# write, and what adds to a value adds to what the write before it left.
+variable_writes = threading.RLock()
+
+
+class Moves:
+    """How often a variable was brought to another place: programs find theirs by it quickly.
+
+    Attributes:
+        count: That number.
+    """
+
+    count = 0
