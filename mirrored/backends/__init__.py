@@ -15,6 +15,7 @@ from mirrored.backends.backend import Pool as Pool
 from mirrored.backends.backend import Storage as Storage
 from mirrored.backends.cuda import nvml
 from mirrored.backends.host import HostBackend as HostBackend
+from mirrored.backends.host import HostPlace as HostPlace
 from mirrored.backends.visibility import visible_ordinals
 
 SIMULATED_GPU_NAME = "simulated GPU (host memory)"

@@ -6,10 +6,12 @@ Memory is counted, not managed: a limit holds exactly, and freeing needs no lock
 from __future__ import annotations
 
 import math
+import mmap
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +30,11 @@ _BUFFER_ELEMENTS = 1024
 # place takes longer than small arrays gain.
 _ALIGNED_FROM = 1 << 16
 _LINE = 64
+
+# What is kept between two calls of `fit` gives its pages back from this size on; large pages are
+# asked for where NumPy does so for its own arrays.
+_PAGES_FROM = 1 << 20
+_HUGE_PAGES_FROM = 1 << 22
 
 
 class CountingPool:
@@ -107,6 +114,53 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     raw = np.empty(nbytes + _LINE, np.uint8)
     start = -raw.ctypes.data % _LINE
     return raw[start : start + nbytes].view(dtype).reshape(shape)
+
+
+class HostPlace:
+    """Memory of the host that keeps its place while its bytes are given back and taken again.
+
+    Attributes:
+        array: The place, as bytes; another one once more is needed than it has.
+    """
+
+    def __init__(self) -> None:
+        """Take nothing yet."""
+        self.array: NDArray[Any] = np.empty(0, np.uint8)
+        self._pages: mmap.mmap | None = None
+
+    def allocate(self, pool: Pool, nbytes: int) -> Storage:
+        """Return so many bytes from the beginning of the place, counted by the pool.
+
+        Raises:
+            OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
+        """
+        pool.reserve(nbytes)
+        try:
+            if nbytes > self.array.nbytes:
+                self._move(nbytes)
+        except BaseException as error:
+            pool.release(nbytes)
+            if isinstance(error, MemoryError | OSError) or nbytes > sys.maxsize:
+                raise OutOfPoolMemory(nbytes, None) from None
+            raise
+        return Storage(self.array[:nbytes], pool, nbytes)
+
+    def let_go(self) -> None:
+        """Let the system have what was written there; what is small stays for the next time."""
+        if self._pages is not None:
+            self._pages.madvise(mmap.MADV_DONTNEED)
+
+    def _move(self, nbytes: int) -> None:
+        self._pages = None
+        if nbytes < _PAGES_FROM:
+            self.array = _aligned((nbytes,), np.dtype(np.uint8))
+            return
+        # Private: a forked child's is its own.
+        self._pages = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if nbytes >= _HUGE_PAGES_FROM:
+            with suppress(OSError):  # Not every system has them.
+                self._pages.madvise(mmap.MADV_HUGEPAGE)
+        self.array = np.frombuffer(self._pages, np.uint8)
 
 
 class HostBackend:

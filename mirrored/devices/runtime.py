@@ -6,11 +6,13 @@ There is one object for each device of a configuration, so devices compare by id
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mirrored.backends import MEGABYTE, Backend, OutOfPoolMemory, Pool, Storage
+from mirrored.backends import MEGABYTE, Backend, HostPlace, OutOfPoolMemory, Pool, Storage
 from mirrored.devices.names import PhysicalDevice, full_name
 from mirrored.errors import DevicesResetError, ResourceExhaustedError
 
@@ -112,14 +114,36 @@ class Device:
             return self.backend.allocate(self.pool, shape, dtype)
         except OutOfPoolMemory:
             pass
+        dims = ",".join(map(str, shape))
+        what = purpose or f"tensor with shape [{dims}] and type {dtype.name}"
+        return self._ask_again(partial(self.backend.allocate, self.pool, shape, dtype), what)
+
+    def allocate_at(self, place: HostPlace, nbytes: int, purpose: str | None = None) -> Storage:
+        """Return bytes of the host at a place that they keep, counted as this device's.
+
+        Args:
+            place: The place.
+            nbytes: The number of bytes.
+            purpose: What the error calls them.
+
+        Raises:
+            ResourceExhaustedError: As for `allocate`.
+        """
+        try:
+            return place.allocate(self.pool, nbytes)
+        except OutOfPoolMemory:
+            pass
+        what = purpose or f"tensor with shape [{nbytes}] and type uint8"
+        return self._ask_again(partial(place.allocate, self.pool, nbytes), what)
+
+    def _ask_again(self, allocate: Callable[[], Storage], what: str) -> Storage:
+        """Allocate once garbage is collected; the error says for what there is no room."""
         gc.collect()  # Tensors in reference cycles, such as those of a failed call's traceback.
         try:
-            return self.backend.allocate(self.pool, shape, dtype)
+            return allocate()
         except OutOfPoolMemory as refused:
             # Not bound to a name: the error's traceback holds this frame, and a frame that held
             # the error would keep every tensor of the failed call alive.
-            dims = ",".join(map(str, shape))
-            what = purpose or f"tensor with shape [{dims}] and type {dtype.name}"
             raise ResourceExhaustedError(self._explain(refused, what)) from None
 
     def _explain(self, refused: OutOfPoolMemory, what: str) -> str:

@@ -5,7 +5,7 @@ A recorder makes a graph, which is scheduled, given memory, and bound to arrays 
 
 from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
-from mirrored.program.arrays import Memory as Memory
+from mirrored.program.arrays import Arenas as Arenas
 from mirrored.program.executors import Team as Team
 from mirrored.program.factory import Runnable as Runnable
 from mirrored.program.factory import make_program as make_program

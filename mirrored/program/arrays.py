@@ -4,23 +4,82 @@ The plan says where each value is; here that becomes memory of a device and view
 """
 
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from mirrored.backends import Storage
+from mirrored.backends import HostPlace, Storage
+from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
 from mirrored.program.graph import Node, Value
 from mirrored.program.memory import CONSTANTS, Block, Plan
 
 
-class Memory:
-    """The arenas of programs of which one runs at a time, so that they can share them."""
+class Arena:
+    """Memory of one device, which programs use one after the other.
+
+    On the host it keeps its place while its bytes are given back: programs stay bound to it.
+
+    Args:
+        device: The device.
+
+    Attributes:
+        array: The memory, at least as much as was taken; None: none of it is there.
+    """
+
+    __slots__ = ("__weakref__", "_device", "_place", "_storage", "array")
+
+    def __init__(self, device: Device) -> None:
+        """Take nothing yet."""
+        self._device = device
+        self._place = None if is_streamed(device.backend) else HostPlace()
+        self._storage: Storage | None = None
+        self.array: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are taken."""
+        return 0 if self._storage is None else self._storage.nbytes
+
+    def take(self, nbytes: int, purpose: str | None) -> None:
+        """Take so many bytes of the device instead of those that are taken.
+
+        Raises:
+            ResourceExhaustedError: The device has no room for them; none are taken then.
+        """
+        self._storage = None
+        if self._place is None:
+            self.array = None
+            self._storage = self._device.allocate((nbytes,), np.dtype(np.uint8), purpose)
+            self.array = self._storage.array
+        else:
+            self._storage = self._device.allocate_at(self._place, nbytes, purpose)
+            self.array = self._place.array
+
+    def give_back(self) -> None:
+        """Give the bytes back."""
+        self._storage = None
+        if self._place is None:
+            self.array = None
+        else:
+            self._place.let_go()
+
+
+class Arenas:
+    """The memory of programs of which one runs at a time, so that they can share it.
+
+    It is that of programs that are there: they hold their arenas, which are named weakly here.
+
+    Attributes:
+        version: Another number whenever an arena is not what it was: programs look again.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._arenas: dict[Any, Storage] = {}
+        self._arenas: WeakValueDictionary[Any, Arena] = WeakValueDictionary()
+        self.version = 0
 
-    def arena(self, device: Device, name: Any, nbytes: int, purpose: str | None = None) -> Storage:
+    def arena(self, device: Device, name: Any, nbytes: int, purpose: str | None = None) -> Arena:
         """Return memory of at least so many bytes on a device, the same for the same name.
 
         Args:
@@ -32,12 +91,24 @@ class Memory:
         Raises:
             ResourceExhaustedError: The device has no room for it.
         """
-        storage = self._arenas.get((device, name))
-        if storage is None or storage.nbytes < nbytes:
-            self._arenas.pop((device, name), None)
-            storage = device.allocate((nbytes,), np.dtype(np.uint8), purpose)
-            self._arenas[device, name] = storage
-        return storage
+        arena = self._arenas.get((device, name))
+        if arena is None:
+            arena = self._arenas[device, name] = Arena(device)
+        if arena.nbytes < nbytes or arena.array is None:
+            self.version += 1
+            arena.take(nbytes, purpose)
+        return arena
+
+    def give_back(self) -> None:
+        """Give all memory back to the devices until programs ask for it again."""
+        self.version += 1
+        for arena in list(self._arenas.values()):
+            arena.give_back()
+
+    def clear(self) -> None:
+        """Give all back, and share it with no program that is made from now on."""
+        self.give_back()
+        self._arenas.clear()
 
 
 class Arrays:
@@ -45,26 +116,51 @@ class Arrays:
 
     Args:
         plan: Which value is where.
-        memory: The arenas.
-        purpose: What errors call them.
-
-    Raises:
-        ResourceExhaustedError: A device has no room.
+        arenas: The memory.
+        purpose: What errors call it.
     """
 
-    def __init__(self, plan: Plan, memory: Memory, purpose: str | None = None) -> None:
-        """Allocate the arenas."""
+    def __init__(self, plan: Plan, arenas: Arenas, purpose: str | None = None) -> None:
+        """Take nothing yet."""
         self.plan = plan
+        self._shared = arenas
         self._purpose = purpose
+        self._version = -1
         # Other programs may write where this one's values were, but not over its constants.
-        self._own = own = Memory()
-        self._arenas = {
-            (device, lane): self._aligned(
-                own if lane == CONSTANTS else memory, device, lane, nbytes
-            )
-            for (device, lane), nbytes in plan.arenas.items()
-        }
+        self._constants = object()
+        # Memory counts for as long as somebody holds it: views of it are not enough.
+        self._arenas: dict[tuple[Device, int], Arena] = {}
+        self._memory: dict[tuple[Device, int], Any] | None = None
+        self._bytes: dict[tuple[Device, int], Any] = {}
         self._bases: dict[Value, Any] = {}
+
+    def take(self) -> bool:
+        """Take the memory where it was given back; return whether it is where it was.
+
+        Raises:
+            ResourceExhaustedError: A device has no room.
+        """
+        if self._version == self._shared.version:
+            return True
+        for (device, lane), nbytes in self.plan.arenas.items():
+            name = self._constants if lane == CONSTANTS else lane
+            self._arenas[device, lane] = self._shared.arena(
+                device, name, nbytes + self.plan.alignment, self._purpose
+            )
+        self._version = self._shared.version
+        memory = {key: arena.array for key, arena in self._arenas.items()}
+        before, self._memory = self._memory, memory
+        if before is not None and all(before[key] is array for key, array in memory.items()):
+            for base, array in self._bases.items():
+                if base.data is not None:
+                    _fill(base, array)
+            return True
+        self._bases.clear()
+        for (device, lane), array in memory.items():
+            start = -device.backend.address(array) % self.plan.alignment
+            nbytes = self.plan.arenas[device, lane]
+            self._bytes[device, lane] = array[start : start + nbytes]
+        return False
 
     def of(self, value: Value) -> Any:
         """Return the array of a value."""
@@ -90,12 +186,6 @@ class Arrays:
         array = self.of(value)
         return array[begin:end] if array.shape else array
 
-    def _aligned(self, memory: Memory, device: Device, name: Any, nbytes: int) -> Any:
-        alignment = self.plan.alignment
-        storage = memory.arena(device, name, nbytes + alignment, self._purpose)
-        start = -device.backend.address(storage.array) % alignment
-        return storage.array[start : start + nbytes]
-
     def _base(self, base: Value) -> Any:
         if base.constant is not None:
             return base.constant._array.reshape(-1)
@@ -103,7 +193,7 @@ class Arrays:
             return base.home.storage.array
         array = self.bytes_of(self.plan.blocks[base]).view(base.spec.dtype)
         if base.data is not None:
-            base.device.backend.copy_between(base.data.reshape(-1), array)
+            _fill(base, array)
         return array
 
     def bytes_of(self, block: Block) -> Any:
@@ -115,5 +205,9 @@ class Arrays:
         if root.home is not None:
             memory = root.home.storage.array.view(np.uint8)
         else:
-            memory = self._arenas[root.device, root.lane]
+            memory = self._bytes[root.device, root.lane]
         return memory[place : place + block.nbytes]
+
+
+def _fill(base: Value, array: Any) -> None:
+    base.device.backend.copy_between(base.data.reshape(-1), array)

@@ -4,17 +4,21 @@ Both are used in the same way.
 """
 
 from mirrored.backends.stream_backend import is_streamed
-from mirrored.program.arrays import Memory
+from mirrored.program.arrays import Arenas
 from mirrored.program.executors import choose_executor
 from mirrored.program.graph import Graph
 from mirrored.program.program import Program
-from mirrored.program.streamed import StreamedProgram
+from mirrored.program.streamed import Planned, StreamedProgram
 
 Runnable = Program | StreamedProgram
 
 
 def make_program(
-    graph: Graph, replicas: int, executor: str = "auto", memory: Memory | None = None
+    graph: Graph,
+    replicas: int,
+    executor: str = "auto",
+    memory: Arenas | None = None,
+    planned: Planned | None = None,
 ) -> Runnable:
     """Return a graph bound to memory.
 
@@ -23,6 +27,7 @@ def make_program(
         replicas: How many replicas run in it.
         executor: Who runs them where the host does: "auto", "threads" or "serial".
         memory: The arenas to use; None: its own.
+        planned: What a program on devices with streams was made of, whose memory is gone.
 
     Raises:
         ResourceExhaustedError: A device has no room for the program.
@@ -30,6 +35,6 @@ def make_program(
     values = [*graph.inputs, *graph.outputs, *(node.output for node in graph.nodes)]
     values += [value for _, value in graph.writes]
     if any(is_streamed(value.device.backend) for value in values):
-        return StreamedProgram(graph, memory)
+        return StreamedProgram(graph, memory, planned)
     threads, blas = choose_executor(graph, replicas, executor)
     return Program(graph, threads, blas, memory)

@@ -10,7 +10,7 @@ from typing import Any
 from mirrored.backends.blas import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
-from mirrored.program.arrays import Arrays, Memory
+from mirrored.program.arrays import Arenas, Arrays
 from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredPhase
@@ -38,24 +38,39 @@ class Program:
     """
 
     def __init__(
-        self, graph: Graph, threads: int = 1, blas: int | None = None, memory: Memory | None = None
+        self, graph: Graph, threads: int = 1, blas: int | None = None, memory: Arenas | None = None
     ) -> None:
         """Plan, allocate and bind."""
         self.graph = graph
         self.threads = threads
         self._blas = blas
-        schedule = make_schedule(graph)
-        # Memory counts for as long as somebody holds it: views of it are not enough.
-        self._memory = memory or Memory()
-        self._arrays = arrays = Arrays(
-            make_plan(graph, schedule, threads), self._memory, graph.purpose
+        self._schedule = make_schedule(graph)
+        self._arrays = Arrays(
+            make_plan(graph, self._schedule, threads), memory or Arenas(), graph.purpose
         )
-        lowering = HostLowering(arrays, threads, validates=graph.validates)
-        self.phases = lowering.lower(schedule)
-        self._draws = lowering.draws
-        self.inputs: list[Any] = [arrays.of(value) for value in graph.inputs]
-        self.outputs: list[Any] = [arrays.of(value) for value in graph.outputs]
         self._enter = graph.device.backend.run
+        self.take_memory()
+
+    def take_memory(self) -> bool:
+        """Take the memory where it was given back, and bind to it where it is another.
+
+        Returns:
+            True: the program is as good as new.
+
+        Raises:
+            ResourceExhaustedError: A device has no room for the program.
+        """
+        if not self._arrays.take():
+            self._bind()
+        return True
+
+    def _bind(self) -> None:
+        arrays = self._arrays
+        lowering = HostLowering(arrays, self.threads, validates=self.graph.validates)
+        self.phases = lowering.lower(self._schedule)
+        self._draws = lowering.draws
+        self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]
+        self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]
         self._replay = self._made(self.phases)
         # The same with clocks, made when somebody measures.
         self._observed: tuple[ObservedPhases, SerialReplay | ThreadedReplay] | None = None

@@ -3,12 +3,15 @@
 A loop that makes a new kind of call every time would record for ever, so it is told so.
 """
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from mirrored._logging import logger
 from mirrored.devices import hold_devices
+from mirrored.program.arrays import Arenas
 
 Recording = TypeVar("Recording")
 
@@ -22,6 +25,10 @@ class Recordings(Generic[Recording]):
     Args:
         what: What messages call the function that is recorded.
         most: How many are kept.
+
+    Attributes:
+        arenas: Memory for programs of recordings that do not run at the same time.
+        lock: Held by who runs such a program.
     """
 
     def __init__(self, what: str, most: int = _MOST) -> None:
@@ -30,6 +37,10 @@ class Recordings(Generic[Recording]):
         self._most = most
         self._kept: OrderedDict[Hashable, Recording] = OrderedDict()
         self._made = 0
+        self._holders = 0
+        # One at a time records, and runs what shares the arenas.
+        self.lock = threading.RLock()
+        self.arenas = Arenas()
         hold_devices(self)
 
     def __reduce__(self) -> Any:
@@ -96,11 +107,31 @@ class Recordings(Generic[Recording]):
             )
         return made
 
+    @contextmanager
+    def memory(self, let_go: Callable[[Recording], None]) -> Iterator[None]:
+        """Within this context let programs keep the memory that they take of the arenas.
+
+        Args:
+            let_go: Called with each recording once the memory is given back, by the last holder.
+        """
+        with self.lock:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._holders -= 1
+                if not self._holders:
+                    for each in self:
+                        let_go(each)
+                    self.arenas.give_back()
+
     def lose_devices(self) -> None:
         """Forget all: they are bound to memory of devices that are about to go."""
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all, and give their memory back."""
         self._kept.clear()
         self._made = 0
+        self.arenas.clear()

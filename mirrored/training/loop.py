@@ -117,7 +117,8 @@ def evaluate(
     ):
         _introduce(callbacks, model, options.verbose, 1, epochs.steps)
         epochs.begin()
-        return _evaluate_batches(model, make_runner(model), epochs, callbacks)
+        with make_runner(model) as runner:
+            return _evaluate_batches(model, runner, epochs, callbacks)
 
 
 def predict(model: CompiledNetwork, x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
@@ -126,13 +127,14 @@ def predict(model: CompiledNetwork, x: Any, options: RunOptions) -> np.ndarray[A
     progress, callbacks = _callbacks(options)
     epochs = plan_run(model, x, None, None, options, "predict")
     with (
+        contextlib.ExitStack() as stack,
         running(model, "predict"),
         contextlib.closing(epochs),
         model.distribute_strategy.scope(),
         contextlib.closing(progress),
     ):
         _introduce(callbacks, model, options.verbose, 1, epochs.steps)
-        runner = make_runner(model)
+        runner = stack.enter_context(make_runner(model))
         outputs: list[np.ndarray[Any, Any]] = []
         model.stop_predicting = False
         callbacks.on_predict_begin()

@@ -4,7 +4,7 @@ All of it is checked before the first step, so bad input changes nothing.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import without_batch
 from mirrored.training.callbacks import Callback
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.recorded import RecordedRunner
+from mirrored.training.recorded import recorded_runner
 from mirrored.training.runner import EagerRunner, Runner
 
 _BATCH_SIZE = 32  # Keras' default.
@@ -110,7 +110,7 @@ class FitPlan:
         # The order of the examples comes from the global seed, on any number of replicas.
         if options.shuffle and isinstance(self.training, ArrayEpochs):
             self.training.shuffle()
-        self.runner = make_runner(model)
+        self.runner = stack.enter_context(make_runner(model))
 
     def _arrays(self, x: Any, y: Any) -> Epochs:
         options = self.options
@@ -209,16 +209,18 @@ def _global(data: Any) -> Any:
     return whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
 
 
-def make_runner(model: CompiledNetwork) -> Runner:
-    """Return what runs the steps of a model: recorded ones, unless it is to run eagerly.
+def make_runner(model: CompiledNetwork) -> AbstractContextManager[Runner]:
+    """Return what runs the steps of a model, recorded ones unless it is to run eagerly.
+
+    It is a context, at whose end the memory of recorded steps is given back.
 
     Args:
         model: A model that is built.
     """
     compilation = model._compilation
     if compilation is not None and compilation.run_eagerly:
-        return EagerRunner(model)
-    return RecordedRunner(model)
+        return nullcontext(EagerRunner(model))
+    return recorded_runner(model)
 
 
 # ---------------------------------------------------------------------------- the model

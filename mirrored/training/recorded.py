@@ -20,12 +20,12 @@ from mirrored.program import (
     Graph,
     GraphRecorder,
     GuardFailed,
-    Memory,
     Recordings,
     Runnable,
     make_program,
 )
 from mirrored.program.creation import settle
+from mirrored.program.streamed import Planned, StreamedProgram
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.runner import Take, input_dtypes
 from mirrored.training.step import (
@@ -36,7 +36,7 @@ from mirrored.training.step import (
 )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Recording:
     """A recorded step.
 
@@ -45,19 +45,35 @@ class _Recording:
         graph: The step.
         sharding: Where each replica's part of a batch is.
         has_penalty: Whether the outputs have the weights' penalty, after the statistics.
+        program: What runs it, once it was run.
+        planned: What is left of that where its memory had to be let go of.
     """
 
     kind: str
     graph: Graph
     sharding: Sharding
     has_penalty: bool = False
+    program: Runnable | None = None
+    planned: Planned | None = None
+
+    def let_go(self) -> None:
+        """Let go of memory that was given back, and that programs find elsewhere afterwards."""
+        if isinstance(self.program, StreamedProgram):
+            self.planned = self.program.planned
+            self.program = None
+
+
+@contextmanager
+def recorded_runner(model: CompiledNetwork) -> Iterator["RecordedRunner"]:
+    """Run recorded steps within this context; their memory is given back at its end."""
+    with model._recordings.memory(_Recording.let_go):
+        yield RecordedRunner(model)
 
 
 class RecordedRunner:
     """Replays recorded steps.
 
-    The recordings stay with the model, so that the next `fit` has them; the memory that they run
-    in is this runner's.
+    The recordings stay with the model, and their programs too, so that the next `fit` has them.
 
     Args:
         model: A model that is built and, but for prediction, compiled with a loss.
@@ -67,8 +83,7 @@ class RecordedRunner:
         self._model = model
         self._strategy = model.distribute_strategy
         self._step = Step(model)
-        self._memory = Memory()
-        self._programs: dict[_Recording, Runnable] = {}
+        self._recordings: Recordings[_Recording] = model._recordings
         self._identity = _identity(model)
         self._stepped = False
 
@@ -139,8 +154,7 @@ class RecordedRunner:
         except BaseException:
             if not self._stepped and optimizer.slots().keys() != known.keys():
                 optimizer.restore_slots(known)
-                self._programs.clear()
-                self._model._recordings.clear()
+                self._recordings.clear()
             raise
 
     # ------------------------------------------------------------------ running
@@ -149,7 +163,6 @@ class RecordedRunner:
         self, step: _Recording, span: Span, each: Callable[[Sequence[Any], int], bool]
     ) -> bool:
         """Replay a step for each batch of a span; return whether to go on."""
-        program = self._program(step)
         columns = _columns(step.kind, span)
 
         def feeds(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
@@ -159,16 +172,24 @@ class RecordedRunner:
                 made[lane] = span.batches.feeder(span.first, rows, (x, y, weight))
             return made
 
-        return program.replay(span.count, feeds, each, self._strategy.team(program.threads))
+        with self._recordings.lock:
+            program = self._program(step)
+            team = self._strategy.team(program.threads)
+            return program.replay(span.count, feeds, each, team)
 
     def _program(self, step: _Recording) -> Runnable:
-        program = self._programs.get(step)
-        if program is None:
-            strategy = self._strategy
-            program = self._programs[step] = make_program(
-                step.graph, strategy.num_replicas_in_sync, strategy.executor, self._memory
+        if step.program is not None and not step.program.take_memory():
+            step.let_go()
+        if step.program is None:
+            strategy, arenas = self._strategy, self._recordings.arenas
+            step.program = make_program(
+                step.graph,
+                strategy.num_replicas_in_sync,
+                strategy.executor,
+                arenas,
+                step.planned,
             )
-        return program
+        return step.program
 
     # ------------------------------------------------------------------ recording
 
@@ -180,12 +201,12 @@ class RecordedRunner:
             None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
             for array, dtype in zip(columns, dtypes, strict=True)
         )
-        recordings: Recordings[_Recording] = self._model._recordings
-        return recordings.get(
-            (kind, size, specs, self._identity),
-            lambda: self._record_in_place(kind, size, specs),
-            is_current=lambda step: step.graph.is_current(),
-        )
+        with self._recordings.lock:
+            return self._recordings.get(
+                (kind, size, specs, self._identity),
+                lambda: self._record_in_place(kind, size, specs),
+                is_current=lambda step: step.graph.is_current(),
+            )
 
     def _record_in_place(self, kind: str, *args: Any) -> _Recording:
         """Record a step once its variables are where it leaves them."""

@@ -8,7 +8,7 @@ import pytest
 
 from mirrored import devices, ops
 from mirrored.errors import ResourceExhaustedError
-from mirrored.program import Memory
+from mirrored.program import Arenas
 from mirrored.program.arrays import Arrays
 from mirrored.program.memory import make_plan
 from mirrored.program.schedule import make_schedule
@@ -16,27 +16,53 @@ from mirrored.program.schedule import make_schedule
 
 def test_an_arena_grows_and_is_shared(simulate: Callable[..., Any]) -> None:
     first, second = (devices.get_device(each.name) for each in simulate(2))
-    memory = Memory()
+    memory = Arenas()
     small = memory.arena(first, 0, 100)
+    before = small.array
     assert memory.arena(first, 0, 60) is small
-    large = memory.arena(first, 0, 200)
-    assert large.nbytes == 200
-    assert memory.arena(first, 1, 50) is not large
-    assert memory.arena(second, 0, 50) is not large
-    del small
+    assert small.array is before
+    assert memory.arena(first, 0, 200) is small
+    assert (small.nbytes, small.array is before) == (200, False)
+    others = [memory.arena(first, 1, 50), memory.arena(second, 0, 50)]
+    assert small not in others
     assert (first.pool.current, second.pool.current) == (250, 50)
-    del large, memory
+    del small, others
     assert (first.pool.current, second.pool.current) == (0, 0)
+
+
+@pytest.mark.parametrize("nbytes", [100, 1 << 21], ids=["small", "pages"])
+def test_an_arena_stays_where_it_is(nbytes: int, simulate: Callable[..., Any]) -> None:
+    device = devices.get_device(simulate(1, memory_limit=3)[0].name)
+    memory = Arenas()
+    arena = memory.arena(device, 0, nbytes)
+    array, version = arena.array, memory.version
+    assert memory.arena(device, 0, nbytes).array is array
+    assert memory.version == version
+    for less in (nbytes, nbytes // 2, nbytes):
+        memory.give_back()
+        assert (arena.nbytes, device.pool.current) == (0, 0)
+        assert memory.version > version
+        version = memory.version
+        assert memory.arena(device, 0, less).array is array
+        assert device.pool.current == less
+        array[...] = 7  # All of it may be written, and nobody else does.
+        assert memory.version > version
 
 
 def test_no_room_for_an_arena(simulate: Callable[..., Any]) -> None:
     device = devices.get_device(simulate(1, memory_limit=1)[0].name)
-    memory = Memory()
-    memory.arena(device, 0, 1000)
-    with pytest.raises(ResourceExhaustedError):
-        memory.arena(device, 1, 1 << 20)
+    memory = Arenas()
+    arena = memory.arena(device, 0, 1000)
+    with pytest.raises(ResourceExhaustedError, match="OOM when allocating the memory on "):
+        memory.arena(device, 1, 1 << 20, "the memory")
     assert device.pool.current == 1000
-    assert memory.arena(device, 0, 500).nbytes == 1000
+    assert memory.arena(device, 0, 500) is arena
+    version = memory.version
+    with pytest.raises(ResourceExhaustedError):
+        memory.arena(device, 0, (1 << 20) + 1)
+    assert device.pool.current == 0
+    assert memory.version > version  # Whoever was bound to it takes it again.
+    assert memory.arena(device, 0, 500).nbytes == 500
 
 
 def test_parts_are_views_of_what_they_are_parts_of(record: Any) -> None:
@@ -47,7 +73,9 @@ def test_parts_are_views_of_what_they_are_parts_of(record: Any) -> None:
         return [y, y[1:], ops.reshape(y, (12,)), y[2]]
 
     graph = record(function, [x]).graph
-    arrays = Arrays(make_plan(graph, make_schedule(graph)), Memory())
+    arrays = Arrays(make_plan(graph, make_schedule(graph)), Arenas())
+    assert not arrays.take()
+    assert arrays.take()
     whole, *parts = (arrays.of(value) for value in graph.outputs)
     assert all(np.shares_memory(part, whole) for part in parts)
     assert all(part.flags.c_contiguous for part in parts)

@@ -71,13 +71,13 @@ def test_a_programs_memory_is_counted_and_given_back(record: Any) -> None:
 
 
 def test_programs_of_one_memory_share_it(record: Any) -> None:
-    from mirrored.program import Memory, Program
+    from mirrored.program import Arenas, Program
 
     small, large = (
         record(lambda x: [ops.tanh(x) @ ops.transpose(x)], [np.zeros((n, n), np.float32)]).graph
         for n in (8, SIZE)
     )
-    pool, memory = devices.get_device("CPU:0").pool, Memory()
+    pool, memory = devices.get_device("CPU:0").pool, Arenas()
     before = pool.current
     first = Program(large, memory=memory)
     taken = pool.current - before
@@ -89,9 +89,9 @@ def test_programs_of_one_memory_share_it(record: Any) -> None:
 
 
 def test_a_constant_outlasts_other_programs(record: Any) -> None:
-    from mirrored.program import Memory, Program
+    from mirrored.program import Arenas, Program
 
-    memory, rng = Memory(), np.random.default_rng(0)
+    memory, rng = Arenas(), np.random.default_rng(0)
     table = rng.normal(size=(SIZE, SIZE)).astype(np.float32)
     graphs = [
         record(lambda x, k=k: [x + ops.constant(table) * k], [X]).graph for k in (1.0, 2.0, 3.0)

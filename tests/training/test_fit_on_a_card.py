@@ -16,6 +16,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.errors import DeviceLostError, NonFiniteLossError, ResourceExhaustedError
+from mirrored.program.streamed import program as streamed
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(37, 6)).astype(np.float32)
@@ -273,6 +274,20 @@ def test_many_small_fits_take_no_more_memory(count: int, emulated_cuda: Emulate)
     finally:
         gc.enable()
     assert len(used) == 1
+
+
+def test_a_second_fit_plans_nothing_anew(
+    emulated_cuda: Emulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes memory anew, which may be elsewhere, and binds the same plan to it."""
+    emulated_cuda()
+    model = make_model(make_names(2))
+    model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
+    made: list[Any] = []
+    for name in ("make_stages", "make_streamed_plan"):
+        monkeypatch.setattr(streamed, name, lambda *args: made.append(args))
+    model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
+    assert made == []
 
 
 # ------------------------------------------------------------------ faults

@@ -3,4 +3,5 @@
 A step is chains of elementwise ops and what stands between them, captured and launched as a whole.
 """
 
+from mirrored.program.streamed.program import Planned as Planned
 from mirrored.program.streamed.program import StreamedProgram as StreamedProgram

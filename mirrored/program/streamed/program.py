@@ -17,7 +17,7 @@ from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
-from mirrored.program.arrays import Arrays, Memory
+from mirrored.program.arrays import Arenas, Arrays
 from mirrored.program.draws import Draws
 from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
@@ -40,15 +40,30 @@ _REPORTED_BYTES = 1 << 26
 After = Callable[[Sequence[Any], int], bool]
 
 
+class Planned:
+    """What is decided of a program before it has memory.
+
+    Args:
+        graph: The graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        """Schedule it, and plan its memory."""
+        self.schedule = make_stages(graph)
+        self.plan = make_streamed_plan(graph, self.schedule)
+
+
 class StreamedProgram:
     """A graph with memory for all its values, on devices with streams.
 
     Args:
         graph: The graph.
         memory: The arenas to use; None: its own.
+        planned: What an earlier program of the graph was made of, whose memory is gone.
 
     Attributes:
         graph: The graph.
+        planned: What it is made of.
         threads: How many threads run it: the caller's.
         inputs: The arrays that a call without feeds writes.
         outputs: The arrays of what the function returns, as the last step left them.
@@ -59,14 +74,16 @@ class StreamedProgram:
 
     threads = 1
 
-    def __init__(self, graph: Graph, memory: Memory | None = None) -> None:
+    def __init__(
+        self, graph: Graph, memory: Arenas | None = None, planned: Planned | None = None
+    ) -> None:
         """Plan, allocate and bind."""
         self.graph = graph
-        schedule = make_stages(graph)
-        plan, self._feeds, reports = make_streamed_plan(graph, schedule)
-        # Memory counts for as long as somebody holds it: views of it are not enough.
-        self._memory = memory or Memory()
-        self._arrays = Arrays(plan, self._memory, graph.purpose)
+        self.planned = planned or Planned(graph)
+        schedule = self.planned.schedule
+        plan, self._feeds, reports = self.planned.plan
+        self._arrays = Arrays(plan, memory or Arenas(), graph.purpose)
+        self._arrays.take()
         self._counters = schedule.counters
         self._draws = Draws()
         for node in self._counters:
@@ -92,6 +109,14 @@ class StreamedProgram:
         self._tells_sums = not sums.isdisjoint(ancestors(graph.outputs))
         if graph.collectives:
             WATCH.before_abort(self._stop_writes)
+
+    def take_memory(self) -> bool:
+        """Return whether the memory is still there; if not, the program has to be made anew.
+
+        Raises:
+            ResourceExhaustedError: A device has no room for the program.
+        """
+        return self._arrays.take()
 
     # ------------------------------------------------------------------ binding
 
