@@ -3,9 +3,7 @@
 A layer is a forward function plus its variables; a layer that holds others has theirs too.
 """
 
-import functools
 import inspect
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar, TypedDict, overload
@@ -15,14 +13,13 @@ import numpy as np
 from mirrored import _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
-from mirrored.distribute import get_replica_context, has_strategy
+from mirrored.layers.building import building, unbuilt, undone_on_failure
 from mirrored.layers.conversion import as_input
-from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import Shape, as_shape, without_batch
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import only, recorded_by
+from mirrored.ops.hooks import only
 from mirrored.variables import Variable
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
@@ -92,7 +89,7 @@ class Layer(WeightOwner):
         cls._training_default = default if isinstance(default, bool) else None
         build = cls.build  # A mixin's too, which this class inherits first.
         if build is not Layer.build and not hasattr(build, "_runs_once"):
-            type.__setattr__(cls, "build", _building(build))
+            type.__setattr__(cls, "build", building(build))
 
     def __init__(
         self,
@@ -111,7 +108,6 @@ class Layer(WeightOwner):
         self._input_dtype = self._compute_dtype
         mixed = self._compute_dtype != self._dtype
         self._autocast_dtype = self._compute_dtype if mixed else None
-        self._has_run = False
 
     # What a subclass defines.
 
@@ -350,63 +346,3 @@ class Layer(WeightOwner):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
-
-
-def _building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
-
-    @functools.wraps(build)
-    def run(self: Layer, input_shape: Any) -> None:
-        if self.built:
-            return
-        shape = as_shape(input_shape)
-        self.check_input_shape(shape)
-        context = get_replica_context()
-        if has_strategy() and context is not None:
-            # Its weights are made once for all replicas: they meet for it, at their first call.
-            context.merge_call(lambda strategy: _built_eagerly(self, shape))
-            _check_shared(self)
-            return
-        with undone_on_failure(self), self._build_scope():
-            build(self, shape)
-        self._input_shape = shape
-        self.built = True
-
-    run._runs_once = True  # type: ignore[attr-defined]
-    return run
-
-
-def unbuilt(layer: WeightOwner) -> list[WeightOwner]:
-    """Return the layer, or those inside it, whose weights are still to be made.
-
-    Those that a layer did not use when it ran are left out.
-
-    Args:
-        layer: The layer.
-
-    Example:
-        >>> import mirrored as mr
-        >>> model = mr.Sequential([mr.layers.Dense(2, name="hidden")], name="net")
-        >>> unbuilt(model)
-        [<Sequential name=net, built=False>]
-    """
-    if not layer.built:
-        return [layer]
-    if isinstance(layer, Layer) and layer._has_run:
-        return []
-    return [each for inner in layer._sublayers for each in unbuilt(inner)]
-
-
-def _check_shared(layer: Layer) -> None:
-    """Raise RuntimeError where the replicas met to build a layer, and it was not this one."""
-    if not layer.built:
-        raise RuntimeError(
-            "A layer's weights are made once for all replicas. Received: the layer "
-            f"{layer.name!r}, made inside a replica. Make it before strategy.run."
-        )
-
-
-def _built_eagerly(layer: Layer, shape: Shape) -> None:
-    """Build a layer while a function is being recorded, which has no part in it."""
-    with recorded_by(None), only():
-        layer.build(shape)

@@ -8,9 +8,9 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._numbers import as_positive
 from mirrored.layers import activations, initializers, regularizers
 from mirrored.layers.base import Layer, LayerOptions
-from mirrored.layers.checks import as_positive
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable

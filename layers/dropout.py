@@ -8,8 +8,8 @@ from typing import Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._numbers import as_real
 from mirrored.layers.base import Layer, LayerOptions
-from mirrored.layers.checks import as_real
 from mirrored.layers.shapes import Shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import creation

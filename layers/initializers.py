@@ -14,7 +14,7 @@ import numpy as np
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.checks import as_real
+from mirrored._numbers import as_real
 from mirrored.layers.identifiers import resolve
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.checks import as_real
+from mirrored._numbers import as_real
 from mirrored.layers.identifiers import resolve
 from mirrored.ops import Tensor
 from mirrored.variables import Variable

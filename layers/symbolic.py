@@ -3,15 +3,14 @@
 Calling a layer on one gives another that remembers the layer, so the model can be read back.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from mirrored.layers.shapes import Shape
 from mirrored.ops.spec import ShapeTuple
 
-if TYPE_CHECKING:
-    from mirrored.layers.base import Layer
+_Layer = Any  # That of `layers.base`, which stands on this module.
 
 
 class SymbolicTensor:
@@ -42,7 +41,7 @@ class SymbolicTensor:
         shape: Shape,
         dtype: np.dtype[Any],
         name: str,
-        producer: "tuple[Layer, SymbolicTensor | None]",
+        producer: "tuple[_Layer, SymbolicTensor | None]",
     ) -> None:
         self.shape: Shape = ShapeTuple(shape)
         self.dtype = dtype
@@ -82,7 +81,7 @@ class Path(NamedTuple):
     """
 
     begin: SymbolicTensor
-    steps: "list[tuple[Layer, Shape, np.dtype[Any], str]]"
+    steps: list[tuple[_Layer, Shape, np.dtype[Any], str]]
 
     @classmethod
     def to(cls, end: SymbolicTensor, begin: SymbolicTensor | None) -> "Path":
@@ -103,7 +102,7 @@ class Path(NamedTuple):
         return tensor
 
 
-def trace(outputs: SymbolicTensor, inputs: SymbolicTensor) -> "list[Layer]":
+def trace(outputs: SymbolicTensor, inputs: SymbolicTensor) -> list[_Layer]:
     """Return the layers that lead from ``inputs`` to ``outputs``, in the order they are called.
 
     Args:
@@ -129,7 +128,7 @@ def trace(outputs: SymbolicTensor, inputs: SymbolicTensor) -> "list[Layer]":
                 f"`{argument}` must be one symbolic tensor: what `Input`, or a layer called on "
                 f"one, returned. Received: {argument}={value!r}"
             )
-    layers: list[Layer] = []
+    layers: list[_Layer] = []
     tensor = outputs
     while tensor is not inputs:
         layer, source = tensor.producer

@@ -3,8 +3,8 @@
 It is apart from how layers are called, so that each of the two can be read alone.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Regularizer
 from mirrored.layers.shapes import as_known_shape
-from mirrored.layers.tracking import find
 from mirrored.ops import Tensor
 from mirrored.ops.spec import holds_numbers
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+
+_Found = TypeVar("_Found")
 
 
 @explained
@@ -43,6 +44,7 @@ class WeightOwner(Subclassable):
         self._added: list[Variable] = []
         self._regularized: list[tuple[Variable, Regularizer]] = []
         self.built = False
+        self._has_run = False  # Then what it has not built it does not use.
 
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute exists.
 
@@ -276,3 +278,43 @@ def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.In
     """Return the initializer of a weight; where none is asked for, Keras' for its dtype."""
     usual = initializers.Zeros() if dtype.kind in "biu" else initializers.GlorotUniform()
     return initializers.get(identifier) or usual
+
+
+def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
+    """Return the instances of ``kind`` among ``values``, each once, in order.
+
+    Args:
+        values: What to look through. Lists, tuples and the values of dicts are looked into at
+            any depth; other objects are not.
+        kind: The class to look for.
+
+    Raises:
+        ValueError: One of them is in a set.
+
+    Example:
+        >>> find([1, "a", [2, {"x": (3, 1)}]], int)
+        [1, 2, 3]
+    """
+    unique: dict[int, _Found] = {}
+    for item in _inside(values, kind, set()):
+        unique.setdefault(id(item), item)
+    return list(unique.values())
+
+
+def _inside(
+    values: Iterable[object], kind: type[_Found], open_containers: set[int]
+) -> Iterator[_Found]:
+    for value in values:
+        if isinstance(value, kind):
+            yield value
+        elif isinstance(value, list | tuple | dict) and id(value) not in open_containers:
+            open_containers.add(id(value))  # A container may hold itself.
+            inner = value.values() if isinstance(value, dict) else value
+            yield from _inside(inner, kind, open_containers)
+        elif isinstance(value, set | frozenset):
+            for item in value:
+                if isinstance(item, kind):
+                    raise ValueError(
+                        "A set has no order by which weights could be listed and saved. Received: "
+                        f"a set that holds {item!r}. Use a list or a dict."
+                    )

@@ -1,11 +1,12 @@
-"""What counts as a whole number wherever one is asked for."""
+"""What counts as a number wherever one is asked for."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mirrored._numbers import as_integer
+from mirrored._numbers import as_integer, as_positive, as_real
 
 
 @pytest.mark.parametrize("value", [0, -3, np.int8(-3), np.uint64(3), np.array(3), 2**70])
@@ -18,3 +19,27 @@ def test_integers(value: Any) -> None:
 @pytest.mark.parametrize("value", [True, np.True_, 3.0, np.float32(3), "3", None, [3], np.ones(1)])
 def test_everything_else(value: Any) -> None:
     assert as_integer(value) is None
+
+
+@pytest.mark.parametrize("value", [1, np.int64(7)])
+def test_positive_integers_pass(value: Any) -> None:
+    assert as_positive("units", value) == int(value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, "3", None])
+def test_other_sizes_are_refused(value: object) -> None:
+    text = (
+        "Received an invalid value for `units`, expected a positive integer. "
+        f"Received: units={value}"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        as_positive("units", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(3, 3.0), (0.5, 0.5), (np.float32(0.5), 0.5), (np.int64(2), 2.0)]
+    + [(other, None) for other in (True, "3", None, 1j, [1.0])],
+)
+def test_only_real_numbers_become_floats(value: object, expected: float | None) -> None:
+    assert as_real(value) == expected

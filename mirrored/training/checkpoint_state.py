@@ -13,7 +13,7 @@ import numpy as np
 
 from mirrored._interrupt import InterruptGuard
 from mirrored.layers import Layer
-from mirrored.layers.tracking import find
+from mirrored.layers.weights import find
 from mirrored.ops.random import GlobalState, SeedGenerator, global_state, restore_global_state
 from mirrored.optim import Optimizer
 from mirrored.program.variable_access import variable_writes

@@ -12,7 +12,7 @@ from mirrored import _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
-from mirrored.layers.tracking import find
+from mirrored.layers.weights import find
 from mirrored.training import loop, plan, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import (

@@ -17,8 +17,8 @@ from mirrored.distribute import (
     in_cross_replica_context,
 )
 from mirrored.layers import InputLayer, Layer, SymbolicTensor
+from mirrored.layers.building import undone_on_failure
 from mirrored.layers.policy import dtype_policy
-from mirrored.layers.rollback import undone_on_failure
 from mirrored.layers.shapes import Shape, as_shape, check_matches, fitted_rank, without_batch
 from mirrored.layers.symbolic import Path, trace
 from mirrored.ops import Tensor

@@ -29,7 +29,7 @@ from mirrored.data.epochs import (
     unbatched,
 )
 from mirrored.distribute import DistributedDataset
-from mirrored.layers.rollback import undone_on_failure
+from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import without_batch
 from mirrored.training.callbacks import Callback
 from mirrored.training.compilation import CompiledNetwork

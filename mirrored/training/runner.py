@@ -17,7 +17,7 @@ from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import CollectiveError
-from mirrored.layers.tracking import find
+from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.compilation import CompiledNetwork

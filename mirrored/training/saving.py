@@ -10,7 +10,7 @@ from typing import TypeVar
 from mirrored._files import PathName, as_path
 from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
-from mirrored.layers.base import unbuilt
+from mirrored.layers.building import unbuilt
 from mirrored.training.network import Network
 from mirrored.training.tensor_file import load_tensors, save_tensors
 from mirrored.variables import Variable

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.layers.rollback import undone_on_failure
+from mirrored.layers.building import undone_on_failure
 
 
 class Grows(mr.layers.Layer):

@@ -1,0 +1,119 @@
+"""How layers are built: once, for all replicas together, and wholly or not at all.
+
+A weight that does not fit in memory must leave none of those behind that were made before it.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mirrored.distribute import get_replica_context, has_strategy
+from mirrored.layers.shapes import Shape, as_shape
+from mirrored.layers.weights import WeightOwner
+from mirrored.ops.hooks import only, recorded_by
+
+
+def building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
+
+    @functools.wraps(build)
+    def run(self: Any, input_shape: Any) -> None:
+        if self.built:
+            return
+        shape = as_shape(input_shape)
+        self.check_input_shape(shape)
+        context = get_replica_context()
+        if has_strategy() and context is not None:
+            # Its weights are made once for all replicas: they meet for it, at their first call.
+            context.merge_call(lambda strategy: _built_eagerly(self, shape))
+            _check_shared(self)
+            return
+        with undone_on_failure(self), self._build_scope():
+            build(self, shape)
+        self._input_shape = shape
+        self.built = True
+
+    run._runs_once = True  # type: ignore[attr-defined]
+    return run
+
+
+def unbuilt(layer: WeightOwner) -> list[WeightOwner]:
+    """Return the layer, or those inside it, whose weights are still to be made.
+
+    Those that a layer did not use when it ran are left out.
+
+    Args:
+        layer: The layer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Dense(2, name="hidden")], name="net")
+        >>> unbuilt(model)
+        [<Sequential name=net, built=False>]
+    """
+    if not layer.built:
+        return [layer]
+    if layer._has_run:
+        return []
+    return [each for inner in layer._sublayers for each in unbuilt(inner)]
+
+
+def _check_shared(layer: Any) -> None:
+    """Raise RuntimeError where the replicas met to build a layer, and it was not this one."""
+    if not layer.built:
+        raise RuntimeError(
+            "A layer's weights are made once for all replicas. Received: the layer "
+            f"{layer.name!r}, made inside a replica. Make it before strategy.run."
+        )
+
+
+def _built_eagerly(layer: Any, shape: Shape) -> None:
+    """Build a layer while a function is being recorded, which has no part in it."""
+    with recorded_by(None), only():
+        layer.build(shape)
+
+
+@contextmanager
+def undone_on_failure(root: WeightOwner) -> Iterator[None]:
+    """Within this context, an exception leaves ``root`` and what it holds as they are now.
+
+    That is, their attributes and what is in lists and dicts among these. What is built already
+    does not change by building, so it is left alone.
+
+    Args:
+        root: The layer that is about to be built.
+
+    Example:
+        >>> import mirrored as mr
+        >>> layer = mr.layers.Dense(3)
+        >>> try:
+        ...     with undone_on_failure(layer):
+        ...         layer.build((None, 2))
+        ...         raise MemoryError
+        ... except MemoryError:
+        ...     layer.built, layer.weights
+        (False, [])
+    """
+    before = [(owner, _copied(vars(owner))) for owner in root._walk() if not owner.built]
+    try:
+        yield
+    except BaseException:
+        for owner, attributes in before:
+            vars(owner).clear()
+            for name, (value, content) in attributes.items():
+                if isinstance(value, list):
+                    value[:] = content
+                elif isinstance(value, dict):
+                    value.clear()
+                    value.update(content)
+                vars(owner)[name] = value
+        raise
+
+
+def _copied(attributes: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the attributes, each with a copy of what is in it if it is a list or a dict."""
+    return {
+        name: (value, value.copy() if isinstance(value, list | dict) else None)
+        for name, value in attributes.items()
+    }
