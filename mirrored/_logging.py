@@ -73,7 +73,8 @@ class _BesideBars:
 def beside_bars() -> Iterator[None]:
     """Until the end of this context let the application's own handlers make room for their lines.
 
-    This logger's own handler always does.
+    This logger's own handler always does. (`tqdm.contrib.logging` would put a handler in the place
+    of each that has neither its level nor its class.)
     """
     streams: list[tuple[logging.StreamHandler[Any], Any, Any]] = []
     for handler in (*logging.getLogger().handlers, *logger.handlers):

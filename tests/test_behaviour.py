@@ -462,7 +462,7 @@ HELD: dict[str, dict[str, str]] = {
         "stop-flags": "test_stop_evaluating_and_stop_predicting test_stop_training",
     },
     "bad_input/test_memory.py": {"out-of-memory-of-a-step": "test_out_of_memory_at_every_place"},
-    "training/test_bars.py": {
+    "training/test_progress_bars.py": {
         "progress-bar": "test_lines_do_not_tear_the_bar test_a_bar_within_a_bar "
         "test_a_bar_of_the_applications_own test_rate_and_time_left "
         "test_a_bar_of_unknown_length_moves test_in_a_notebook_the_bar_is_a_widget "

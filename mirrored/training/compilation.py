@@ -3,6 +3,8 @@
 Everything that has a name is looked up here, so that a typing error shows before training.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +12,7 @@ from mirrored import _overrides
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
+from mirrored.devices import refuse_reset_where
 from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.errors import InvalidArgumentError
 from mirrored.optim import Optimizer
@@ -21,7 +24,6 @@ from mirrored.training.callbacks import History
 from mirrored.training.losses import Loss
 from mirrored.training.metrics import Metric
 from mirrored.training.network import Network
-from mirrored.training.running import what_runs
 
 
 @dataclass
@@ -294,3 +296,27 @@ def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> Non
 
 def _article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+# Models that run just now, with their methods: known for all threads, since what one of them runs
+# another one could take away.
+_running: list[tuple[Any, str]] = []
+
+
+@contextmanager
+def running(model: Any, method: str) -> Iterator[None]:
+    """Within this context a model runs: it is not copied, nor loses its devices meanwhile."""
+    entry = (model, method)
+    _running.append(entry)
+    try:
+        yield
+    finally:
+        _running.remove(entry)
+
+
+def what_runs(model: Any) -> str | None:
+    """Return the name of the method that a model runs, the outermost one; None: it is at rest."""
+    return next((method for each, method in _running if each is model), None)
+
+
+refuse_reset_where(lambda: f"a running `{_running[0][1]}`" if _running else None)

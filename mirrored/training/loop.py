@@ -13,12 +13,11 @@ from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
-from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.compilation import CompiledNetwork, running
 from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run
 from mirrored.training.progress import ProgressBar
 from mirrored.training.runner import Runner
-from mirrored.training.running import running
-from mirrored.training.tracker import Tracker
+from mirrored.training.running_means import RunningMeans
 
 # ---------------------------------------------------------------------------- fit
 
@@ -57,18 +56,18 @@ def _run_epoch(
     callbacks: CallbackList,
     guard: InterruptGuard,
 ) -> dict[str, float]:
-    tracker = Tracker(model)
+    means = RunningMeans(model)
     callbacks.on_epoch_begin(epoch)
     done = 0
     most = _most(model, plan.training, callbacks, "train", stopped=model.stop_training)
     for span in plan.training.spans(most):
         callbacks.on_train_batch_begin(done)
-        _train(plan.runner, span, tracker, guard, f"of epoch {epoch + 1}", done)
+        _train(plan.runner, span, means, guard, f"of epoch {epoch + 1}", done)
         done += span.count
-        callbacks.on_train_batch_end(done - 1, tracker.logs())
+        callbacks.on_train_batch_end(done - 1, means.logs())
         if model.stop_training:
             break
-    logs = tracker.logs()
+    logs = means.logs()
     validation = plan.validation
     if validation is not None and epoch + 1 in plan.epochs_to_validate and validation.begin():
         validated = _evaluate_batches(model, plan.runner, validation, callbacks)
@@ -78,7 +77,7 @@ def _run_epoch(
 
 
 def _train(
-    runner: Runner, span: Span, tracker: Tracker, guard: InterruptGuard, epoch: str, before: int
+    runner: Runner, span: Span, means: RunningMeans, guard: InterruptGuard, epoch: str, before: int
 ) -> None:
     """Take the steps of one execution; `before` is how many of the epoch came before it."""
     done = 0
@@ -86,7 +85,7 @@ def _train(
     def take(rows: list[list[float]], examples: int) -> None:
         nonlocal done
         done += len(rows)
-        tracker.add(rows, examples)
+        means.add(rows, examples)
 
     def where(step: int) -> str:
         return f"step {before + begun + step + 1} {epoch}"
@@ -154,19 +153,19 @@ def predict(model: CompiledNetwork, x: Any, options: RunOptions) -> np.ndarray[A
 def _evaluate_batches(
     model: CompiledNetwork, runner: Runner, epochs: Epochs, callbacks: CallbackList
 ) -> dict[str, float]:
-    tracker = Tracker(model)
+    means = RunningMeans(model)
     model.stop_evaluating = False
     callbacks.on_test_begin()
     done = 0
     most = _most(model, epochs, callbacks, "test", stopped=model.stop_evaluating)
     for span in epochs.spans(most):
         callbacks.on_test_batch_begin(done)
-        runner.test(span, tracker.add)
+        runner.test(span, means.add)
         done += span.count
-        callbacks.on_test_batch_end(done - 1, tracker.logs())
+        callbacks.on_test_batch_end(done - 1, means.logs())
         if model.stop_evaluating:
             break
-    logs = tracker.logs()
+    logs = means.logs()
     callbacks.on_test_end(logs)
     return logs
 

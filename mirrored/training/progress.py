@@ -1,16 +1,28 @@
 """Shows how far training, evaluation or prediction has come, and the loss and metrics so far.
 
-A terminal or a notebook gets a bar that is redrawn in place; at its end, and in a file or a pipe,
-is a line.
+A terminal or a notebook gets a bar that is redrawn in place, above which lines that are logged or
+printed meanwhile stand; at its end, and in a file or a pipe, is a line.
 """
 
+import os
+import sys
 import time
-from typing import Any
+from contextlib import ExitStack
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from mirrored.training.bars import Bar, can_draw, write_line
+from mirrored._logging import beside_bars, room_for_a_line
 from mirrored.training.callbacks import Callback, Logs
 
+if TYPE_CHECKING:  # Drawing is imported when something is drawn: importing us stays fast.
+    from tqdm import tqdm
+
 _SMALL = 1e-3  # Below it four decimals would show too little.
+_WIDTH = 12  # Cells of a bar.
+_BLOCK = 3  # Cells of the block that moves where nobody knows how many steps there are.
+_CELLS_A_SECOND = 10
+_TIMES = "{elapsed}<{remaining}, {rate_fmt}{postfix}"
+_TIMES_WITHOUT_END = "{elapsed}, {rate_fmt}{postfix}"
 
 
 class ProgressBar(Callback):
@@ -155,3 +167,133 @@ def _format_value(value: Any) -> str:
     except (TypeError, ValueError):  # A callback may log whatever it likes.
         return str(value)
     return f"{number:.4e}" if 0 < abs(number) < _SMALL else f"{number:.4f}"
+
+
+# ---------------------------------------------------------------------------- bars
+
+
+def can_draw() -> bool:
+    """Return whether standard output shows bars: a terminal does, and a notebook."""
+    return sys.stdout is not None and (sys.stdout.isatty() or _in_notebook())
+
+
+class Bar:
+    """A bar that is on the screen from now on, until it is closed.
+
+    Args:
+        title: What stands before it.
+        steps: How many steps make it full; None: nobody knows.
+    """
+
+    def __init__(self, title: str, steps: int | None) -> None:
+        with ExitStack() as stack:
+            self._bar = (_notebook_bar if _has_widgets() else _terminal_bar)(title, steps)
+            stack.callback(self._bar.close)
+            stack.enter_context(beside_bars())
+            self._stack = stack.pop_all()
+
+    def advance(self, steps: int, values: str) -> None:
+        """Show that so many steps are done.
+
+        Args:
+            steps: Their number.
+            values: What stands behind the bar.
+        """
+        if values:
+            self._bar.set_postfix_str(values, refresh=False)
+        self._bar.update(steps - self._bar.n)
+
+    def close(self, *, leave: bool = False) -> None:
+        """Take the bar off the screen.
+
+        Args:
+            leave: Whether it stays there as it is.
+        """
+        self._bar.leave = leave
+        self._stack.close()
+
+
+def write_line(text: str) -> None:
+    """Print a line on standard output, above the bars that are on the screen."""
+    if sys.stdout is not None:
+        with room_for_a_line():
+            print(text, flush=True)
+
+
+def _in_notebook() -> bool:
+    return type(sys.stdout).__module__ == "ipykernel.iostream"
+
+
+def _has_widgets() -> bool:
+    return _in_notebook() and find_spec("ipywidgets") is not None
+
+
+def _terminal_bar(title: str, steps: int | None) -> "tqdm[Any]":
+    from tqdm import tqdm
+
+    class TerminalBar(tqdm):  # type: ignore[type-arg]  # tqdm is generic in its stubs only.
+        monitor_interval = 0  # No watching thread: every update looks at the clock by itself.
+
+        @property
+        def format_dict(self) -> Any:
+            known = super().format_dict
+            return {**known, "moving": _moving(known["elapsed"], known["n"])}
+
+    form = f"{{n_fmt}}/{{total_fmt}} |{{bar:{_WIDTH}}}| {_TIMES}"
+    if steps is None:
+        form = f"{{n_fmt}}/? |{{moving}}| {_TIMES_WITHOUT_END}"
+    return TerminalBar(bar_format=f"{{desc}}: {form}", **_options(title, steps))
+
+
+def _notebook_bar(title: str, steps: int | None) -> "tqdm[Any]":
+    from tqdm.notebook import tqdm
+
+    class NotebookBar(tqdm):  # type: ignore[type-arg]
+        monitor_interval = 0
+
+        def display(self, *args: Any, **options: Any) -> None:
+            super().display(*args, **options)
+            if self.total is None:
+                self.container.children[1].value = _place(self.format_dict["elapsed"])
+
+    times = _TIMES_WITHOUT_END if steps is None else _TIMES
+    form = f"{{desc}}: {{n_fmt}}/{{total_fmt}} {{bar}} {times}"
+    return NotebookBar(bar_format=form, **_options(title, steps))
+
+
+def _options(title: str, steps: int | None) -> dict[str, Any]:
+    return {
+        "total": steps,
+        "desc": title,
+        "unit": "step",
+        "file": sys.stdout,
+        "miniters": 1,
+        "leave": False,
+        **_size(),
+    }
+
+
+def _size() -> dict[str, Any]:
+    """Return how large the terminal is, where it says so; tqdm would draw nothing on one of 0 x 0.
+
+    That is what a container's or a recorder's terminal has where nobody sits before it.
+    """
+    try:
+        unknown = 0 in os.get_terminal_size(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):  # A notebook, or a stand-in for a stream.
+        unknown = False
+    return {"ncols": 80, "nrows": 24} if unknown else {"dynamic_ncols": True}
+
+
+def _place(seconds: float) -> float:
+    """Return where something is that goes to and fro between 0 and 1."""
+    way = _WIDTH - _BLOCK
+    place = int(seconds * _CELLS_A_SECOND) % (2 * way)
+    return min(place, 2 * way - place) / way
+
+
+def _moving(seconds: float, steps: int) -> str:
+    """Return a bar in which a block goes to and fro, once there is a step."""
+    before = round(_place(seconds) * (_WIDTH - _BLOCK))
+    block = "#" * _BLOCK if steps else " " * _BLOCK
+    return f"{' ' * before}{block}".ljust(_WIDTH)

@@ -7,7 +7,7 @@ from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import Metric
 
 
-class Tracker:
+class RunningMeans:
     """The means over an epoch so far: of the loss by example, of the metrics by their counts.
 
     Args:

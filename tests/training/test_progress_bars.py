@@ -16,9 +16,8 @@ import pytest
 
 import mirrored as mr
 from mirrored._logging import logger
-from mirrored.training import bars
-from mirrored.training.bars import Bar, write_line
-from mirrored.training.progress import ProgressBar
+from mirrored.training import progress
+from mirrored.training.progress import Bar, ProgressBar, write_line
 
 pty = pytest.importorskip("pty", reason="Pseudo-terminals are Unix's.")
 
@@ -195,7 +194,7 @@ def test_in_a_notebook_the_bar_is_a_widget(monkeypatch: pytest.MonkeyPatch) -> N
     notebook: Any = types.ModuleType("tqdm.notebook")
     notebook.tqdm = Widget
     monkeypatch.setitem(sys.modules, "tqdm.notebook", notebook)
-    monkeypatch.setattr(bars, "find_spec", lambda name: name == "ipywidgets" or None)
+    monkeypatch.setattr(progress, "find_spec", lambda name: name == "ipywidgets" or None)
     monkeypatch.setattr(sys, "stdout", NotebookOutput())
     for steps in (4, None):
         bar = Bar("Epoch 1/1", steps)
@@ -208,12 +207,12 @@ def test_in_a_notebook_the_bar_is_a_widget(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_in_a_notebook_without_widgets_the_bar_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "find_spec", lambda name: None)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
     output = NotebookOutput()
     with warnings.catch_warnings(), monkeypatch.context() as patch:
         warnings.simplefilter("error")
         patch.setattr(sys, "stdout", output)
-        assert bars.can_draw()
+        assert progress.can_draw()
         bar = Bar("Epoch 1/1", 4)
         bar.advance(4, "")
         bar.close()
