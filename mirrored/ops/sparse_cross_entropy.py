@@ -4,7 +4,7 @@ Few classes are laid out class by class: a maximum or a sum over them is then a 
 rows instead of one short loop for every example, which takes five times as long.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,59 +66,20 @@ def _check_in_range(labels: Any, classes: int) -> None:
         )
 
 
-# ---------------------------------------------------------------------------- kernels
-
-
-def _by_class(logits: Any) -> bool:
-    """Whether logits, or their spec, have so few classes that these come first."""
-    return bool(logits.shape[1] <= _FEW)
-
-
-def _layout(logits: TensorSpec) -> tuple[TensorSpec, TensorSpec]:
-    """Return the specs of the scores as they are laid out, and of one value an example beside."""
-    examples, classes = logits.shape
-    if _by_class(logits):
-        return TensorSpec((classes, examples), logits.dtype), TensorSpec((examples,), logits.dtype)
-    return logits, TensorSpec((examples, 1), logits.dtype)
-
-
-def _workspace(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> tuple[TensorSpec, ...]:
-    integers, floats = TensorSpec(labels.shape, int64), TensorSpec(labels.shape, logits.dtype)
-    return (*_layout(logits), integers, integers, floats)
-
-
-def _shift(xp: Any, scores: Any, row: Any, logits: Any) -> None:
-    """Write the logits, less the largest of their example, into `scores`."""
-    if _by_class(logits):
-        xp.copyto(scores, logits.T)
-        xp.max(scores, axis=0, out=row)
-        xp.subtract(scores, row, out=scores)
-    else:
-        xp.max(logits, axis=1, keepdims=True, out=row)
-        xp.subtract(logits, row, out=scores)
-
-
-def _sum(xp: Any, scores: Any, row: Any) -> None:
-    if row.ndim == 1:
-        xp.sum(scores, axis=0, out=row)
-    else:
-        xp.sum(scores, axis=1, keepdims=True, out=row)
-
-
-def _find(xp: Any, out: Any, labels: Any, steps: Any, scores: Any, row: Any) -> None:
-    """Write the place of each example's label in the flattened scores into `out`."""
-    xp.copyto(steps, 1 if row.ndim == 1 else scores.shape[1])
-    xp.copyto(steps[:1], 0)
-    xp.cumsum(steps, out=steps)
-    _places(xp, out, labels, steps, by_class=row.ndim == 1, classes=0)
+# ---------------------------------------------------------------------------- parts
 
 
 def _places(xp: Any, out: Any, labels: Any, steps: Any, *, by_class: bool, classes: int) -> None:
+    """Write the place of each example's label in the flattened scores into `out`."""
     if by_class:
         xp.multiply(labels, labels.shape[0], out=out)
         xp.add(out, steps, out=out)
     else:
         xp.add(labels, steps, out=out)
+
+
+def _infer_places(labels: TensorSpec, steps: TensorSpec, **_: Any) -> TensorSpec:
+    return steps
 
 
 def _take(xp: Any, out: Any, scores: Any, places: Any) -> None:
@@ -132,48 +93,6 @@ def _less_one_at(xp: Any, out: Any, x: Any, places: Any, *, workspace: tuple[Any
     xp.take(flat, places, out=picked, mode="clip")
     xp.subtract(picked, 1, out=picked)
     xp.put(flat, places, picked)
-
-
-def _sparse_xent(
-    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
-) -> None:
-    if not logits.size:
-        xp.copyto(out, 0)  # Rows without classes, or no rows.
-        return
-    scores, row, places, steps, picked = workspace
-    _shift(xp, scores, row, logits)
-    _find(xp, places, labels, steps, scores, row)
-    _take(xp, picked, scores, places)
-    xp.exp(scores, out=scores)
-    _sum(xp, scores, row)
-    xp.log(row.reshape(-1), out=out)
-    xp.subtract(out, picked, out=out)
-
-
-def _sparse_xent_grad(
-    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
-) -> None:
-    if not logits.size:
-        return
-    scores, row, places, steps, picked = workspace
-    _shift(xp, scores, row, logits)
-    xp.exp(scores, out=scores)
-    _sum(xp, scores, row)
-    xp.divide(scores, row, out=scores)
-    _find(xp, places, labels, steps, scores, row)
-    _less_one_at(xp, scores, scores, places, workspace=(picked,))
-    xp.multiply(scores, g.reshape(row.shape), out=scores)
-    xp.copyto(out, scores.T if row.ndim == 1 else scores)
-
-
-# ---------------------------------------------------------------------------- in programs
-
-# The kernels above in parts, so that a recorded step computes what the loss and its gradient share
-# once, and finds the places' constant part where it was left.
-
-
-def _infer_places(labels: TensorSpec, steps: TensorSpec, **_: Any) -> TensorSpec:
-    return steps
 
 
 PLACES = Op(
@@ -197,43 +116,140 @@ LESS_ONE_AT = Op(
 )
 
 
-class _Parts(NamedTuple):
-    """What the loss and its gradient share."""
+# ---------------------------------------------------------------------------- the computation
 
-    shifted: Tensor
-    exponentials: Tensor
-    sums: Tensor
-    places: Tensor
+# Written once, for arrays and for tensors: `run` runs one op. The eager kernel runs the ops'
+# kernels in its workspace, one call of them all. A program records them one by one, so that a step
+# computes what the loss and its gradient share once, and finds the places' constant part where it
+# was left.
+_Run = Callable[..., Any]
 
 
-def _parts(logits: Tensor, labels: Tensor) -> _Parts:
-    by_class, (examples, classes) = _by_class(logits), logits.shape
-    scores = TRANSPOSE(logits, perm=(1, 0)) if by_class else logits
-    axes = {"axis": (0,) if by_class else (1,), "keepdims": not by_class}
-    shifted = SUB(scores, MAX(scores, **axes))
-    steps = np.arange(examples) * (1 if by_class else classes)
-    places = PLACES(
-        labels, transfer(steps, place("Range", ("GPU", "CPU"))), by_class=by_class, classes=classes
-    )
-    exponentials = EXP(shifted)
-    return _Parts(shifted, exponentials, SUM(exponentials, **axes), places)
+class _Scratch(NamedTuple):
+    """Where arrays are written to; tensors are given their memory by the program."""
+
+    scores: Any = None
+    row: Any = None
+    places: Any = None
+    picked: Any = None
+    out: Any = None
+
+
+def _by_class(logits: Any) -> bool:
+    """Whether logits, or their spec, have so few classes that these come first."""
+    return bool(logits.shape[1] <= _FEW)
+
+
+def _start(
+    run: _Run, logits: Any, labels: Any, steps: Any, scratch: _Scratch
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return scores less the largest of their example, places of labels, and the classes' axis."""
+    by_class, classes = _by_class(logits), logits.shape[1]
+    axis = {"axis": (0,) if by_class else (1,), "keepdims": not by_class}
+    scores = run(TRANSPOSE, logits, perm=(1, 0), out=scratch.scores) if by_class else logits
+    shifted = run(SUB, scores, run(MAX, scores, out=scratch.row, **axis), out=scratch.scores)
+    places = run(PLACES, labels, steps, by_class=by_class, classes=classes, out=scratch.places)
+    return shifted, places, axis
+
+
+def _loss(run: _Run, logits: Any, labels: Any, steps: Any, scratch: _Scratch) -> Any:
+    """Return the logarithm of the sum of exponentials, less the label's score, of each example."""
+    shifted, places, axis = _start(run, logits, labels, steps, scratch)
+    picked = run(TAKE, shifted, places, out=scratch.picked)
+    sums = run(SUM, run(EXP, shifted, out=scratch.scores), out=scratch.row, **axis)
+    logs = run(LOG, run(RESHAPE, sums, shape=labels.shape), out=scratch.out)
+    return run(SUB, logs, picked, out=scratch.out)
+
+
+def _slopes(run: _Run, logits: Any, labels: Any, g: Any, steps: Any, scratch: _Scratch) -> Any:
+    """Return the gradient: probabilities, less 1 at the label, times the example's `g`."""
+    shifted, places, axis = _start(run, logits, labels, steps, scratch)
+    exponentials = run(EXP, shifted, out=scratch.scores)
+    sums = run(SUM, exponentials, out=scratch.row, **axis)
+    probabilities = run(DIV, exponentials, sums, out=scratch.scores)
+    less = run(LESS_ONE_AT, probabilities, places, workspace=(scratch.picked,), out=scratch.scores)
+    by_example = run(RESHAPE, g, shape=sums.shape)
+    if not _by_class(logits):
+        return run(MUL, less, by_example, out=scratch.out)
+    slopes = run(MUL, less, by_example, out=scratch.scores)
+    return run(TRANSPOSE, slopes, perm=(1, 0), out=scratch.out)
+
+
+# ---------------------------------------------------------------------------- on arrays
+
+
+def _workspace(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> tuple[TensorSpec, ...]:
+    (examples, classes), dtype = logits.shape, logits.dtype
+    by_class = _by_class(logits)
+    scores = TensorSpec((classes, examples) if by_class else logits.shape, dtype)
+    row = TensorSpec((examples,) if by_class else (examples, 1), dtype)
+    integers, floats = TensorSpec(labels.shape, int64), TensorSpec(labels.shape, dtype)
+    return scores, row, integers, floats, integers
+
+
+def _on_arrays(xp: Any) -> _Run:
+    def run(op: Op, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
+        if op.kernel is None:
+            return None if op.view is None else op.view(*arrays, **attrs)
+        op.kernel(xp, out, *arrays, **attrs)
+        return out
+
+    return run
+
+
+def _count(xp: Any, steps: Any, logits: Any) -> None:
+    """Write how far the scores of each example begin from those of the first into `steps`."""
+    xp.copyto(steps, 1 if _by_class(logits) else logits.shape[1])
+    xp.copyto(steps[:1], 0)
+    xp.cumsum(steps, out=steps)
+
+
+def _sparse_xent(
+    xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
+) -> None:
+    if not logits.size:
+        xp.copyto(out, 0)  # Rows without classes, or no rows.
+        return
+    scores, row, places, picked, steps = workspace
+    _count(xp, steps, logits)
+    _loss(_on_arrays(xp), logits, labels, steps, _Scratch(scores, row, places, picked, out))
+
+
+def _sparse_xent_grad(
+    xp: Any, out: Any, logits: Any, labels: Any, g: Any, *, workspace: tuple[Any, ...]
+) -> None:
+    if not logits.size:
+        return
+    scores, row, places, picked, steps = workspace
+    _count(xp, steps, logits)
+    _slopes(_on_arrays(xp), logits, labels, g, steps, _Scratch(scores, row, places, picked, out))
+
+
+# ---------------------------------------------------------------------------- in programs
+
+
+def _on_tensors(op: Op, *tensors: Any, out: Any = None, workspace: Any = None, **attrs: Any) -> Any:
+    return op(*tensors, **attrs)
+
+
+def _steps(logits: Tensor) -> Tensor:
+    examples, classes = logits.shape
+    steps = np.arange(examples) * (1 if _by_class(logits) else classes)
+    return transfer(steps, place("Range", ("GPU", "CPU")))
 
 
 def _lower_sparse_xent(logits: Tensor, labels: Tensor) -> Tensor:
     if not logits.size:
         return FILL(shape=labels.shape, value=0, dtype=logits.dtype)
-    parts = _parts(logits, labels)
-    picked = TAKE(parts.shifted, parts.places)
-    return SUB(LOG(RESHAPE(parts.sums, shape=labels.shape)), picked)
+    loss: Tensor = _loss(_on_tensors, logits, labels, _steps(logits), _Scratch())
+    return loss
 
 
 def _lower_sparse_xent_grad(logits: Tensor, labels: Tensor, g: Tensor) -> Tensor:
     if not logits.size:
         return FILL(shape=logits.shape, value=0, dtype=logits.dtype)
-    parts = _parts(logits, labels)
-    probabilities = DIV(parts.exponentials, parts.sums)
-    slopes = MUL(LESS_ONE_AT(probabilities, parts.places), RESHAPE(g, shape=parts.sums.shape))
-    return TRANSPOSE(slopes, perm=(1, 0)) if _by_class(logits) else slopes
+    slopes: Tensor = _slopes(_on_tensors, logits, labels, g, _steps(logits), _Scratch())
+    return slopes
 
 
 # ---------------------------------------------------------------------------- the ops
