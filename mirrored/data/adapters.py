@@ -4,18 +4,34 @@ Everything is checked here, on the host and before anything changed; arrays are 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored._numbers import as_integer
 from mirrored.ops.conversion import as_array
 
 # Inputs, targets and weights; None for those that there are none of.
 Columns = tuple[Any, Any, Any]
+# Some rows of arrays, by their numbers; a slice has a start and an end, and no step.
+Rows = slice | NDArray[np.int64]
 _NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
+
+
+def count_of(rows: Rows) -> int:
+    """Return how many rows they are."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Return rows and then others."""
+    if len(parts) < 2:
+        return parts[0] if parts else slice(0, 0)
+    each = [np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows in parts]
+    return np.concatenate(each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +81,26 @@ class Arrays:
         return self._each(np.copy)
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> "Arrays":
-        x, y, weight = self.columns
-        return Arrays(
-            function(x),
-            None if y is None else function(y),
-            None if weight is None else function(weight),
-            self.size,
+        x = function(self.x)
+        y, weight = (
+            None if array is None else function(array) for array in (self.y, self.sample_weight)
         )
+        return Arrays(x, y, weight, len(x))
 
-    def rows(self, start: int, stop: int) -> "Arrays":
-        """Return the examples from `start` to before `stop`, as views.
+    def rows(self, which: Rows) -> "Arrays":
+        """Return some of the examples: views where they are a slice, else copies.
 
         Args:
-            start: The first example.
-            stop: The example after the last; no more than `size`.
+            which: A slice from one example to before another, or the numbers of the examples.
 
         Example:
             >>> from mirrored.data.adapters import adapt
-            >>> adapt([1.0, 2.0, 3.0], [1, 2, 3]).rows(1, 3).y.tolist()
+            >>> adapt([1.0, 2.0, 3.0], [1, 2, 3]).rows(slice(1, 3)).y.tolist()
             [2, 3]
         """
-        return Arrays(
-            self.x[start:stop],
-            None if self.y is None else self.y[start:stop],
-            None if self.sample_weight is None else self.sample_weight[start:stop],
-            stop - start,
-        )
+        if isinstance(which, slice):
+            return self._each(lambda array: array[which])
+        return self._each(lambda array: array.take(which, axis=0))
 
 
 def adapt(
@@ -227,7 +237,7 @@ def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
             f"`validation_split={fraction}`. Either provide more data, or a different value for "
             "the `validation_split` argument."
         )
-    return arrays.rows(0, split), arrays.rows(split, arrays.size)
+    return arrays.rows(slice(0, split)), arrays.rows(slice(split, arrays.size))
 
 
 def described(data: Any) -> str:

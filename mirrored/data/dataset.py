@@ -10,6 +10,7 @@ from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored.data import checks, transforms
+from mirrored.data.draws import Draws
 from mirrored.data.pipeline import ElementT
 from mirrored.data.prefetch import Prefetched
 from mirrored.data.shuffle import Shuffled
@@ -147,7 +148,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
         """
         size = checks.count("buffer_size", buffer_size, least=1)
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return Dataset(Shuffled(self._stage, size, seed, anew))
+        return Dataset(Shuffled(self._stage, size, Draws(seed), anew))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset[ElementT]":
         """Return elements joined, so many at a time, along a new first axis.

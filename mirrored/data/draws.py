@@ -6,6 +6,10 @@ A thread that makes elements ahead is stopped at any time: nothing that it did m
 import itertools
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.ops import SeedGenerator
 from mirrored.ops.rng_state import (
     RngState,
     as_seed,
@@ -79,3 +83,29 @@ class Draws:
             turn: The stage's turn.
         """
         return RngState(derived_seed(self._seed, turn.number, *turn.passes))
+
+    def permutation(self, turn: Turn, size: int) -> NDArray[np.int64]:
+        """Return the numbers below `size` in the order that the stage draws in a turn."""
+        return self.stream(turn).generator().permutation(size)
+
+
+class FitDraws(Draws):
+    """What `fit` draws the order of arrays from: a `SeedGenerator`, a draw a pass.
+
+    The seed is taken when the iteration begins, and not before: the model, whose weights are drawn
+    from the global stream too, is built by then.
+    """
+
+    def __init__(self) -> None:
+        self._seeds: SeedGenerator | None = None
+
+    def number(self) -> int:
+        """Take the seed; there is one iteration."""
+        self._seeds = SeedGenerator()
+        return 0
+
+    def permutation(self, turn: Turn, size: int) -> NDArray[np.int64]:
+        """Return the order of a pass."""
+        seeds = self._seeds or SeedGenerator()
+        seeds.restore((seeds.state[0], *(turn.passes or (0,))))
+        return seeds.permutation(size)

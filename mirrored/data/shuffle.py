@@ -4,15 +4,16 @@ Rows of arrays are never put into the buffer, only their numbers.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import numpy as np
 
+from mirrored.data.adapters import Rows
 from mirrored.data.draws import Draws, Turn
-from mirrored.data.elements import Element, Elements
-from mirrored.data.stages import Blocks, Derived, Slices, Stage
+from mirrored.data.elements import Elements
+from mirrored.data.stages import Derived, Slices, Stage
 
 _DRAWS = 256
 _OVER = object()
@@ -24,17 +25,22 @@ class Shuffled(Derived):
     Args:
         source: What is shuffled.
         buffer_size: How many elements the buffer holds.
-        seed: The seed; None takes one from the global stream.
+        draws: What the order is drawn from.
         anew: Whether each iterator, and each pass of `repeat`, has an order of its own.
     """
 
     draws: Draws
 
-    def __init__(self, source: Stage, buffer_size: int, seed: int | None, anew: bool) -> None:
+    def __init__(self, source: Stage, buffer_size: int, draws: Draws, anew: bool = True) -> None:
         super().__init__(source)
         self._buffer_size = buffer_size
         self._anew = anew
-        self.draws = Draws(seed)
+        self.draws = draws
+
+    @property
+    def slices(self) -> Slices | None:
+        """The arrays, where their rows are shuffled."""
+        return self._source if isinstance(self._source, Slices) else None
 
     def _generator(self, turn: Turn) -> np.random.Generator:
         return self.draws.stream(turn if self._anew else Turn()).generator()
@@ -44,30 +50,22 @@ class Shuffled(Derived):
         with closing(self._source.open(turn.source())) as elements:
             yield from _picked(elements, self._buffer_size, self._generator(turn))
 
-    def open_blocks(self, turn: Turn) -> Blocks | None:
-        """Return what gathers rows, where these are rows of arrays."""
-        source = self._source
-        if not isinstance(source, Slices):
-            return None
-        size, generator = source.cardinality, self._generator(turn)
+    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
+        """Return what gives the numbers of the rows that are picked."""
+        size = self.cardinality
         if size <= self._buffer_size:
-            whole = generator.permutation(size)  # What `_picked` does, without its steps.
+            # What `_picked` does, without its steps.
+            whole = self.draws.permutation(turn if self._anew else Turn(), size)
             place = 0
 
-            def read_whole(most: int) -> tuple[Element, int]:
+            def read_whole(most: int) -> Rows:
                 nonlocal place
-                rows = whole[place : place + most]
-                place += len(rows)
-                return source.rows(rows), len(rows)
+                begin, place = place, min(place + most, size)
+                return whole[begin:place]
 
             return read_whole
-        order = _picked(iter(range(size)), self._buffer_size, generator)
-
-        def read(most: int) -> tuple[Element, int]:
-            rows = np.fromiter(itertools.islice(order, most), np.int64)
-            return source.rows(rows), len(rows)
-
-        return read
+        order = _picked(iter(range(size)), self._buffer_size, self._generator(turn))
+        return lambda most: np.fromiter(itertools.islice(order, most), np.int64)
 
 
 def _picked(

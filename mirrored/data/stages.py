@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored.data.adapters import Rows
 from mirrored.data.draws import Draws, Turn
 from mirrored.data.elements import (
     Element,
@@ -29,10 +30,6 @@ from mirrored.ops.rng_state import drawing_from
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
-# Gives the next elements, at most so many, each array's joined along a new first axis, and how
-# many they are: fewer at the end, and then none.
-Blocks = Callable[[int], tuple[Element, int]]
-
 
 class Stage(ABC):
     """Makes elements, from the first one on each time that it is opened.
@@ -42,12 +39,19 @@ class Stage(ABC):
         known: Whether `specs` knows without making an element.
         sources: The stages whose elements it takes.
         draws: What it draws from, None where it draws nothing.
+        batch_size: How many rows an element joins; None: each is a row.
     """
 
     cardinality: int = UNKNOWN_CARDINALITY
     known: bool = False
     sources: "tuple[Stage, ...]" = ()
     draws: Draws | None = None
+    batch_size: int | None = None
+
+    @property
+    def slices(self) -> "Slices | None":
+        """The arrays whose rows the elements are, None where they are something else."""
+        return None
 
     def begin(self) -> Turn:
         """Return the turn of an iterator that begins: to be called by the thread that wants it."""
@@ -62,13 +66,16 @@ class Stage(ABC):
             turn: What it draws follows from this, and from nothing else.
         """
 
-    def open_blocks(self, turn: Turn) -> Blocks | None:
-        """Return what gives many elements at once, where that is cheaper than one by one.
+    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
+        """Return what gives the rows of the next elements: of those with `slices` alone.
+
+        Which rows they are is told, and nothing gathered. At most so many elements are given as
+        are asked for, and none at the end; fewer before only of batches, where a pass ends.
 
         Args:
             turn: As for `open`.
         """
-        return None
+        raise NotImplementedError(f"The elements of {type(self).__name__} are no rows of arrays.")
 
     def first(self) -> Element:
         """Return an element like the first one, which does not count as an iterator.
@@ -172,23 +179,28 @@ class Slices(Stage):
         self.form = Form(arrays)
         self.leaves: list[NDArray[Any]] = _nest.flatten(arrays)
 
+    @property
+    def slices(self) -> "Slices":
+        """Itself."""
+        return self
+
     def open(self, turn: Turn) -> Elements:
         """Return an iterator of rows, which are views."""
         for i in range(self.cardinality):
             yield self.form.pack([leaf[i, ...] for leaf in self.leaves])
 
-    def open_blocks(self, turn: Turn) -> Blocks:
-        """Return what gives slices, which are views."""
+    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
+        """Return what gives slices."""
         start = 0
 
-        def read(most: int) -> tuple[Element, int]:
+        def read(most: int) -> Rows:
             nonlocal start
             begin, start = start, min(start + most, self.cardinality)
-            return self.rows(slice(begin, start)), start - begin
+            return slice(begin, start)
 
         return read
 
-    def rows(self, which: slice | NDArray[Any]) -> Element:
+    def rows(self, which: Rows) -> Element:
         """Return some rows: views where they are a slice."""
         if isinstance(which, slice):
             return self.form.pack([leaf[which] for leaf in self.leaves])

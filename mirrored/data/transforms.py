@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
+from mirrored.data.adapters import Rows, count_of, joined
 from mirrored.data.draws import Draws, Turn
 from mirrored.data.elements import Element, Elements, Form, LeafSpec, call_with, to_element
 from mirrored.data.stages import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
-    Blocks,
     Derived,
     Following,
     Slices,
@@ -119,24 +119,42 @@ class Batched(Following):
     def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
         super().__init__(source)
         self._size, self._drop = size, drop_remainder
+        if source.batch_size is None and source.slices is not None:
+            self.batch_size = size
         self.known = source.known
         if self.cardinality > 0:
             whole, rest = divmod(self.cardinality, size)
             self.cardinality = whole + (rest > 0 and not drop_remainder)
 
+    @property
+    def slices(self) -> Slices | None:
+        """The arrays whose rows are joined."""
+        return None if self.batch_size is None else self._source.slices
+
     def open(self, turn: Turn) -> Elements:
         """Return an iterator of batches."""
-        read = self._source.open_blocks(turn.source())
-        return self._joined(turn) if read is None else self._cut(read)
+        return self._joined(turn) if self.slices is None else self._gathered(self.slices, turn)
 
-    def _cut(self, read: Blocks) -> Elements:
-        size = self._size
-        while True:
-            batch, count = read(size)
-            if count == size or (count and not self._drop):
-                yield batch
-            if count < size:
-                return
+    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
+        """Return what gives the rows of batches."""
+        read, size = self._source.open_rows(turn.source()), self._size
+
+        def read_batches(most: int) -> Rows:
+            rows = read(most * size)
+            rest = count_of(rows) % size if self._drop else 0
+            if not rest:
+                return rows
+            whole = count_of(rows) - rest
+            return (
+                slice(rows.start, rows.start + whole) if isinstance(rows, slice) else rows[:whole]
+            )
+
+        return read_batches
+
+    def _gathered(self, slices: Slices, turn: Turn) -> Elements:
+        read = self.open_rows(turn)
+        while count_of(rows := read(1)):
+            yield slices.rows(rows)
 
     def _joined(self, turn: Turn) -> Elements:
         form: Form | None = None
@@ -260,12 +278,18 @@ class Repeated(Derived):
     def __init__(self, source: Stage, count: int | None) -> None:
         super().__init__(source)
         self._count = count
+        self.batch_size = source.batch_size
         if count == 0:
             self.cardinality = 0
         elif count is None and self.cardinality != 0:
             self.cardinality = INFINITE_CARDINALITY
         elif count is not None and self.cardinality > 0:
             self.cardinality *= count
+
+    @property
+    def slices(self) -> Slices | None:
+        """Those of the elements."""
+        return self._source.slices
 
     def open(self, turn: Turn) -> Elements:
         """Return an iterator of all passes; one without elements ends it."""
@@ -281,33 +305,29 @@ class Repeated(Derived):
     def _passes(self) -> Iterator[int]:
         return itertools.count() if self._count is None else iter(range(self._count))
 
-    def open_blocks(self, turn: Turn) -> Blocks | None:
-        """Return what joins the end of a pass and the beginning of the next."""
+    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
+        """Return what gives the rows of one pass after another; it joins rows, but no batches."""
         opened = (
-            self._source.open_blocks(turn.source().in_pass(number)) for number in self._passes()
+            self._source.open_rows(turn.source().in_pass(number)) for number in self._passes()
         )
         read = next(opened, None)
-        if read is None:
-            return None
-        blocks: list[Blocks] = [read]
 
-        def read_on(most: int) -> tuple[Element, int]:
-            parts: list[Element] = []
-            count, is_new = 0, False
-            while count < most:
-                part, size = blocks[0](most - count)
-                if size:
-                    parts.append(part)
-                    count += size
-                else:
-                    following = None if is_new else next(opened, None)
-                    if following is None:
-                        break
-                    blocks[:] = [following]
-                is_new = not size
-            if len(parts) < 2:
-                return (parts or [None])[0], count
-            return _nest.map_structure(lambda *leaves: np.concatenate(leaves), *parts), count
+        def read_on(most: int) -> Rows:
+            nonlocal read
+            parts: list[Rows] = []
+            is_new = False
+            while most and read is not None:
+                rows = read(most)
+                if not count_of(rows):
+                    read = None if is_new else next(opened, None)
+                    is_new = True
+                    continue
+                if self.batch_size is not None:
+                    return rows
+                parts.append(rows)
+                most -= count_of(rows)
+                is_new = False
+            return joined(parts)
 
         return read_on
 

@@ -92,9 +92,8 @@ def _train(
 
     while done < span.count:  # More than once only where an interrupt did not end the program.
         begun = done
-        rest = Span(span.batches, span.first + begun, span.count - begun)
         with guard.step():
-            runner.train(rest, where, take, lambda: not guard.pending)
+            runner.train(span.after(begun), where, take, lambda: not guard.pending)
 
 
 # ---------------------------------------------------------------------------- evaluate, predict

@@ -22,9 +22,7 @@ from mirrored.data.adapters import (
 )
 from mirrored.data.dataset import Dataset
 from mirrored.data.epochs import (
-    ArrayEpochs,
     Epochs,
-    StreamEpochs,
     is_stream,
     unbatched,
 )
@@ -107,9 +105,9 @@ class FitPlan:
             self.validation = self._validation(options.validation_data)
             stack.enter_context(closing(self.validation))
         prepare(model, self.training, self.validation)
-        # The order of the examples comes from the global seed, on any number of replicas.
-        if options.shuffle and isinstance(self.training, ArrayEpochs):
-            self.training.shuffle()
+        # The order of the examples comes from the global seed, on any number of replicas; that of
+        # arrays is taken here, once the model is built.
+        self.training.begin()
         self.runner = stack.enter_context(make_runner(model))
 
     def _arrays(self, x: Any, y: Any) -> Epochs:
@@ -122,7 +120,7 @@ class FitPlan:
             arrays = with_class_weights(arrays, options.class_weight)
         size = batch_size(options.batch_size)
         steps = _steps("steps_per_epoch", options.steps_per_epoch, arrays.size, size)
-        return ArrayEpochs(arrays, size, steps, goes_on=True)
+        return Epochs.of_arrays(arrays, size, steps, goes_on=True, shuffled=bool(options.shuffle))
 
     def _stream(self, x: Any, y: Any) -> Epochs:
         options = self.options
@@ -133,7 +131,7 @@ class FitPlan:
                 f"Found incompatible type in the input: {type(x)}. Pass a dataset as "
                 "`validation_data`."
             )
-        return StreamEpochs(
+        return Epochs.of_stream(
             x,
             "fit",
             options.steps_per_epoch,
@@ -147,7 +145,7 @@ class FitPlan:
         data = _global(data)
         if is_stream(data):
             _check_no_batch_size("validation_batch_size", options.validation_batch_size, data)
-            return StreamEpochs(
+            return Epochs.of_stream(
                 data, "validation", options.validation_steps, "validation_steps", goes_on=False
             )
         if not isinstance(data, list | tuple) or len(data) not in (2, 3):
@@ -163,7 +161,7 @@ class FitPlan:
         given = options.validation_batch_size
         size = batch_size(options.batch_size if given is None else given)
         steps = _steps("validation_steps", options.validation_steps, arrays.size, size)
-        return ArrayEpochs(arrays, size, steps, goes_on=False)
+        return Epochs.of_arrays(arrays, size, steps, goes_on=False)
 
 
 def plan_run(
@@ -187,12 +185,12 @@ def plan_run(
     x = _global(x)
     if is_stream(x):
         check_alone(x, y, sample_weight, options.batch_size)
-        epochs: Epochs = StreamEpochs(x, for_what, options.steps, "steps", goes_on=False)
+        epochs = Epochs.of_stream(x, for_what, options.steps, "steps", goes_on=False)
     else:
         arrays = adapt(x, y, sample_weight, for_what=for_what)
         size = batch_size(options.batch_size)
         steps = _steps("steps", options.steps, arrays.size, size)
-        epochs = ArrayEpochs(arrays, size, steps, goes_on=False)
+        epochs = Epochs.of_arrays(arrays, size, steps, goes_on=False)
     try:
         prepare(model, epochs)
     except BaseException:
@@ -258,7 +256,7 @@ def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = 
 def _check_batched(model: CompiledNetwork, epochs: Epochs) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
     shape = epochs.example.x.shape
-    if isinstance(epochs, StreamEpochs) and any(
+    if epochs.is_stream and any(
         shape == each.shape[1:] and model.fitted_shape(shape)[1:] != each.shape[1:]
         for each in model.inputs
     ):

@@ -92,7 +92,8 @@ class RecordedRunner:
     ) -> None:
         """Take a step of training for each batch; see `Runner`."""
         with self._undone_unless_stepped():
-            for part in span.parts():
+            done = 0
+            for part in span.alike():
                 step = self._recorded("train", part)
                 try:
                     if not self._run_and_report(step, part, take, going_on):
@@ -100,17 +101,18 @@ class RecordedRunner:
                 except GuardFailed as failed:
                     loss = _total(failed.outputs[: 1 + step.has_penalty])
                     losses = [float(each) for each in failed.outputs[1 + step.has_penalty :]]
-                    place = where(part.first - span.first + failed.step)
+                    place = where(done + failed.step)
                     raise non_finite_error(self._model, loss, losses, place) from None
+                done += part.count
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""
-        for part in span.parts():
+        for part in span.alike():
             self._run_and_report(self._recorded("test", part), part, take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `Runner`."""
-        for part in span.parts():
+        for part in span.alike():
             step = self._recorded("predict", part)
             self._run(step, part, partial(_joined, take))
 
@@ -142,7 +144,7 @@ class RecordedRunner:
             rows = notes[:done].tolist()
             if has_penalty:
                 rows = [[row[0] + row[-1], *row[1:-1]] for row in rows]
-            take(rows, part.batches.size(part.first))
+            take(rows, part.size)
 
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
@@ -169,7 +171,7 @@ class RecordedRunner:
             inputs, made = iter(arrays), {}
             for lane, rows in enumerate(step.sharding.slices):
                 x, y, weight = (None if each is None else next(inputs) for each in columns)
-                made[lane] = span.batches.feeder(span.first, rows, (x, y, weight))
+                made[lane] = span.feeder(rows, (x, y, weight))
             return made
 
         with self._recordings.lock:
@@ -194,7 +196,7 @@ class RecordedRunner:
     # ------------------------------------------------------------------ recording
 
     def _recorded(self, kind: str, span: Span) -> _Recording:
-        size = span.batches.size(span.first)
+        size = span.size
         columns = _columns(kind, span)
         dtypes = input_dtypes(self._model, columns[0])
         specs = tuple(
@@ -267,7 +269,7 @@ def _identity(model: CompiledNetwork) -> tuple[Any, ...]:
 
 def _columns(kind: str, span: Span) -> Columns:
     """Return arrays like those of the batches of a span that are alike."""
-    x, y, weight = span.batches.columns(span.first)
+    x, y, weight = span.columns
     return (x, None, None) if kind == "predict" else (x, y, weight)
 
 
