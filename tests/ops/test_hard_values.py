@@ -47,6 +47,10 @@ OTHERWISE: dict[tuple[str, str, int], dict[int, float]] = {
     },
 }
 
+# Where a product overflows and the sum does not: kernels that round once (FMA) give the sum, others
+# the infinity. Which one BLAS has is the machine's.
+EITHER = {"matmul": {14: (-np.inf, -3e38)}, "matmul of batches": {14: (-np.inf, -3e38)}}
+
 
 def expected(name: str, upstream: str) -> list[Array]:
     """Return what the results of a case have to be."""
@@ -64,6 +68,9 @@ def check(name: str, upstream: str, results: Sequence[ops.Tensor], signs: bool =
     found = [each.numpy().reshape(-1) for each in results]
     for number, (ours, theirs) in enumerate(zip(found, expected(name, upstream), strict=True)):
         what = f"{name}, {'gradient' if number else 'result'}, where {upstream} flows in"
+        for element, values in EITHER.get(name, {}).items() if number == 0 else ():
+            assert ours[element] in np.array(values, ours.dtype), what
+            theirs[element] = ours[element]
         np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=atol, err_msg=what)
         if signs and number == 0:
             known = ~np.isnan(theirs)
@@ -87,11 +94,13 @@ def test_eagerly() -> None:
     """And every op with a gradient is among those that run, forward or back."""
     names = Names()
     add_listener(names)
-    for name, case in CASES.items():
-        for upstream in EXPECTED[name]:
-            flow = mr.constant(float(upstream))
-            check(name, upstream, differentiated(mr, case, inputs_of(mr, case), flow))
-    remove_listener(names)
+    try:
+        for name, case in CASES.items():
+            for upstream in EXPECTED[name]:
+                flow = mr.constant(float(upstream))
+                check(name, upstream, differentiated(mr, case, inputs_of(mr, case), flow))
+    finally:
+        remove_listener(names)
     differentiable = {name for name, op in ops.OPS.items() if op.gradient is not None}
     assert differentiable - names.seen == set()
 
