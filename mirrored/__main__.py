@@ -18,8 +18,7 @@ import numpy as np
 
 from mirrored import devices
 from mirrored._logging import logger
-from mirrored.backends import MEGABYTE
-from mirrored.backends.communication import selftest
+from mirrored.backends import MEGABYTE, selftest
 from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 from mirrored.devices import Device, LogicalDeviceConfiguration, PhysicalDevice
 from mirrored.devices.configuration import configuration

@@ -15,7 +15,7 @@ import threadpoolctl
 import mirrored as mr
 from mirrored import __main__ as command
 from mirrored import devices
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 from mirrored.devices import LogicalDeviceConfiguration
 from mirrored.distribute import CrossDeviceOps, ReductionToOneDevice, bandwidth

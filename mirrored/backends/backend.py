@@ -24,11 +24,6 @@ class Pool(Protocol):
         ...
 
     @property
-    def parent(self) -> Pool | None:
-        """The pool of the whole card where several pools share one, otherwise None."""
-        ...
-
-    @property
     def current(self) -> int:
         """Bytes in use now."""
         ...
@@ -40,10 +35,6 @@ class Pool(Protocol):
 
     def reset_peak(self) -> None:
         """Start measuring the peak again from what is in use now."""
-        ...
-
-    def reserve(self, nbytes: int) -> None:
-        """Count ``nbytes`` as used; OutOfPoolMemory, with nothing counted, past a limit."""
         ...
 
     def release(self, nbytes: int) -> None:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,17 @@ _BUFFER_ELEMENTS = 1024
 _ALIGNED_FROM = 1 << 16
 _LINE = 64
 
+_MEMINFO = Path("/proc/meminfo")
+# The limit of a container and what is used of it, of the second and of the first version of
+# cgroups, as a container sees its own: https://docs.kernel.org/admin-guide/cgroup-v2.html.
+_CGROUPS = (
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ),
+)
+
 # What is kept between two calls of `fit` gives its pages back from this size on; large pages are
 # asked for where NumPy does so for its own arrays.
 _PAGES_FROM = 1 << 20
@@ -47,7 +59,7 @@ class CountingPool:
 
     __slots__ = ("_current", "_lock", "_peak", "_released", "limit", "parent")
 
-    def __init__(self, limit: int | None = None, parent: Pool | None = None) -> None:
+    def __init__(self, limit: int | None = None, parent: CountingPool | None = None) -> None:
         self.limit = limit
         self.parent = parent
         self._current = 0
@@ -134,7 +146,7 @@ class HostPlace:
         Raises:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
         """
-        pool.reserve(nbytes)
+        _counting(pool).reserve(nbytes)
         try:
             if nbytes > self.array.nbytes:
                 self._move(nbytes)
@@ -163,6 +175,12 @@ class HostPlace:
         self.array = np.frombuffer(self._pages, np.uint8)
 
 
+def _counting(pool: Pool) -> CountingPool:
+    if not isinstance(pool, CountingPool):
+        raise TypeError(f"A device's pool is one that its backend made. Received: {pool!r}")
+    return pool
+
+
 class HostBackend:
     """The backend of every device whose arrays are NumPy's."""
 
@@ -188,7 +206,7 @@ class HostBackend:
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
         """Return a pool that counts; host memory is taken as it is used, growth or not."""
-        return CountingPool(limit, parent)
+        return CountingPool(limit, None if parent is None else _counting(parent))
 
     def allocate(self, pool: Pool, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
         """Return an uninitialised array of the shape and dtype, counted by the pool.
@@ -197,7 +215,7 @@ class HostBackend:
             OutOfPoolMemory: The pool's limit, or the host's memory, does not allow it.
         """
         nbytes = math.prod(shape) * dtype.itemsize
-        pool.reserve(nbytes)
+        _counting(pool).reserve(nbytes)
         try:
             array = np.empty(shape, dtype) if nbytes < _ALIGNED_FROM else _aligned(shape, dtype)
         except MemoryError:
@@ -227,3 +245,35 @@ class HostBackend:
         np.copyto(
             target, source if backend.host_readable else backend.to_host(source), casting="no"
         )
+
+
+def available_host_memory() -> int | None:
+    """Return the bytes that this process may still take, None where the system does not say.
+
+    A host gives more than it has, and then ends the process that uses it, without an error to
+    catch.
+    """
+    found = [_of_the_host(), *(_left(limit, used) for limit, used in _CGROUPS)]
+    return min((each for each in found if each is not None), default=None)
+
+
+def _of_the_host() -> int | None:
+    for line in _read(_MEMINFO).splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return int(value.split()[0]) << 10  # It is in KiB, though it says kB.
+    return None
+
+
+def _left(limit: Path, used: Path) -> int | None:
+    try:
+        return max(0, int(_read(limit)) - int(_read(used)))
+    except ValueError:  # There is no such file, or the limit is "max".
+        return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

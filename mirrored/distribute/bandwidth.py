@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mirrored.backends.available import available_host_memory
-from mirrored.backends.communication.selftest.sums import known_sum, known_values
+from mirrored.backends.host import available_host_memory
+from mirrored.backends.selftest.sums import known_sum, known_values
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
 from mirrored.devices import device as on_device

@@ -3,12 +3,13 @@
 import gc
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mirrored.backends import HostBackend, OutOfPoolMemory, Storage
+from mirrored.backends import HostBackend, OutOfPoolMemory, Storage, host
 from mirrored.backends.host import CountingPool
 
 FLOAT = np.dtype("float32")
@@ -191,3 +192,31 @@ def test_large_arrays_begin_where_a_cache_line_does(dtype: str) -> None:
     storages = [backend.allocate(pool, (each, 1 << 16), np.dtype(dtype)) for each in (1, 2, 3, 5)]
     assert all(each.array.ctypes.data % 64 == 0 for each in storages)
     assert pool.current == sum(each.array.nbytes for each in storages)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"meminfo": "MemTotal: 9 kB\nMemAvailable:   5 kB\n"}, 5 << 10),
+        ({"meminfo": "MemTotal: 9 kB\n"}, None),
+        ({"meminfo": "MemAvailable: 5 kB\n", "max": "4000\n", "current": "1000\n"}, 3000),
+        ({"meminfo": "MemAvailable: 5 kB\n", "max": "max\n", "current": "1000\n"}, 5 << 10),
+        ({"max": "400\n", "current": "1000\n"}, 0),
+    ],
+)
+def test_the_memory_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], expected: int | None
+) -> None:
+    """The least of what the host says of itself and of the container around."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(host, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(host, "_CGROUPS", [(tmp_path / "max", tmp_path / "current")])
+    assert host.available_host_memory() == expected
+
+
+def test_only_a_pool_of_the_host_counts_its_memory() -> None:
+    other: Any = object()
+    with pytest.raises(TypeError, match="its backend made"):
+        HostBackend().allocate(other, (1,), FLOAT)

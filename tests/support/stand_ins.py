@@ -70,7 +70,7 @@ def _install_cuda(count: int) -> None:
     global _installed
     import emulated_cuda
 
-    from mirrored.backends.communication import selftest
+    from mirrored.backends import selftest
     from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
 
     _installed = emulated_cuda.Emulator(emulated_cuda.cards(count, MEMORY), 0)

@@ -6,7 +6,6 @@ Everything is asked for on one stream, in order; the host waits only where it re
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from mirrored.backends import precision
 from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communication.watch import WATCH
-from mirrored.backends.cuda import blas, driver, fusion, graphs, kernels, nccl, peers, toolkit
+from mirrored.backends.cuda import blas, copies, driver, fusion, graphs, kernels, nccl, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
 from mirrored.backends.cuda.faults import translated
 from mirrored.backends.cuda.kernels.cross_entropy import LOSS_AND_GRAD, SPARSE_LOSS_AND_GRAD
@@ -44,9 +43,6 @@ _FUSED: Mapping[tuple[str, str], Callable[..., None]] = MappingProxyType(
 # those before (the documentation of cublasSetWorkspace).
 _WORKSPACE, _WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
 
-# Bytes of copies from the host that may be under way at a time; pinned memory is dear.
-_MOST_STAGED = 64 << 20
-
 
 class CudaBackend:
     """The backend of one logical device.
@@ -68,8 +64,7 @@ class CudaBackend:
         self._priority = priority
         self.where = f"{card.name} at {card.pci_bus_id}"
         self.lock = lock_of(card.pci_bus_id)
-        # Pinned memory of copies that are under way, with the events behind them.
-        self._staged: deque[tuple[Any, NDArray[Any]]] = deque()
+        self._pinned_copies = copies.PinnedCopies(self)
         # The cards whose memory this one was let read, as far as that goes.
         self._peers: set[str] = set()
 
@@ -126,7 +121,7 @@ class CudaBackend:
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
         """Return a pool that takes memory of the card when the first array is made."""
-        return CudaPool(limit, parent, growth, self.where)
+        return CudaPool(limit, growth, self.where)
 
     def allocate(self, pool: Pool, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
         """Return uninitialised memory for an array.
@@ -184,7 +179,7 @@ class CudaBackend:
         try:
             self.wait_on_host(done)
         except BaseException:
-            self._staged.append((done, pinned))  # The copy may still write it.
+            self._pinned_copies.keep(done, pinned)  # The copy may still write it.
             raise
         np.copyto(out, pinned[: out.nbytes].view(out.dtype).reshape(out.shape))
         return out
@@ -202,7 +197,7 @@ class CudaBackend:
 
     def _copy_from_host(self, source: NDArray[Any], target: Any) -> None:
         """Copy through pinned memory: the source may change, or go, as soon as this returns."""
-        self._forget_staged()
+        self._pinned_copies.make_room()
         try:
             pinned = self.pinned(source.shape, source.dtype)
         except ResourceExhaustedError:
@@ -211,7 +206,7 @@ class CudaBackend:
         with self.entered():
             np.copyto(pinned, source)
             self._bring(pinned, target, self.stream)
-            self._staged.append((self.record(), pinned))
+            self._pinned_copies.keep(self.record(), pinned)
 
     def _copy_unpinned(self, source: NDArray[Any], target: Any) -> None:
         """Copy slowly where the host has no pinned memory: new weights come one after the other."""
@@ -220,25 +215,8 @@ class CudaBackend:
         with self.entered():
             self._bring(source, target, self.stream)
             done = self.record()
-            self._staged.append((done, source))  # It may be read until then.
+            self._pinned_copies.keep(done, source)  # It may be read until then.
         self.wait_on_host(done)
-
-    def _forget_staged(self) -> None:
-        """Forget copies that are done, and wait for some where too much is under way."""
-        staged = self._staged
-        while True:
-            with self.lock:
-                if not staged or not (self.is_done(staged[0][0]) or self._is_too_much()):
-                    return
-                first = staged.popleft()
-            try:
-                self.wait_on_host(first[0])  # Without the lock, as all waits.
-            except BaseException:
-                staged.appendleft(first)  # The copy may still read it.
-                raise
-
-    def _is_too_much(self) -> bool:
-        return sum(pinned.nbytes for _, pinned in self._staged) > _MOST_STAGED
 
     def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
         """Copy an array of another backend into the array ``target`` of this one."""
@@ -251,7 +229,7 @@ class CudaBackend:
         self.wait(backend.record())
         with self.entered():
             if backend.memory not in (self.memory, *self._peers):
-                peers.let_read(self._cupy.cuda.runtime, self.device.id, backend.device.id)
+                copies.let_read(self._cupy.cuda.runtime, self.device.id, backend.device.id)
                 self._peers.add(backend.memory)
             self._cupy.cuda.runtime.memcpyPeerAsync(
                 target.data.ptr,
@@ -342,7 +320,7 @@ class CudaBackend:
 
     def reads(self, other: StreamBackend) -> bool:
         """Return whether copies from another device come directly; see `StreamBackend`."""
-        return isinstance(other, CudaBackend) and peers.reads(self._card, other._card)
+        return isinstance(other, CudaBackend) and copies.reads(self._card, other._card)
 
     # ------------------------------------------------------------------ graphs, pinned memory
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from mirrored.backends.backend import OutOfPoolMemory, Pool
+from mirrored.backends.backend import OutOfPoolMemory
 from mirrored.backends.cuda.faults import translated
 
 # Without growth and without a limit: the share of the card's free memory that is taken at once. The
@@ -21,20 +21,18 @@ _UNIT = 512
 class CudaPool:
     """What one logical device may use of its card's memory.
 
-    It counts what CuPy reserves: arrays, rounded up to 512 bytes.
+    It counts what CuPy reserves: arrays, rounded up to 512 bytes. Where several logical devices
+    share the card, the card itself says when it is full.
 
     Args:
         limit: Hard limit in bytes; None for that of the card.
-        parent: The pool of the whole card, where several logical devices share it. The card itself
-            says when it is full.
         growth: Whether it starts small and extends; without, the first array takes all of the
             limit, or of what is free, at once.
         card: What to call the card in messages.
     """
 
-    def __init__(self, limit: int | None, parent: Pool | None, growth: bool, card: str) -> None:
+    def __init__(self, limit: int | None, growth: bool, card: str) -> None:
         self.limit = limit
-        self.parent = parent
         self._growth = growth
         self._card = card
         self._pool: Any = None
@@ -58,9 +56,6 @@ class CudaPool:
     def reset_peak(self) -> None:
         """Start measuring the peak again from what is in use now."""
         self._peak = self.current
-
-    def reserve(self, nbytes: int) -> None:
-        """Do nothing: what is allocated is counted where it is allocated."""
 
     def release(self, nbytes: int) -> None:
         """Do nothing: memory goes back with the last array that uses it."""

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device

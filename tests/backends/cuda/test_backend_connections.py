@@ -14,7 +14,7 @@ from mirrored.backends.communication.connection import Connection
 from mirrored.backends.communication.in_flight import Request
 from mirrored.backends.communication.watch import Watch
 from mirrored.backends.cuda import backend as cuda
-from mirrored.backends.cuda import nvml
+from mirrored.backends.cuda import copies, nvml
 from mirrored.errors import CollectiveTimeoutError, DeviceLostError, DeviceUnavailableError
 
 ILLEGAL_ADDRESS = 700
@@ -141,11 +141,11 @@ def test_a_wait_ends_with_a_collective_that_hangs(
 ) -> None:
     hanging.all_reduce()
     hanging.connection.finish()
-    monkeypatch.setattr(cuda, "_MOST_STAGED", 0)
+    monkeypatch.setattr(copies, "_MOST_STAGED", 0)
     hanging.emulator.nccl.hang()
     hanging.all_reduce()
     # A copy that is under way behind it, for which there is no room.
-    hanging.ranks[0]._staged.append((hanging.ranks[0].record(), np.ones(1, np.uint8)))
+    hanging.ranks[0]._pinned_copies.keep(hanging.ranks[0].record(), np.ones(1, np.uint8))
     hanging.passed += 3600
     with pytest.raises(CollectiveTimeoutError, match="GPU:0"):
         wait(hanging)
@@ -176,9 +176,9 @@ def test_a_copy_is_kept_while_a_wait_for_it_is_interrupted(
     emulated_cuda()
     device, watch = Device(), Watch()
     monkeypatch.setattr(cuda, "WATCH", watch)
-    monkeypatch.setattr(cuda, "_MOST_STAGED", 0)
+    monkeypatch.setattr(copies, "_MOST_STAGED", 0)
     x = device.array(np.ones(N, np.float32))
-    (staged,) = device.backend._staged
+    (staged,) = device.backend._pinned_copies._staged
 
     def interrupted(done: Callable[[], bool]) -> None:
         raise KeyboardInterrupt
@@ -188,9 +188,9 @@ def test_a_copy_is_kept_while_a_wait_for_it_is_interrupted(
         patched.setattr(watch, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             device.backend.copy_between(np.zeros(N, np.float32), x)
-    assert list(device.backend._staged) == [staged]
+    assert list(device.backend._pinned_copies._staged) == [staged]
     device.backend.copy_between(np.full(N, 3, np.float32), x)
-    assert staged not in device.backend._staged
+    assert staged not in device.backend._pinned_copies._staged
     assert device.read(x).tolist() == [3] * N
 
 

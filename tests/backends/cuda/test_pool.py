@@ -157,8 +157,7 @@ def test_only_a_pool_of_a_cards_own_gives_its_memory(pools: Pools) -> None:
     host = devices.get_device("CPU:0").pool
     with pytest.raises(TypeError, match="its backend made"):
         backend.allocate(host, (1,), BYTE)
-    pool: Any = CudaPool(None, None, True, "a card")
-    pool.reserve(10)  # What is allocated is counted where it is.
+    pool: Any = CudaPool(None, True, "a card")
     pool.release(10)
     assert pool.current == 0
 

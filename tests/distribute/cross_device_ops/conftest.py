@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.cuda import nccl_settings
 from mirrored.distribute.cross_device_ops import connections
 

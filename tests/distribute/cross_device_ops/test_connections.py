@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirrored import devices
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.distribute.cross_device_ops.connections import (
     connection,

@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.communication.connection import MULTI_RANK, Connection
 from mirrored.devices import timing
 from mirrored.devices.timing import Work

@@ -14,7 +14,7 @@ from training import split, train_one
 
 import mirrored as mr
 from mirrored import devices
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.communication.connection import Connection
 from mirrored.backends.cuda import graphs, toolkit
 from mirrored.distribute import (

@@ -16,7 +16,7 @@ from collectives import Ranks, connected, make_strategy, place
 from training import build, make_data
 
 import mirrored as mr
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.cuda import nccl
 from mirrored.errors import CollectiveError
 

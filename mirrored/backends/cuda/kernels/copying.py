@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
 from mirrored.backends.cuda.source import Source, source
 
 _AXES = 8  # As many as the kernels' struct has; copies of more are made of several.
 _TILE = 32
 # A tile is mostly empty, and its barrier costs more than it gains, where an axis is shorter.
 _SHORTEST_TILED = 16
-_THREADS = 256
 _ELEMENTS = {
     1: "typedef unsigned char Element;",
     2: "typedef unsigned short Element;",
@@ -130,13 +129,8 @@ def copy(xp: Launcher, target: Any, origin: Any) -> None:
     else:
         width, axes = _widened(target, origin, axes)
         count = math.prod(axis.size for axis in axes)
-        xp.launch(
-            _SOURCES[width],
-            "strided_copy",
-            (-(-count // _THREADS), 1, 1),
-            (_THREADS, 1, 1),
-            (target, origin, np.int64(count), np.int32(len(axes)), _layout(axes)),
-        )
+        args = (target, origin, np.int64(count), np.int32(len(axes)), _layout(axes))
+        launch_for_each(xp, _SOURCES[width], "strided_copy", count, args)
 
 
 def _merged(target: Any, origin: Any) -> list[_Axis]:

@@ -116,14 +116,9 @@ def _launch(xp: Launcher, name: str, logits: Any, labels: Any, arrays: tuple[Any
     if not rows:
         return
     split = teams.teams(length, along=True)
-    xp.launch(
-        _source(logits.dtype, labels.dtype),
-        name,
-        split.blocks(rows),
-        split.threads,
-        (*arrays, np.int64(rows), np.int64(length), np.int32(split.height)),
-        split.shared(teams.state_size(logits.dtype)),
-    )
+    args = (*arrays, np.int64(rows), np.int64(length), np.int32(split.height))
+    text, state = _source(logits.dtype, labels.dtype), teams.state_size(logits.dtype)
+    split.launch(xp, text, name, rows, args, state=state)
 
 
 def _one(xp: Launcher, out: Any, logits: Any, labels: Any, *g: Any) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
 from mirrored.backends.cuda.source import Source, source
-
-_THREADS = 256
 
 _TEXT = """
 extern "C" __global__ void fill(T *out, i64 n, T_C value) {
@@ -44,10 +42,8 @@ def fill(xp: Launcher, out: Any, value: Any) -> None:
         return
     # Kernels compute with bfloat16 in single precision, and take such numbers.
     kind = np.dtype(np.float32) if out.dtype.name == "bfloat16" else out.dtype
-    blocks = -(-out.size // _THREADS)
     number = np.asarray(value).astype(kind)[()]
-    args = (out, np.int64(out.size), number)
-    xp.launch(_source(out.dtype), "fill", (blocks, 1, 1), (_THREADS, 1, 1), args)
+    launch_for_each(xp, _source(out.dtype), "fill", out.size, (out, np.int64(out.size), number))
 
 
 def _fill(xp: Launcher, out: Any, *, shape: Any, value: Any, dtype: Any) -> None:

@@ -62,6 +62,19 @@ class Launcher(Protocol):
         """
 
 
+def launch_for_each(
+    xp: Launcher,
+    source: Source,
+    name: str,
+    count: int,
+    args: tuple[Any, ...],
+    *,
+    threads: int = 256,
+) -> None:
+    """Launch a kernel with a thread for each of so many elements, in blocks of so many threads."""
+    xp.launch(source, name, (-(-count // threads), 1, 1), (threads, 1, 1), args)
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceKernel:
     """An op's kernel on a device of this backend.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends.cuda.kernels import teams
-from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, launch_for_each
 from mirrored.backends.cuda.source import Source, source
 
 _THREADS = 128
@@ -176,13 +176,8 @@ def _draw(
         which: tuple[Any, ...] = (np.uint64(key[0]), np.uint64(key[1]), np.uint64(draw % _WORD))
     else:
         kernel, which = "draw_counted", (counters,)
-    xp.launch(
-        _source(name, out.dtype),
-        kernel,
-        (-(-blocks // _THREADS), 1, 1),
-        (_THREADS, 1, 1),
-        (out, np.int64(out.size), np.int64(first), *which, *limits),
-    )
+    args = (out, np.int64(out.size), np.int64(first), *which, *limits)
+    launch_for_each(xp, _source(name, out.dtype), kernel, blocks, args, threads=_THREADS)
 
 
 def _uniform(xp: Launcher, out: Any, **attrs: Any) -> None:

@@ -197,11 +197,11 @@ def _source(
 def _launch(
     xp: Launcher, kind: str, out: Any, x: Any, plan: _Plan, *, parts: int, count: int
 ) -> None:
-    xp.launch(
+    plan.teams.launch(
+        xp,
         _source(kind, plan.axes, x.dtype, out.dtype),
         "reduce",
-        plan.teams.blocks(plan.rows, parts),
-        plan.teams.threads,
+        plan.rows,
         (
             x,
             out,
@@ -214,7 +214,8 @@ def _launch(
             np.int32(plan.teams.height),
             np.int32(plan.teams.along),
         ),
-        plan.teams.shared(_state_size(kind, x.dtype)),
+        state=_state_size(kind, x.dtype),
+        parts=parts,
     )
 
 

@@ -83,22 +83,10 @@ def _softmax(xp: Launcher, out: Any, x: Any, *, name: str, axis: int) -> None:
     length, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
     rows = x.size // length
     split = teams.teams(length, along=step == 1, side_by_side=step)
-    xp.launch(
-        _source(name, x.dtype),
-        name,
-        split.blocks(rows),
-        split.threads,
-        (
-            out,
-            x,
-            np.int64(rows),
-            np.int64(length),
-            np.int64(step),
-            np.int32(split.height),
-            np.int32(split.along),
-        ),
-        split.shared(teams.state_size(x.dtype)),
-    )
+    sizes = (np.int64(rows), np.int64(length), np.int64(step))
+    args = (out, x, *sizes, np.int32(split.height), np.int32(split.along))
+    state = teams.state_size(x.dtype)
+    split.launch(xp, _source(name, x.dtype), name, rows, args, state=state)
 
 
 KERNELS: dict[str, DeviceKernel] = {

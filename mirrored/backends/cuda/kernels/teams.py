@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.backends.cuda.kernels.kernel import Launcher
+from mirrored.backends.cuda.source import Source
+
 INDICES = ("int32", "int64")
 INTEGERS = (*INDICES, "uint8")
 _WARP = 32
@@ -165,6 +168,20 @@ class Teams(NamedTuple):
             return 0
         threads = self.height * self.rows
         return state * (threads // _WARP if self.along else threads)
+
+    def launch(
+        self,
+        xp: Launcher,
+        source: Source,
+        name: str,
+        rows: int,
+        args: tuple[Any, ...],
+        *,
+        state: int,
+        parts: int = 1,
+    ) -> None:
+        """Launch a kernel of so many rows, each of so many parts, with states of so many bytes."""
+        xp.launch(source, name, self.blocks(rows, parts), self.threads, args, self.shared(state))
 
     def blocks(self, rows: int, parts: int = 1) -> tuple[int, int, int]:
         """Return the size of the grid for so many rows, each of so many parts."""

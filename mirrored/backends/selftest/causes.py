@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mirrored.backends.communication.selftest.sums import Symptom
+from mirrored.backends.selftest.sums import Symptom
 
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/, of version 2.32: the page "Environment
 # Variables", and of "Troubleshooting" the pages on GPUs, on shared memory and on diagnostics.

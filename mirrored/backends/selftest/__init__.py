@@ -16,14 +16,14 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.backends import probe
-from mirrored.backends.communication.selftest.causes import likely_causes, settings_in_force
-from mirrored.backends.communication.selftest.process import Outcome as Outcome
-from mirrored.backends.communication.selftest.process import run_child as run_child
-from mirrored.backends.communication.selftest.sums import Finding, Symptom, examine
+from mirrored.backends.selftest.causes import likely_causes, settings_in_force
+from mirrored.backends.selftest.process import Outcome as Outcome
+from mirrored.backends.selftest.process import run_child as run_child
+from mirrored.backends.selftest.sums import Finding, Symptom, examine
 from mirrored.backends.stream_backend import StreamBackend
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 
-_PROGRAM = "from mirrored.backends.communication import selftest; selftest.main()"
+_PROGRAM = "from mirrored.backends import selftest; selftest.main()"
 
 # How much longer than it may take a test goes on whose parent is gone, in seconds.
 _ORPHANED = 30.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirrored.backends.communication.selftest.process import run_child
+from mirrored.backends.selftest.process import run_child
 
 SOON = 20.0  # Seconds: much longer than any of these takes that is not to be killed.
 
@@ -109,7 +109,7 @@ def test_a_program_that_is_not_there() -> None:
 
 def test_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ctrl-C does not reach it by itself: it has a session of its own."""
-    from mirrored.backends.communication.selftest import process
+    from mirrored.backends.selftest import process
 
     started = tmp_path / "started"
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from mirrored.backends import probe
-from mirrored.backends.communication import selftest
-from mirrored.backends.communication.selftest.process import Outcome
-from mirrored.backends.communication.selftest.sums import Finding, Symptom
+from mirrored.backends import probe, selftest
+from mirrored.backends.selftest.process import Outcome
+from mirrored.backends.selftest.sums import Finding, Symptom
 from mirrored.errors import CollectiveError, CollectiveTimeoutError
 
 CARDS = ["0000:3b:00.0", "0000:af:00.0"]
@@ -30,8 +29,8 @@ CHILD = """
 import os, time
 import numpy as np
 from mirrored.backends import Hardware
-from mirrored.backends.communication import selftest
-from mirrored.backends.communication.selftest import sums
+from mirrored.backends import selftest
+from mirrored.backends.selftest import sums
 from scripted_communicator import Script
 from spoiled_sums import spoiled_backends
 
@@ -214,7 +213,7 @@ def test_an_exception_is_shown(child: Any) -> None:
 
 EMULATED = """
 import emulated_cuda
-from mirrored.backends.communication import selftest
+from mirrored.backends import selftest
 from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
 
 emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 30), 0)

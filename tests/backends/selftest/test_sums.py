@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scripted_communicator import Script
 from spoiled_sums import Spoil, spoiled_backends
 
-from mirrored.backends import probe
-from mirrored.backends.communication import selftest
-from mirrored.backends.communication.selftest import sums
-from mirrored.backends.communication.selftest.sums import Symptom, examine, known_sum, known_values
+from mirrored.backends import probe, selftest
+from mirrored.backends.selftest import sums
+from mirrored.backends.selftest.sums import Symptom, examine, known_sum, known_values
 
 DTYPES = [np.dtype(name) for name in ("float32", "float64", "int32")]
 NAMES = ["card A", "card B", "card C"]
