@@ -8,7 +8,6 @@ from mirrored.ops import as_dtype as as_dtype
 from mirrored.ops import bool_ as _bool
 from mirrored.ops import cast as cast
 from mirrored.ops import float32 as float32
-from mirrored.ops import float64 as double
 from mirrored.ops import float64 as float64
 from mirrored.ops import int32 as int32
 from mirrored.ops import int64 as int64
@@ -16,19 +15,11 @@ from mirrored.ops import uint8 as uint8
 from mirrored.ops.spec import DType as _DType
 from mirrored.ops.spec import bfloat16 as _bfloat16
 
-__all__ = [
-    "as_dtype",
-    "cast",
-    "double",
-    "float32",
-    "float64",
-    "int32",
-    "int64",
-    "uint8",
-]
-
 bool = _bool
 
 # There when it is first asked for: another package defines it.
 bfloat16: _DType
+
+double = float64
+
 _public_module("tf.dtypes", __name__, bfloat16=_bfloat16)

@@ -8,10 +8,4 @@ from mirrored.ops import global_norm as global_norm
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import matmul as matmul
 
-__all__ = [
-    "global_norm",
-    "l2_normalize",
-    "matmul",
-]
-
 _public_module("tf.linalg", __name__)

@@ -10,7 +10,6 @@ from mirrored.ops import add_n as add_n
 from mirrored.ops import argmax as argmax
 from mirrored.ops import argmin as argmin
 from mirrored.ops import divide as divide
-from mirrored.ops import divide as truediv
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
 from mirrored.ops import expm1 as expm1
@@ -48,48 +47,6 @@ from mirrored.ops import square as square
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tanh as tanh
 
-__all__ = [
-    "add",
-    "add_n",
-    "argmax",
-    "argmin",
-    "divide",
-    "equal",
-    "exp",
-    "expm1",
-    "greater",
-    "greater_equal",
-    "l2_normalize",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log_softmax",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negative",
-    "not_equal",
-    "reciprocal",
-    "reduce_logsumexp",
-    "reduce_max",
-    "reduce_mean",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_sum",
-    "rsqrt",
-    "sigmoid",
-    "sign",
-    "softmax",
-    "softplus",
-    "sqrt",
-    "square",
-    "subtract",
-    "tanh",
-    "truediv",
-]
+truediv = divide
 
 _public_module("tf.math", __name__)

@@ -20,20 +20,4 @@ from mirrored.ops import tanh as tanh
 from mirrored.training.losses.scaling import compute_average_loss as compute_average_loss
 from mirrored.training.losses.scaling import scale_regularization_loss as scale_regularization_loss
 
-__all__ = [
-    "bias_add",
-    "compute_average_loss",
-    "l2_normalize",
-    "log_softmax",
-    "relu",
-    "scale_regularization_loss",
-    "sigmoid",
-    "sigmoid_cross_entropy_with_logits",
-    "softmax",
-    "softmax_cross_entropy_with_logits",
-    "softplus",
-    "sparse_softmax_cross_entropy_with_logits",
-    "tanh",
-]
-
 _public_module("tf.nn", __name__)

@@ -8,10 +8,4 @@ from mirrored.devices.availability import gpu_device_name as gpu_device_name
 from mirrored.devices.availability import is_built_with_cuda as is_built_with_cuda
 from mirrored.devices.availability import is_gpu_available as is_gpu_available
 
-__all__ = [
-    "gpu_device_name",
-    "is_built_with_cuda",
-    "is_gpu_available",
-]
-
 _public_module("tf.test", __name__)

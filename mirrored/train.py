@@ -8,10 +8,4 @@ from mirrored.training.checkpoint import Checkpoint as Checkpoint
 from mirrored.training.checkpoint import latest_checkpoint as latest_checkpoint
 from mirrored.training.checkpoint_manager import CheckpointManager as CheckpointManager
 
-__all__ = [
-    "Checkpoint",
-    "CheckpointManager",
-    "latest_checkpoint",
-]
-
 _public_module("tf.train", __name__)

@@ -5,10 +5,6 @@ It is written down here alone: the package's metadata and ``mr.__version__`` are
 
 from mirrored._absent import public_module as _public_module
 
-__all__ = [
-    "VERSION",
-]
-
 VERSION = "0.1.0.dev0"
 
 _public_module("tf.version", __name__)

@@ -91,7 +91,8 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
     """Let a module show what is public in it, and say of other names what to use instead.
 
     What it shows is what its `__all__` lists, and names such as `abs`: `from mirrored import *`
-    leaves them out, since they would hide Python's own.
+    leaves them out, since they would hide Python's own. A module that only names things again has
+    no list to be kept: what it imports under names of its own is public.
 
     Args:
         tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
@@ -107,6 +108,8 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
         AttributeError: mirrored has no `tf.math.erf`: not provided here. ...
     """
     home = sys.modules[module]
+    own = [name for name in vars(home) if name[0] != "_" and not hasattr(builtins, name)]
+    vars(home).setdefault("__all__", sorted(own))
 
     def listed() -> list[str]:
         there = vars(home)

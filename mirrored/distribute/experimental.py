@@ -9,9 +9,4 @@ from mirrored.distribute.cross_device_ops import (
 )
 from mirrored.distribute.cross_device_ops import CommunicationOptions as CommunicationOptions
 
-__all__ = [
-    "CommunicationImplementation",
-    "CommunicationOptions",
-]
-
 _public_module("tf.distribute.experimental", __name__)

@@ -11,13 +11,4 @@ from mirrored.layers.activations import sigmoid as sigmoid
 from mirrored.layers.activations import softmax as softmax
 from mirrored.layers.activations import tanh as tanh
 
-__all__ = [
-    "get",
-    "linear",
-    "relu",
-    "sigmoid",
-    "softmax",
-    "tanh",
-]
-
 _public_module("tf.keras.activations", __name__)

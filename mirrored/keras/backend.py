@@ -4,14 +4,10 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.layers import reset_names as clear_session
+from mirrored.layers import reset_names as _reset_names
 from mirrored.ops import floatx as floatx
 from mirrored.ops import set_floatx as set_floatx
 
-__all__ = [
-    "clear_session",
-    "floatx",
-    "set_floatx",
-]
+clear_session = _reset_names
 
 _public_module("tf.keras.backend", __name__)

@@ -8,10 +8,4 @@ from mirrored.training.callbacks import Callback as Callback
 from mirrored.training.callbacks import CallbackList as CallbackList
 from mirrored.training.callbacks import History as History
 
-__all__ = [
-    "Callback",
-    "CallbackList",
-    "History",
-]
-
 _public_module("tf.keras.callbacks", __name__)

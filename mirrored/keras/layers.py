@@ -12,14 +12,4 @@ from mirrored.layers import Input as Input
 from mirrored.layers import InputLayer as InputLayer
 from mirrored.layers import Layer as Layer
 
-__all__ = [
-    "Activation",
-    "Dense",
-    "Dropout",
-    "Flatten",
-    "Input",
-    "InputLayer",
-    "Layer",
-]
-
 _public_module("tf.keras.layers", __name__)

@@ -5,6 +5,5 @@ An alias module without logic of its own.
 
 from mirrored._absent import public_module as _public_module
 from mirrored.training.metrics import *  # noqa: F403
-from mirrored.training.metrics import __all__ as __all__
 
 _public_module("tf.keras.metrics", __name__)

@@ -8,15 +8,6 @@ from mirrored.layers.policy import DTypePolicy as DTypePolicy
 from mirrored.layers.policy import dtype_policy as dtype_policy
 from mirrored.layers.policy import set_dtype_policy as set_dtype_policy
 
-__all__ = [
-    "DTypePolicy",
-    "Policy",
-    "dtype_policy",
-    "global_policy",
-    "set_dtype_policy",
-    "set_global_policy",
-]
-
 # Keras' older names for them.
 Policy = DTypePolicy
 global_policy = dtype_policy

@@ -7,9 +7,4 @@ from mirrored._absent import public_module as _public_module
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 
-__all__ = [
-    "Model",
-    "Sequential",
-]
-
 _public_module("tf.keras.models", __name__)
