@@ -1,9 +1,11 @@
-"""The emulated NCCL sums as the real one does, and hangs as that would."""
+"""What the emulated NCCL is for: mistakes show on it that the real one would hang or crash with.
 
-import random
-import threading
+That it sums, fails and ends as the real one does is held by the tests of what calls it.
+"""
+
+import ctypes
 from collections.abc import Callable
-from ctypes import c_void_p
+from ctypes import byref, c_int, c_size_t, c_void_p
 from typing import Any
 
 import numpy as np
@@ -11,103 +13,26 @@ import pytest
 
 pytest.importorskip("cupy")
 from emulated_cuda import Emulator, EmulatorError, cards
+from emulated_cuda.bench import mistake
 from emulated_cuda.ranks import (
     AVG,
-    BFLOAT16,
     CUDA_ERROR,
-    DTYPES,
+    ENDS,
+    INTERNAL_ERROR,
+    INVALID_ARGUMENT,
+    INVALID_USAGE,
     MAX,
-    MIN,
-    PROD,
-    SUM,
     Ranks,
+    init,
     last_error,
     numbers,
+    text,
 )
 
-# ---------------------------------------------------------------------- sums
+from mirrored.backends.cuda import nccl
+from mirrored.errors import DeviceUnavailableError
 
-
-@pytest.mark.parametrize("in_place", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_sums(connect: Callable[..., Ranks], size: int, dtype: str, in_place: bool) -> None:
-    ranks, host = connect(size), numbers(size, dtype)
-    sends = ranks.arrays(host)
-    receives = sends if in_place else ranks.like(sends)
-    assert ranks.all_reduce(sends, receives) == 0
-    assert ranks.reads(receives) == [sum(host).tolist()] * size
-    if not in_place:
-        assert ranks.reads(sends) == [each.tolist() for each in host]
-
-
-@pytest.mark.parametrize(
-    ("operation", "expected"), [(PROD, 42), (MAX, 7), (MIN, 2), (AVG, 4), (SUM, 12)]
-)
-def test_operations(connect: Callable[..., Ranks], operation: int, expected: float) -> None:
-    ranks = connect(3)
-    arrays = ranks.arrays([np.full(3, value, np.float64) for value in (3, 2, 7)])
-    assert ranks.all_reduce(arrays, operation=operation) == 0
-    assert ranks.reads(arrays) == [[expected] * 3] * 3
-
-
-def test_sums_are_in_the_order_of_ranks(connect: Callable[..., Ranks]) -> None:
-    ranks = connect(3)
-    arrays = ranks.arrays([np.float32([value]) for value in (1e8, -1e8, 1)])
-    assert ranks.all_reduce(arrays, order=(2, 1, 0)) == 0
-    assert ranks.reads(arrays) == [[1]] * 3  # The other way round it is 0.
-
-
-def test_narrow_floats_are_rounded_once(connect: Callable[..., Ranks]) -> None:
-    ranks = connect(3)
-    halves = ranks.arrays([np.float16([value]) for value in (2048, 1, 1)])
-    assert ranks.all_reduce(halves) == 0
-    assert ranks.reads(halves) == [[2050]] * 3  # With a rounding between it is 2048.
-    # As bfloat16: 256, 1 and 1, the sum of which is 258.
-    bits = ranks.arrays([np.uint16([value]) for value in (0x4380, 0x3F80, 0x3F80)])
-    assert ranks.all_reduce(bits, datatype=BFLOAT16) == 0
-    assert ranks.reads(bits) == [[0x4381]] * 3
-
-
-def test_sums_that_overflow_are_infinite_or_wrap(pair: Ranks) -> None:
-    for dtype, value, expected in (("float16", 60000, np.inf), ("int8", 100, -56)):
-        arrays = pair.arrays([np.full(1, value, dtype)] * 2)
-        assert pair.all_reduce(arrays) == 0
-        assert pair.reads(arrays) == [[expected]] * 2
-
-
-def test_nothing_is_summed_without_elements(pair: Ranks) -> None:
-    arrays = pair.arrays(numbers(2))
-    assert pair.all_reduce(arrays, count=0) == 0
-    assert pair.library.log == []
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_many_sums_in_any_order(connect: Callable[..., Ranks], seed: int) -> None:
-    rng, size = random.Random(seed), 3
-    ranks = connect(size, seed=seed)
-    with_others = []
-    for bench in ranks.benches:
-        with bench.device:
-            with_others.append((bench.stream, bench.new_stream()))
-    arrays = ranks.arrays(numbers(size))
-    expected = np.stack(numbers(size))
-    for _ in range(8):
-        rank = rng.randrange(size)
-        streams = [rng.choice(pair) for pair in with_others]
-        ranks.benches[rank].set(arrays[rank], rank)
-        expected[rank] = rank
-        # What is summed is there before, and what comes next is after it.
-        for bench, stream in zip(ranks.benches, streams, strict=True):
-            stream.wait_event(bench.event())
-        ranks.library.ncclGroupStart()
-        for each in rng.sample(range(size), size):
-            assert ranks.ask(each, arrays[each], arrays[each], stream=streams[each].ptr) == 0
-        assert ranks.library.ncclGroupEnd() == 0
-        for bench, stream in zip(ranks.benches, streams, strict=True):
-            bench.stream.wait_event(bench.event(stream))
-        expected[:] = expected.sum(0)
-    assert ranks.reads(arrays) == expected.tolist()
+# ---------------------------------------------------------------------- what is too early
 
 
 def late_outcomes(work: Callable[[Ranks], Any], seeds: int = 24) -> set[Any]:
@@ -232,26 +157,6 @@ def test_a_rank_that_is_aborted_alone_leaves_the_others_waiting(pair: Ranks) -> 
     assert pair.polls(events) == {0}
 
 
-@pytest.mark.usefixtures("no_deadlock")
-def test_streams_are_aborted_by_another_thread(pair: Ranks) -> None:
-    arrays = pair.arrays(numbers(2))
-    pair.library.hang()
-    pair.all_reduce(arrays)
-    events = [bench.event() for bench in pair.benches]
-    thread = threading.Thread(target=pair.end, args=("ncclCommAbort",))
-    thread.start()
-    while pair.polls(events) != {0}:
-        pass
-    thread.join()
-
-
-def test_what_hangs_is_found_at_the_end() -> None:
-    ranks = Ranks(Emulator(cards(2)))
-    told(ranks, ranks.arrays(numbers(2)))
-    with pytest.raises(EmulatorError, match="told to hang"):
-        ranks.emulator.finish()
-
-
 def test_ranks_of_a_lost_card_leave_the_others_waiting(pair: Ranks) -> None:
     pair.emulator.fail("launchKernel", 700)
     arrays = pair.arrays(numbers(2))
@@ -263,3 +168,286 @@ def test_ranks_of_a_lost_card_leave_the_others_waiting(pair: Ranks) -> None:
     assert pair.polls([event]) == {600}
     assert sorted(pair.end("ncclCommAbort"))[-1] == CUDA_ERROR
     assert pair.polls([event]) == {0}
+
+
+def shared(connect: Callable[..., Ranks], monkeypatch: pytest.MonkeyPatch) -> Ranks:
+    monkeypatch.setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1")
+    return connect(1, [0, 0])
+
+
+def test_ranks_on_one_stream_wait_for_ever(
+    connect: Callable[..., Ranks], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = shared(connect, monkeypatch)
+    arrays = ranks.arrays(numbers(2))
+    ranks.streams[1].synchronize()
+    assert ranks.all_reduce(arrays, stream=ranks.streams[0].ptr) == 0
+    assert ranks.polls([ranks.benches[0].event()]) == {600}
+    ranks.end("ncclCommAbort")
+
+
+# ---------------------------------------------------------------------- sums that are wrong
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
+@pytest.mark.parametrize("how", ["sum", "nan"])
+def test_the_last_rank_can_be_wrong(pair: Ranks, dtype: str, how: str) -> None:
+    pair.library.wrong(after=2, how=how)
+    right = sum(numbers(2, dtype)).tolist()
+    for time in range(3):
+        arrays = pair.arrays(numbers(2, dtype))
+        assert pair.all_reduce(arrays) == 0
+        first, last = pair.reads(arrays)
+        assert first == right
+        if time != 1:
+            assert last == right
+        elif how == "nan" and dtype.startswith("f"):
+            assert np.isnan(last).all()
+        else:
+            assert not np.equal(last, right).any()
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"datatype": 10}, "invalid type 10"),
+        ({"datatype": -1}, "invalid type -1"),
+        ({"operation": 5}, "invalid reduction operation 5"),
+        ({"comm": None}, "comm argument is NULL"),
+    ],
+)
+def test_arguments_that_nccl_refuses(pair: Ranks, change: dict[str, Any], found: str) -> None:
+    arrays = pair.arrays(numbers(2))
+    assert pair.all_reduce(arrays, **change) == INVALID_ARGUMENT
+    assert found in last_error(pair)
+    assert pair.library.log == []
+
+
+MISUSE: dict[str, tuple[Callable[[Ranks, Any, Any], dict[str, Any]], str]] = {
+    "short": (lambda ranks, a, b: {"count": 8}, "32 bytes .* in no array"),
+    "null": (lambda ranks, a, b: {"send": None}, "in no array"),
+    "host": (lambda ranks, a, b: {"receive": np.zeros(7).ctypes.data}, "in no array"),
+    "card": (lambda ranks, a, b: {"send": b.data.ptr}, "an array is on card 1, the rank on 0"),
+    "aligned": (lambda ranks, a, b: {"count": 1, "send": a.data.ptr + 2}, "aligned to 4"),
+    "overlap": (lambda ranks, a, b: {"count": 6, "receive": a.data.ptr + 4}, "overlap in part"),
+    "null stream": (lambda ranks, a, b: {"stream": None}, "a stream of its own card"),
+    "stream": (lambda ranks, a, b: {"stream": ranks.streams[1].ptr}, "a stream of its own card"),
+    "int": (lambda ranks, a, b: {"comm": 5}, "no communicator"),
+    "integers": (lambda ranks, a, b: {"operation": AVG, "datatype": 2}, "averages of integers"),
+}
+
+
+@pytest.mark.parametrize("case", MISUSE)
+def test_misuse_that_the_real_library_says_nothing_of(pair: Ranks, case: str) -> None:
+    change, found = MISUSE[case]
+    a, b = pair.arrays(numbers(2))
+    assert pair.all_reduce([a, b], order=[0], **change(pair, a, b)) == INTERNAL_ERROR
+    with mistake(pair.emulator, found):
+        pair.emulator.finish()
+    assert pair.library.log == []
+
+
+def test_a_stream_that_is_gone(pair: Ranks) -> None:
+    a, _ = arrays = pair.arrays(numbers(2))
+    with pair.benches[0].device:
+        gone = pair.benches[0].new_stream().ptr
+    assert pair.ask(0, a, a, stream=gone) == CUDA_ERROR
+    assert "InvalidResourceHandle" in last_error(pair)
+    assert pair.all_reduce(arrays) == 0
+
+
+def test_memory_whose_pool_is_gone(pair: Ranks) -> None:
+    a, _ = pair.arrays(numbers(2))
+    pair.streams[0].synchronize()
+    with pair.benches[0].device:
+        pair.benches[0].pool = pair.benches[0].cupy.cuda.MemoryPool()
+    assert pair.ask(0, a, a) == INTERNAL_ERROR
+    assert "the pool of this memory is gone" in str(pair.emulator.failures.pop())
+
+
+def test_collectives_are_not_captured(pair: Ranks) -> None:
+    arrays = pair.arrays(numbers(2))
+    statuses = []
+    pair.benches[0].capture(lambda: statuses.append(pair.all_reduce(arrays)))
+    assert statuses == [INTERNAL_ERROR]
+    assert "not to be captured" in str(pair.emulator.failures.pop())
+    # Nor may another stream be captured by the thread: the first sum takes memory.
+    with pair.benches[0].device:
+        other = pair.benches[0].new_stream()
+    other.begin_capture()
+    assert pair.all_reduce(arrays) == CUDA_ERROR
+    with pytest.raises(RuntimeError, match="CaptureInvalidated"):
+        other.end_capture()
+
+
+@pytest.mark.parametrize("function", ENDS[1:])
+def test_communicators_that_have_ended_are_not_used(pair: Ranks, function: str) -> None:
+    arrays, comm = pair.arrays(numbers(2)), pair.comms[0]
+    assert not any(pair.end(function))
+    for again in (*ENDS, "ncclCommGetAsyncError"):
+        call = getattr(pair.library, again)
+        about = [byref(c_int())] if again not in ENDS else []
+        assert call(c_void_p(comm), *about) == INTERNAL_ERROR
+    pair.comms = [comm]
+    assert pair.all_reduce(arrays) == INTERNAL_ERROR
+    pair.comms = []
+    assert ["was used that was" in str(each) for each in pair.emulator.failures] == [True] * 5
+    pair.emulator.failures.clear()
+
+
+def test_communicators_that_are_finalized_take_no_more(pair: Ranks) -> None:
+    arrays = pair.arrays(numbers(2))
+    assert not any(pair.end("ncclCommFinalize"))
+    assert pair.library.ncclCommFinalize(c_void_p(pair.comms[0])) == INVALID_ARGUMENT
+    assert pair.ask(0, arrays[0], arrays[0]) == INTERNAL_ERROR
+    assert "was finalized" in str(pair.emulator.failures.pop())
+
+
+def test_communicators_end_when_nothing_goes_on(pair: Ranks) -> None:
+    arrays = pair.arrays(numbers(2))
+    pair.library.hang()
+    pair.all_reduce(arrays)
+    assert pair.library.ncclCommDestroy(c_void_p(pair.comms[0])) == INTERNAL_ERROR
+    assert "while its work goes on" in str(pair.emulator.failures.pop())
+    assert pair.library.ncclCommFinalize(c_void_p(pair.comms[0])) == INTERNAL_ERROR
+    assert "told to hang" in str(pair.emulator.failures.pop())
+    assert not any(pair.end("ncclCommAbort"))
+
+
+@pytest.mark.parametrize(
+    ("listed", "status", "found"),
+    [
+        ([0, 2], INVALID_ARGUMENT, "Invalid device 2 (totalnDev=2)"),
+        ([-1], INVALID_ARGUMENT, "Invalid device -1 (totalnDev=2)"),
+        ([], INVALID_ARGUMENT, "Invalid device count requested : 0"),
+        (
+            [0, 1, 1],
+            INVALID_USAGE,
+            "Duplicate GPU detected : rank 1 and rank 2 both on CUDA device 1",
+        ),
+    ],
+)
+def test_cards_that_are_not_connected(
+    pair: Ranks, listed: list[int], status: int, found: str
+) -> None:
+    made, given = (c_void_p * 4)(), (c_int * 4)(*listed)
+    ask = pair.library.ncclCommInitAll
+    assert ask(byref(made), c_int(len(listed)), byref(given)) == status
+    assert last_error(pair) == found
+    assert list(made) == [None] * 4
+    assert ask(c_void_p(), c_int(1), byref(given)) == INVALID_ARGUMENT
+
+
+def test_ranks_of_one_card_have_streams_and_memory_of_their_own(
+    connect: Callable[..., Ranks], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = shared(connect, monkeypatch)
+    arrays = ranks.arrays(numbers(2))
+    ranks.all_reduce(arrays)
+    assert ranks.reads(arrays) == [sum(numbers(2)).tolist()] * 2
+    assert ranks.all_reduce([arrays[0], arrays[0]]) == INTERNAL_ERROR
+    assert "ranks 0 and 1 of an all-reduce use the same memory" in str(ranks.emulator.failures[0])
+    ranks.emulator.failures.clear()
+    ranks.end("ncclCommAbort")
+
+
+def test_communicators_are_not_made_in_a_group_or_on_a_lost_card(pair: Ranks) -> None:
+    made = c_void_p()
+    pair.library.ncclGroupStart()
+    ask = pair.library.ncclCommInitAll
+    assert ask(byref(made), c_int(1), None) == INTERNAL_ERROR
+    assert pair.library.ncclGroupEnd() == INTERNAL_ERROR
+    assert "made in a group" in str(pair.emulator.failures.pop())
+    pair.emulator.fail("launchKernel", 719)
+    with pytest.raises(RuntimeError, match="LaunchFailure"):
+        pair.benches[1].set(pair.benches[1].empty(1), 1)
+    assert ask(byref(made), c_int(2), None) == CUDA_ERROR
+    assert pair.end("ncclCommAbort") == [0, CUDA_ERROR, CUDA_ERROR]
+
+
+def test_pointers_that_are_passed_as_plain_ints_are_cut_off(pair: Ranks) -> None:
+    # As with the real library, which would crash.
+    assert pair.library.ncclCommAbort(pair.comms[0]) == INTERNAL_ERROR
+    assert "no communicator" in str(pair.emulator.failures.pop())
+
+
+def test_one_thread_asks_several_ranks_in_a_group(pair: Ranks) -> None:
+    arrays = pair.arrays(numbers(2))
+    assert pair.ask(0, arrays[0], arrays[0]) == 0
+    assert pair.ask(1, arrays[1], arrays[1]) == INTERNAL_ERROR
+    assert "in a group, or waits for ever" in str(pair.emulator.failures.pop())
+    pair.end("ncclCommAbort")
+
+
+# ---------------------------------------------------------------------- what is left at the end
+
+
+def test_what_hangs_is_found_at_the_end() -> None:
+    ranks = Ranks(Emulator(cards(2)))
+    told(ranks, ranks.arrays(numbers(2)))
+    with pytest.raises(EmulatorError, match="told to hang"):
+        ranks.emulator.finish()
+
+
+def test_communicators_that_are_left_are_found_at_the_end() -> None:
+    emulator = Emulator(cards(2))
+    comms = init(emulator, [1, 0])
+    emulator.nccl.ncclCommAbort(c_void_p(comms[0]))
+    with pytest.raises(EmulatorError, match="neither destroyed nor aborted: rank 1 on card 0"):
+        emulator.finish()
+
+
+def test_a_group_that_is_left_open_is_found_at_the_end() -> None:
+    emulator = Emulator(cards(1))
+    emulator.nccl.ncclGroupStart()
+    with pytest.raises(EmulatorError, match=r"groups were started and not ended.*MainThread"):
+        emulator.finish()
+    emulator.failures.clear()
+    assert emulator.nccl.ncclGroupEnd() == 0
+    emulator.finish()
+
+
+# ---------------------------------------------------------------------- beside the real library
+
+
+@pytest.fixture
+def real() -> ctypes.CDLL:
+    try:
+        library: ctypes.CDLL = nccl.load()
+    except DeviceUnavailableError as error:
+        pytest.skip(str(error))
+    return library
+
+
+def test_functions_are_called_as_those_of_the_real_library(real: ctypes.CDLL) -> None:
+    emulated = Emulator(cards(1)).nccl
+    names = [name for name in vars(emulated) if name.startswith("nccl")]
+    assert len(names) == 14
+    assert all(hasattr(real, name) for name in names)
+
+
+def test_it_answers_as_the_real_library_does_without_a_card(real: ctypes.CDLL) -> None:
+    def answers(library: Any) -> list[Any]:
+        nothing, number = c_void_p(), c_int()
+        last = library.ncclGetLastError
+        given: list[Any] = [
+            text(library.ncclGetErrorString, c_int(status)) for status in range(-1, 9)
+        ]
+        given += [library.ncclGetVersion(nothing)]
+        given += [library.ncclGroupEnd(), text(last, nothing)]
+        given += [library.ncclGroupStart(), library.ncclGroupStart()]
+        given += [library.ncclGroupEnd(), library.ncclGroupEnd()]
+        given += [getattr(library, name)(nothing) for name in ENDS]
+        given += [library.ncclCommGetAsyncError(nothing, byref(number))]
+        integer, size = c_int(7), c_size_t(1)
+        given += [library.ncclAllReduce(nothing, nothing, size, integer, c_int(0), *[nothing] * 2)]
+        return [*given, text(last, nothing)]
+
+    version, emulated = c_int(), Emulator(cards(1)).nccl
+    assert real.ncclGetVersion(byref(version)) == 0
+    if version.value != emulated.version:
+        pytest.skip(f"The library is another version, {version.value}.")
+    assert answers(emulated) == answers(real)
