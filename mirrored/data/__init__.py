@@ -6,8 +6,8 @@ What training and strategies need beside them they import from the modules in he
 from mirrored._absent import public_module as _public_module
 from mirrored.data.dataset import AUTOTUNE as AUTOTUNE
 from mirrored.data.dataset import Dataset as Dataset
-from mirrored.data.stages import INFINITE_CARDINALITY as INFINITE_CARDINALITY
-from mirrored.data.stages import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+from mirrored.data.sources import INFINITE_CARDINALITY as INFINITE_CARDINALITY
+from mirrored.data.sources import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 
 __all__ = [
     "AUTOTUNE",

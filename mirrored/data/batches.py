@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.adapters import Arrays, Columns, Rows, count_of
+from mirrored.data.arrays import Arrays, Columns, Rows, count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Span:
         count: How many they are.
 
     Example:
-        >>> from mirrored.data.adapters import adapt
+        >>> from mirrored.data.arrays import adapt
         >>> from mirrored.data.batches import Block, Span
         >>> span = Span([Block(adapt([1.0, 2.0, 3.0], [0, 1, 2]), slice(0, 3), 2)])
         >>> [batch.x.tolist() for batch in span], [part.count for part in span.alike()]

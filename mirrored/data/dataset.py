@@ -1,23 +1,29 @@
-"""Datasets with TensorFlow's names: how elements are changed, ordered, batched and chosen.
+"""Datasets with TensorFlow's names: where they come from, and what their methods make of them.
 
-A dataset describes a pipeline; each iteration over it runs the pipeline anew.
+A dataset describes a pipeline; each iteration over it runs the pipeline anew. The file is one
+class, and most of it what that says to users: the work is in the stages that it puts together.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, cast, overload
 
-from mirrored import _overrides
+import numpy as np
+
+from mirrored import _nest, _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
-from mirrored.data import checks, transforms
-from mirrored.data.draws import Draws
-from mirrored.data.pipeline import ElementT
-from mirrored.data.prefetch import Prefetched
-from mirrored.data.shuffle import Shuffled
-from mirrored.data.sources import Sources
-from mirrored.data.stages import Slices
+from mirrored._numbers import as_integer
+from mirrored.data import transforms
+from mirrored.data.pipeline import ElementT, Pipeline
+from mirrored.data.rng import Rng
+from mirrored.data.row_transforms import Batched, Repeated, Shuffled, Unbatched
+from mirrored.data.sources import Counted, Generated, Single, Slices, zipped
+from mirrored.data.spec import as_signature, signature_of, to_element, to_leaf
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops import Tensor
+from mirrored.ops import Tensor, as_dtype, int64
+from mirrored.ops.tensor import Operators
+
+_Array = np.ndarray[Any, Any] | Operators | list[Any]
 
 # What a mapping may return that is an element as it is; numbers and arrays become tensors.
 MappedT = TypeVar("MappedT", bound=Tensor | tuple[Tensor, ...] | dict[str, Tensor])
@@ -28,7 +34,7 @@ _AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while anot
 
 @explained
 @absent_members("tf.data.Dataset")
-class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
+class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
     """Elements, each a tensor or a tuple or dict of such, made while they are iterated over.
 
     Datasets come from `from_tensor_slices` and the other static methods, and each method returns
@@ -51,6 +57,183 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
 
     _never_called = _overrides.DATASET
     _elsewhere = "TensorFlow"
+
+    # ------------------------------------------------------------------ where they come from
+
+    @overload
+    @classmethod
+    def from_tensor_slices(cls, tensors: _Array) -> "Dataset[Tensor]": ...
+
+    @overload
+    @classmethod
+    def from_tensor_slices(
+        cls, tensors: tuple[_Array, _Array]
+    ) -> "Dataset[tuple[Tensor, Tensor]]": ...
+
+    @overload
+    @classmethod
+    def from_tensor_slices(cls, tensors: dict[str, _Array]) -> "Dataset[dict[str, Tensor]]": ...
+
+    @overload
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any) -> "Dataset[Any]": ...
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any) -> Any:
+        """Return the rows of arrays, which are copied once.
+
+        Args:
+            tensors: An array, or a tuple or dict of arrays of one first size. A list is an array.
+
+        Raises:
+            ValueError: A part is a scalar, or first sizes differ.
+            TypeError: A part does not hold numbers.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.from_tensor_slices(([1.0, 2.0], [3, 4]))
+            >>> list(dataset.as_numpy_iterator())
+            [(np.float32(1.0), np.int32(3)), (np.float32(2.0), np.int32(4))]
+        """
+        element = to_element(tensors, "`tensors`")
+        shapes = [leaf.shape for leaf in _nest.flatten(element)]
+        if () in shapes:
+            raise ValueError(
+                "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
+                f"shapes {shapes}. Use `from_tensors` for a single element."
+            )
+        sizes = [shape[0] for shape in shapes]
+        if len(set(sizes)) > 1:
+            other = next(size for size in sizes if size != sizes[0])
+            raise ValueError(
+                f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with "
+                f"the shapes {shapes}. Give arrays of one first size, the number of elements."
+            )
+        return cls(Slices(element, sizes[0]))
+
+    @classmethod
+    def from_tensors(cls, tensors: Any) -> Self:
+        """Return a dataset of one element.
+
+        Args:
+            tensors: The element: an array or a number, or a tuple or dict of such.
+
+        Raises:
+            TypeError: A part does not hold numbers.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.from_tensors([1.0, 2.0]))
+            1
+        """
+        return cls(Single(to_element(tensors, "`tensors`")))
+
+    @classmethod
+    def from_generator(
+        cls,
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """Return what a generator yields. It is called anew by each iteration.
+
+        Args:
+            generator: Returns an iterable.
+            output_types: The dtypes of an element, in its structure; an older form of the
+                signature.
+            output_shapes: The shapes that go with them; None where they are not known.
+            args: What to call it with, as NumPy arrays.
+            output_signature: A `TensorSpec(shape, dtype)` for each part of an element, in its
+                structure; elements are converted to it and checked. None: the first one tells.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: `generator` is not callable, or arguments exclude each other.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.from_generator(lambda: iter([1, 2, 3]))
+            >>> [int(each) for each in dataset]
+            [1, 2, 3]
+        """
+        if not callable(generator):
+            raise TypeError(
+                f"`generator` must be a Python callable. Received: {generator!r:.200}. Give the "
+                "function itself, without calling it."
+            )
+        signature = _signature(output_signature, output_types, output_shapes)
+        if args is not None and not isinstance(args, tuple | list):
+            raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
+        return cls(Generated(generator, [to_leaf(each)[()] for each in args or ()], signature))
+
+    @classmethod
+    def range(cls, *args: Any, output_type: Any = int64) -> "Dataset[Tensor]":
+        """Return the numbers of a range, as scalars.
+
+        Args:
+            *args: As of Python's `range`: stop; start, stop; or start, stop, step.
+            output_type: Their dtype.
+
+        Raises:
+            ValueError: There are other numbers of arguments, or the step is 0.
+            TypeError: They are not integers.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.range(1, 8, 3)]
+            [1, 4, 7]
+        """
+        if not 1 <= len(args) <= 3:
+            raise ValueError(
+                "Invalid `args`. The length of `args` should be between 1 and 3 but was "
+                f"{len(args)}."
+            )
+        numbers = [_integer("args", each) for each in args]
+        if len(numbers) == 3 and numbers[2] == 0:
+            raise InvalidArgumentError(
+                f"step must be a non-zero integer. Received: range{tuple(numbers)}."
+            )
+        made = cls(Counted(range(*numbers), as_dtype(output_type)))
+        return cast("Dataset[Tensor]", made)
+
+    @classmethod
+    def zip(cls, *args: Any, datasets: Any = None) -> Self:
+        """Return elements of datasets side by side; the shortest dataset ends it.
+
+        Args:
+            *args: Datasets, whose elements make tuples; or one tuple or dict of datasets.
+            datasets: That tuple or dict, by name.
+
+        Raises:
+            TypeError: Something is not a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> Dataset = mr.data.Dataset
+            >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)).as_numpy_iterator())
+            [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
+        """
+        if datasets is not None:
+            args = (*args, datasets)
+        structure = args[0] if len(args) == 1 else args
+        if isinstance(structure, list):
+            raise TypeError(
+                "Invalid input to `zip`. Nested structures do not support Python lists; please use "
+                f"a tuple instead. Received: a list of {len(structure)}."
+            )
+        leaves = _nest.flatten(structure)
+        if not leaves:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        for leaf in leaves:
+            if not isinstance(leaf, Pipeline):
+                raise TypeError(
+                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
+                    f"`mr.data.Dataset` objects but encountered object of type {type(leaf)}."
+                )
+        return cls(zipped(_nest.map_structure(lambda each: each._stage, structure)))
 
     # ------------------------------------------------------------------ users' functions
 
@@ -96,9 +279,9 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in dataset.map(lambda x, y: x + y)]
             [4, 6]
         """
-        checks.check_callable("map_func", map_func)
+        _check_callable("map_func", map_func)
         if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE:
-            checks.count("num_parallel_calls", num_parallel_calls, least=1)
+            _count("num_parallel_calls", num_parallel_calls, least=1)
         return Dataset(transforms.Mapped(self._stage, map_func))
 
     def filter(self, predicate: Callable[..., Any]) -> "Dataset[ElementT]":
@@ -115,7 +298,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in mr.data.Dataset.range(5).filter(lambda x: x > 2)]
             [3, 4]
         """
-        checks.check_callable("predicate", predicate)
+        _check_callable("predicate", predicate)
         return Dataset(transforms.Filtered(self._stage, predicate))
 
     # ------------------------------------------------------------------ order and batches
@@ -146,9 +329,9 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> sorted(int(each) for each in mr.data.Dataset.range(4).shuffle(4))
             [0, 1, 2, 3]
         """
-        size = checks.count("buffer_size", buffer_size, least=1)
+        size = _count("buffer_size", buffer_size, least=1)
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return Dataset(Shuffled(self._stage, size, Draws(seed), anew))
+        return Dataset(Shuffled(self._stage, size, Rng(seed), anew))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset[ElementT]":
         """Return elements joined, so many at a time, along a new first axis.
@@ -166,8 +349,8 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> list(mr.data.Dataset.range(3).batch(2).as_numpy_iterator())
             [array([0, 1]), array([2])]
         """
-        size = checks.count("batch_size", batch_size, least=1)
-        return Dataset(transforms.Batched(self._stage, size, bool(drop_remainder)))
+        size = _count("batch_size", batch_size, least=1)
+        return Dataset(Batched(self._stage, size, bool(drop_remainder)))
 
     def unbatch(self) -> "Dataset[ElementT]":
         """Return the rows of each element, one after another.
@@ -177,7 +360,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in mr.data.Dataset.range(3).batch(2).unbatch()]
             [0, 1, 2]
         """
-        return Dataset(transforms.Unbatched(self._stage))
+        return Dataset(Unbatched(self._stage))
 
     def enumerate(self, start: int = 0) -> "Dataset[tuple[Tensor, ElementT]]":
         """Return pairs of a number and an element.
@@ -193,7 +376,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> list(mr.data.Dataset.range(5, 7).enumerate().as_numpy_iterator())
             [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
         """
-        return Dataset(transforms.Numbered(self._stage, checks.integer("start", start)))
+        return Dataset(transforms.Enumerated(self._stage, _integer("start", start)))
 
     # ------------------------------------------------------------------ which elements
 
@@ -211,8 +394,8 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in mr.data.Dataset.range(2).repeat(2)]
             [0, 1, 0, 1]
         """
-        times = -1 if count is None else checks.count("count", count, least=-1)
-        return Dataset(transforms.Repeated(self._stage, None if times == -1 else times))
+        times = -1 if count is None else _count("count", count, least=-1)
+        return Dataset(Repeated(self._stage, None if times == -1 else times))
 
     def take(self, count: int) -> "Dataset[ElementT]":
         """Return at most the first `count` elements.
@@ -228,7 +411,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> len(mr.data.Dataset.range(5).take(2))
             2
         """
-        number = checks.count("count", count, least=-1)
+        number = _count("count", count, least=-1)
         return self if number == -1 else self._chosen(0, number)
 
     def skip(self, count: int) -> "Dataset[ElementT]":
@@ -245,7 +428,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in mr.data.Dataset.range(5).skip(3)]
             [3, 4]
         """
-        number = checks.count("count", count, least=-1)
+        number = _count("count", count, least=-1)
         return self._chosen(0, 0) if number == -1 else self._chosen(number, None)
 
     def shard(self, num_shards: int, index: int) -> "Dataset[ElementT]":
@@ -263,8 +446,8 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in mr.data.Dataset.range(5).shard(2, 1)]
             [1, 3]
         """
-        shards = checks.count("num_shards", num_shards, least=1)
-        number = checks.count("index", index, least=0)
+        shards = _count("num_shards", num_shards, least=1)
+        number = _count("index", index, least=0)
         if number >= shards:
             raise InvalidArgumentError(
                 f"Index must be between 0 and {shards - 1} (currently index = {number})."
@@ -308,7 +491,7 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> len(mr.data.Dataset.range(3).cache())
             3
         """
-        return Dataset(transforms.Kept(self._stage))
+        return Dataset(transforms.Cached(self._stage))
 
     def prefetch(self, buffer_size: int) -> "Dataset[ElementT]":
         """Return the same elements, made ahead of their use by a thread in the background.
@@ -329,7 +512,53 @@ class Dataset(Sources[ElementT], _overrides.Subclassable, metaclass=MembersOfCla
             >>> [int(each) for each in dataset]
             [0, 1, 2]
         """
-        size = checks.count("buffer_size", buffer_size, least=-1)
+        size = _count("buffer_size", buffer_size, least=-1)
         if size == 0:
             return self
-        return Dataset(Prefetched(self._stage, _AHEAD if size == AUTOTUNE else size))
+        return Dataset(transforms.Prefetched(self._stage, _AHEAD if size == AUTOTUNE else size))
+
+
+# ---------------------------------------------------------------------------- arguments
+
+
+def _signature(signature: Any, types: Any, shapes: Any) -> Any:
+    """Return the signature of `from_generator`'s arguments, of which some exclude each other."""
+    if signature is not None:
+        if types is not None or shapes is not None:
+            given = "types" if types is not None else "shapes"
+            raise TypeError(
+                f"The `output_{given}` argument can not be used together with the "
+                "`output_signature` argument. Give the signature alone."
+            )
+        return as_signature(signature)
+    if types is not None:
+        return signature_of(types, shapes)
+    if shapes is not None:
+        raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
+    return None
+
+
+def _integer(name: str, value: Any) -> int:
+    """Return an argument that is an integer; raises TypeError where it is none."""
+    number = as_integer(value)
+    if number is None:
+        raise TypeError(f"`{name}` is an integer. Received: {name}={value!r:.200}.")
+    return number
+
+
+def _count(name: str, value: Any, *, least: int) -> int:
+    """Return an argument that is a number of things, in one wording for all methods."""
+    number = _integer(name, value)
+    if number < least:
+        kind = "greater than zero" if least == 1 else f"{least} or more"
+        raise InvalidArgumentError(f"`{name}` must be {kind}. Received: {name}={number}.")
+    return number
+
+
+def _check_callable(name: str, value: Any) -> None:
+    """Raise ValueError when the method is called: the pipeline runs much later and elsewhere."""
+    if not callable(value):
+        raise ValueError(
+            f"Argument `{name}` must be a callable. Received {name}={value!r:.200} "
+            f"(of type {type(value)})."
+        )

@@ -4,28 +4,18 @@ Both are read pass after pass, so that one loop trains on either.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from mirrored._logging import logger
-from mirrored.data.adapters import (
-    Arrays,
-    Rows,
-    adapt,
-    count_of,
-    described,
-    with_class_weights,
-)
+from mirrored.data.arrays import Arrays, Rows, adapt_batch, count_of, described
 from mirrored.data.batches import Block, Span
-from mirrored.data.draws import FitDraws
 from mirrored.data.pipeline import Pipeline
-from mirrored.data.shuffle import Shuffled
-from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices, Stage
-from mirrored.data.transforms import Batched, Repeated
+from mirrored.data.rng import FitRng
+from mirrored.data.row_transforms import Batched, Repeated, Shuffled
+from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices, Stage
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, so many batches are read first: no more bytes than a cache holds, and for no longer than a
@@ -34,7 +24,6 @@ _MOST_AHEAD = 16
 _BYTES_AHEAD = 8 << 20
 _SECONDS_AHEAD = 1e-3
 _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
-_NO_ARRAYS = (list, tuple, Mapping, type(None))
 Check = Callable[[Arrays], Arrays]
 
 
@@ -297,7 +286,7 @@ class Epochs:
         given = tuple(each for each in arrays.columns if each is not None)
         rows: Stage = Slices(given, arrays.size)
         if shuffled:
-            rows = Shuffled(rows, arrays.size, FitDraws())
+            rows = Shuffled(rows, arrays.size, FitRng())
         stage = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
         passes = PassesOfRows(stage, arrays)
         return cls(passes, "", steps, "", goes_on=goes_on, is_stream=False)
@@ -430,78 +419,3 @@ class Epochs:
             done,
             asked,
         )
-
-
-def is_stream(data: Any) -> bool:
-    """Return whether data give batches one after another, instead of being examples themselves.
-
-    Args:
-        data: What a user gave.
-
-    Example:
-        >>> from mirrored.data.epochs import is_stream
-        >>> is_stream([1.0, 2.0]), is_stream(iter([([1.0], [2.0])]))
-        (False, True)
-    """
-    if isinstance(data, Pipeline | Iterator):
-        return True
-    # Sequences and mappings of numbers, arrays of any library, tensors.
-    is_whole = isinstance(data, Sequence | Mapping) or hasattr(data, "__array__")
-    return isinstance(data, Iterable) and not is_whole and not hasattr(data, "numpy")
-
-
-def adapt_batch(
-    element: Any, for_what: str, class_weight: Mapping[int, float] | None = None
-) -> Arrays:
-    """Check what a stream gave as a batch, and return it as arrays.
-
-    Args:
-        element: (x, y) or (x, y, sample_weight), in a tuple or a list; for "predict" x alone will
-            do.
-        for_what: The method that asks, named in errors.
-        class_weight: A weight for each integer label, or None.
-
-    Raises:
-        ValueError: It is no such batch.
-
-    Example:
-        >>> from mirrored.data.epochs import adapt_batch
-        >>> adapt_batch(([[1.0], [2.0]], [0, 1]), "fit").size
-        2
-    """
-    parts = element if isinstance(element, tuple) else (element,)
-    if isinstance(element, list) and element and all(np.ndim(part) for part in element):
-        is_arrays = all(hasattr(part, "ndim") for part in element)
-        parts = tuple(element) if is_arrays else parts
-    if for_what == "predict":
-        parts = parts[:1]
-    if not (for_what == "predict" or 2 <= len(parts) <= 3):
-        raise ValueError(
-            f"`{for_what}` needs batches of (x, y) or (x, y, sample_weight). Received: "
-            f"{described(element)}{f' of {len(element)}' if isinstance(element, tuple) else ''}."
-        )
-    # Of lists `adapt` says what is wrong with them.
-    shapes = [np.shape(each) for each in parts if not isinstance(each, _NO_ARRAYS)]
-    if () in shapes or len({shape[0] for shape in shapes}) > 1:
-        raise ValueError(unbatched(for_what, shapes))
-    arrays = adapt(*parts, for_what=for_what)
-    return arrays if class_weight is None else with_class_weights(arrays, class_weight)
-
-
-def unbatched(for_what: str, shapes: Sequence[tuple[int, ...]]) -> str:
-    """Return what an error says of elements that are no batches.
-
-    Args:
-        for_what: The method that asks.
-        shapes: The shapes of an element's arrays.
-
-    Example:
-        >>> from mirrored.data.epochs import unbatched
-        >>> "`.batch(batch_size)`" in unbatched("fit", [(64,), ()])
-        True
-    """
-    return (
-        f"`{for_what}` needs batches, whose arrays all begin with an axis of the examples. "
-        f"Received: arrays with the shapes {list(shapes)}. Batch single examples with the "
-        "dataset's `.batch(batch_size)`, and give as many targets as inputs."
-    )

@@ -11,8 +11,8 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored.data.elements import Elements, LeafSpec, to_numpy, to_tensors
-from mirrored.data.stages import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Stage
+from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Stage
+from mirrored.data.spec import Elements, LeafSpec, to_numpy, to_tensors
 from mirrored.devices import get_device
 from mirrored.ops import Tensor, transfer
 from mirrored.program import Stream

@@ -1,222 +1,343 @@
-"""Where datasets come from: arrays, generators, ranges, and other datasets side by side.
+"""What a dataset is made of: stages that make elements, each from the elements of another one.
 
-Arrays are copied once, so that a dataset stays as it was made.
+Elements travel as NumPy arrays, and rows of arrays as blocks where nothing looks at single ones.
 """
 
-import builtins
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored._arguments import explained
-from mirrored.data.checks import integer
-from mirrored.data.elements import as_signature, signature_of, to_element, to_leaf
-from mirrored.data.pipeline import ElementT, Pipeline
-from mirrored.data.stages import Counted, Generated, Single, Slices, zipped
-from mirrored.errors import InvalidArgumentError
-from mirrored.ops import Tensor, as_dtype, int64
-from mirrored.ops.tensor import Operators
+from mirrored.data.arrays import Rows
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.spec import (
+    Element,
+    Elements,
+    Form,
+    LeafSpec,
+    conform,
+    host_scope,
+    specs_of,
+    to_element,
+)
+from mirrored.ops.rng_state import drawing_from
 
-if TYPE_CHECKING:
-    from mirrored.data.dataset import Dataset
-
-_Array = np.ndarray[Any, Any] | Operators | list[Any]
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
 
 
-@explained
-class Sources(Pipeline[ElementT]):
-    """The ways to make a dataset of what is none; `Dataset` has them."""
+class Stage(ABC):
+    """Makes elements, from the first one on each time that it is opened.
 
-    @overload
-    @classmethod
-    def from_tensor_slices(cls, tensors: _Array) -> "Dataset[Tensor]": ...
+    Attributes:
+        cardinality: How many elements there are, or one of the two constants above.
+        known: Whether `specs` knows without making an element.
+        sources: The stages whose elements it takes.
+        rng: What it draws from, None where it draws nothing.
+        batch_size: How many rows an element joins; None: each is a row.
+    """
 
-    @overload
-    @classmethod
-    def from_tensor_slices(
-        cls, tensors: tuple[_Array, _Array]
-    ) -> "Dataset[tuple[Tensor, Tensor]]": ...
+    cardinality: int = UNKNOWN_CARDINALITY
+    known: bool = False
+    sources: "tuple[Stage, ...]" = ()
+    rng: Rng | None = None
+    batch_size: int | None = None
 
-    @overload
-    @classmethod
-    def from_tensor_slices(cls, tensors: dict[str, _Array]) -> "Dataset[dict[str, Tensor]]": ...
+    @property
+    def slices(self) -> "Slices | None":
+        """The arrays whose rows the elements are, None where they are something else."""
+        return None
 
-    @overload
-    @classmethod
-    def from_tensor_slices(cls, tensors: Any) -> "Dataset[Any]": ...
+    def begin(self) -> Iteration:
+        """Return the iteration that begins: to be called by the thread that wants it."""
+        number = 0 if self.rng is None else self.rng.number()
+        return Iteration(number, tuple([source.begin() for source in self.sources]))
 
-    @classmethod
-    def from_tensor_slices(cls, tensors: Any) -> Any:
-        """Return the rows of arrays, which are copied once.
-
-        Args:
-            tensors: An array, or a tuple or dict of arrays of one first size. A list is an array.
-
-        Raises:
-            ValueError: A part is a scalar, or first sizes differ.
-            TypeError: A part does not hold numbers.
-
-        Example:
-            >>> import mirrored as mr
-            >>> dataset = mr.data.Dataset.from_tensor_slices(([1.0, 2.0], [3, 4]))
-            >>> list(dataset.as_numpy_iterator())
-            [(np.float32(1.0), np.int32(3)), (np.float32(2.0), np.int32(4))]
-        """
-        element = to_element(tensors, "`tensors`")
-        shapes = [leaf.shape for leaf in _nest.flatten(element)]
-        if () in shapes:
-            raise ValueError(
-                "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
-                f"shapes {shapes}. Use `from_tensors` for a single element."
-            )
-        sizes = [shape[0] for shape in shapes]
-        if len(set(sizes)) > 1:
-            other = next(size for size in sizes if size != sizes[0])
-            raise ValueError(
-                f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with "
-                f"the shapes {shapes}. Give arrays of one first size, the number of elements."
-            )
-        return cls(Slices(element, sizes[0]))
-
-    @classmethod
-    def from_tensors(cls, tensors: Any) -> Self:
-        """Return a dataset of one element.
+    @abstractmethod
+    def open(self, iteration: Iteration) -> Elements:
+        """Return a new iterator, whose `close` ends all that works for it.
 
         Args:
-            tensors: The element: an array or a number, or a tuple or dict of such.
-
-        Raises:
-            TypeError: A part does not hold numbers.
-
-        Example:
-            >>> import mirrored as mr
-            >>> len(mr.data.Dataset.from_tensors([1.0, 2.0]))
-            1
+            iteration: What it draws follows from this, and from nothing else.
         """
-        return cls(Single(to_element(tensors, "`tensors`")))
 
-    @classmethod
-    def from_generator(
-        cls,
-        generator: Callable[..., Any],
-        output_types: Any = None,
-        output_shapes: Any = None,
-        args: Any = None,
-        output_signature: Any = None,
-        name: str | None = None,
-    ) -> Self:
-        """Return what a generator yields. It is called anew by each iteration.
+    def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
+        """Return what gives the rows of the next elements: of those with `slices` alone.
+
+        Which rows they are is told, and nothing gathered. At most so many elements are given as
+        are asked for, and none at the end; fewer before only of batches, where a pass ends.
 
         Args:
-            generator: Returns an iterable.
-            output_types: The dtypes of an element, in its structure; an older form of the
-                signature.
-            output_shapes: The shapes that go with them; None where they are not known.
-            args: What to call it with, as NumPy arrays.
-            output_signature: A `TensorSpec(shape, dtype)` for each part of an element, in its
-                structure; elements are converted to it and checked. None: the first one tells.
-            name: Accepted for compatibility.
+            iteration: As for `open`.
+        """
+        raise NotImplementedError(f"The elements of {type(self).__name__} are no rows of arrays.")
+
+    def first(self) -> Element:
+        """Return an element like the first one, which does not count as an iterator.
 
         Raises:
-            TypeError: `generator` is not callable, or arguments exclude each other.
-
-        Example:
-            >>> import mirrored as mr
-            >>> dataset = mr.data.Dataset.from_generator(lambda: iter([1, 2, 3]))
-            >>> [int(each) for each in dataset]
-            [1, 2, 3]
+            ValueError: There is none.
         """
-        if not callable(generator):
-            raise TypeError(
-                f"`generator` must be a Python callable. Received: {generator!r:.200}. Give the "
-                "function itself, without calling it."
-            )
-        signature = _signature(output_signature, output_types, output_shapes)
-        if args is not None and not isinstance(args, tuple | list):
-            raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
-        return cls(Generated(generator, [to_leaf(each)[()] for each in args or ()], signature))
+        with closing(self.open(Iteration())) as elements:
+            for element in elements:
+                return element
+        raise ValueError("The structure of the elements of an empty dataset is not known.")
 
-    @classmethod
-    def range(cls, *args: Any, output_type: Any = int64) -> "Dataset[Tensor]":
-        """Return the numbers of a range, as scalars.
-
-        Args:
-            *args: As of Python's `range`: stop; start, stop; or start, stop, step.
-            output_type: Their dtype.
+    def specs(self) -> Any:
+        """Return the structure of the elements, with a `LeafSpec` for each array.
 
         Raises:
-            ValueError: There are other numbers of arguments, or the step is 0.
-            TypeError: They are not integers.
-
-        Example:
-            >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(1, 8, 3)]
-            [1, 4, 7]
+            ValueError: It takes an element to know, and there is none.
         """
-        if not 1 <= len(args) <= 3:
-            raise ValueError(
-                "Invalid `args`. The length of `args` should be between 1 and 3 but was "
-                f"{len(args)}."
-            )
-        numbers = [integer("args", each) for each in args]
-        if len(numbers) == 3 and numbers[2] == 0:
-            raise InvalidArgumentError(
-                f"step must be a non-zero integer. Received: range{tuple(numbers)}."
-            )
-        made = cls(Counted(builtins.range(*numbers), as_dtype(output_type)))
-        return cast("Dataset[Tensor]", made)
-
-    @classmethod
-    def zip(cls, *args: Any, datasets: Any = None) -> Self:
-        """Return elements of datasets side by side; the shortest dataset ends it.
-
-        Args:
-            *args: Datasets, whose elements make tuples; or one tuple or dict of datasets.
-            datasets: That tuple or dict, by name.
-
-        Raises:
-            TypeError: Something is not a dataset.
-
-        Example:
-            >>> import mirrored as mr
-            >>> Dataset = mr.data.Dataset
-            >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)).as_numpy_iterator())
-            [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
-        """
-        if datasets is not None:
-            args = (*args, datasets)
-        structure = args[0] if len(args) == 1 else args
-        if isinstance(structure, list):
-            raise TypeError(
-                "Invalid input to `zip`. Nested structures do not support Python lists; please use "
-                f"a tuple instead. Received: a list of {len(structure)}."
-            )
-        leaves = _nest.flatten(structure)
-        if not leaves:
-            raise TypeError("Must pass at least one dataset to `zip`.")
-        for leaf in leaves:
-            if not isinstance(leaf, Pipeline):
-                raise TypeError(
-                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
-                    f"`mr.data.Dataset` objects but encountered object of type {type(leaf)}."
-                )
-        return cls(zipped(_nest.map_structure(lambda each: each._stage, structure)))
+        return specs_of(self.first())
 
 
-def _signature(signature: Any, types: Any, shapes: Any) -> Any:
-    """Return the signature of `from_generator`'s arguments, of which some exclude each other."""
-    if signature is not None:
-        if types is not None or shapes is not None:
-            given = "types" if types is not None else "shapes"
-            raise TypeError(
-                f"The `output_{given}` argument can not be used together with the "
-                "`output_signature` argument. Give the signature alone."
-            )
-        return as_signature(signature)
-    if types is not None:
-        return signature_of(types, shapes)
-    if shapes is not None:
-        raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
-    return None
+class Following(Stage):
+    """A stage that makes its elements from those of another one.
+
+    Args:
+        source: The other stage.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        self._source, self.sources = source, (source,)
+        self.cardinality = source.cardinality
+
+
+class Derived(Following):
+    """A stage whose elements have the structure of those of another one.
+
+    Args:
+        source: The other stage.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        super().__init__(source)
+        self.known = source.known
+
+    def first(self) -> Element:
+        """Return an element of the other stage."""
+        return self._source.first()
+
+    def specs(self) -> Any:
+        """Return those of the other stage."""
+        return self._source.specs()
+
+
+@contextmanager
+def named(stage: str, index: int) -> Iterator[None]:
+    """Within this context, an exception of a user's function is noted to be of this element."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"In Dataset.{stage}, at element {index} (counted from 0).")
+        raise
+
+
+# ---------------------------------------------------------------------------- sources
+
+
+class Single(Stage):
+    """One element.
+
+    Args:
+        element: The element.
+    """
+
+    known = True
+
+    def __init__(self, element: Element) -> None:
+        self._element = element
+        self.cardinality = 1
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of one."""
+        yield self._element
+
+    def specs(self) -> Any:
+        """Return the structure."""
+        return specs_of(self._element)
+
+
+class Slices(Stage):
+    """The rows of arrays.
+
+    Args:
+        arrays: A structure of arrays.
+        size: The size of the first axis of each.
+    """
+
+    known = True
+
+    def __init__(self, arrays: Element, size: int) -> None:
+        self.cardinality = size
+        self.form = Form(arrays)
+        self.leaves: list[NDArray[Any]] = _nest.flatten(arrays)
+
+    @property
+    def slices(self) -> "Slices":
+        """Itself."""
+        return self
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of rows, which are views."""
+        for i in range(self.cardinality):
+            yield self.form.pack([leaf[i, ...] for leaf in self.leaves])
+
+    def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
+        """Return what gives slices."""
+        start = 0
+
+        def read(most: int) -> Rows:
+            nonlocal start
+            begin, start = start, min(start + most, self.cardinality)
+            return slice(begin, start)
+
+        return read
+
+    def rows(self, which: Rows) -> Element:
+        """Return some rows: views where they are a slice."""
+        if isinstance(which, slice):
+            return self.form.pack([leaf[which] for leaf in self.leaves])
+        return self.form.pack([leaf.take(which, axis=0) for leaf in self.leaves])
+
+    def part(self, start: int, stop: int) -> "Slices":
+        """Return the rows from `start` to before `stop`, as far as there are such."""
+        start, stop, _ = slice(start, stop).indices(self.cardinality)
+        return Slices(self.rows(slice(start, stop)), max(stop - start, 0))
+
+    def specs(self) -> Any:
+        """Return the structure of a row."""
+        return self.form.pack([LeafSpec(leaf.shape[1:], leaf.dtype) for leaf in self.leaves])
+
+
+class Generated(Stage):
+    """What a user's generator yields.
+
+    Args:
+        generator: Returns an iterable each time that it is called.
+        args: Arrays to call it with.
+        signature: The structure of what it yields, with a `LeafSpec` for each array; None: that
+            of the first element.
+    """
+
+    rng: Rng
+
+    def __init__(
+        self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any
+    ) -> None:
+        self._generator, self._args, self._signature = generator, args, signature
+        self.known = signature is not None
+        self.rng = Rng()
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of copies of what is yielded."""
+        stream = self.rng.stream(iteration)
+        with named("from_generator", 0), host_scope(), drawing_from(stream):
+            iterator = iter(self._generator(*self._args))
+        form: Form | None = None
+        try:
+            for index in itertools.count():
+                with named("from_generator", index):
+                    with host_scope(), drawing_from(stream):
+                        value = next(iterator, _OVER)
+                    if value is _OVER:
+                        return
+                    if self._signature is not None:
+                        element = conform(value, self._signature)
+                    else:
+                        element = to_element(value, "What the generator yielded")
+                        form = form or Form(element)
+                        form.leaves(element, "What the generator yielded")
+                yield element
+        finally:
+            close = getattr(iterator, "close", None)
+            if close is not None:
+                close()
+
+    def specs(self) -> Any:
+        """Return the signature, or the structure of the first element."""
+        return super().specs() if self._signature is None else self._signature
+
+
+_OVER = object()
+
+
+class Counted(Stage):
+    """The numbers of a range.
+
+    Args:
+        numbers: The range.
+        dtype: Their dtype.
+    """
+
+    known = True
+
+    def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
+        self._numbers, self._dtype = numbers, dtype
+        self.cardinality = len(numbers)
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of scalars."""
+        for number in self._numbers:
+            # Those that the dtype cannot hold wrap around, as in TensorFlow.
+            yield np.array(number, np.int64).astype(self._dtype)
+
+    def specs(self) -> Any:
+        """Return that of a scalar."""
+        return LeafSpec((), self._dtype)
+
+
+class Zipped(Stage):
+    """Elements of several stages side by side; the shortest one ends it.
+
+    Args:
+        stages: A structure of stages.
+    """
+
+    def __init__(self, stages: Any) -> None:
+        self._structure = stages
+        self.sources = tuple(_nest.flatten(stages))
+        sizes = {stage.cardinality for stage in self.sources}
+        finite = sizes - {INFINITE_CARDINALITY, UNKNOWN_CARDINALITY}
+        if UNKNOWN_CARDINALITY not in sizes:
+            self.cardinality = min(finite, default=INFINITE_CARDINALITY)
+        self.known = all(stage.known for stage in self.sources)
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of structures of elements."""
+        opened = [stage.open(iteration.source(i)) for i, stage in enumerate(self.sources)]
+        try:
+            for elements in zip(*opened, strict=False):
+                yield _nest.pack_like(self._structure, list(elements))
+        finally:
+            for each in opened:
+                each.close()
+
+    def first(self) -> Element:
+        """Return elements of the stages, side by side."""
+        return _nest.map_structure(lambda stage: stage.first(), self._structure)
+
+    def specs(self) -> Any:
+        """Return those of the stages, side by side."""
+        return _nest.map_structure(lambda stage: stage.specs(), self._structure)
+
+
+def zipped(stages: Any) -> Stage:
+    """Return the stage of several side by side; rows of arrays stay rows of arrays.
+
+    Args:
+        stages: A structure of stages.
+    """
+    leaves: list[Stage] = _nest.flatten(stages)
+    rows = [stage for stage in leaves if isinstance(stage, Slices)]
+    if len(rows) < len(leaves):
+        return Zipped(stages)
+    size = min(stage.cardinality for stage in rows)
+    arrays = _nest.map_structure(lambda stage: stage.rows(slice(0, size)), stages)
+    return Slices(arrays, size)

@@ -1,30 +1,33 @@
-"""The stages between a dataset's source and its end: those that call, cut, join, repeat or keep.
+"""What a dataset's methods make of its elements: calls, choices, numbers, caches, work ahead.
 
-None of them writes into an element: many may hold it, a cache among them.
+None of these stages writes into an element: many may hold it, a cache among them.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+import os
+import threading
+import weakref
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from mirrored import _nest
-from mirrored.data.adapters import Rows, count_of, joined
-from mirrored.data.draws import Draws, Turn
-from mirrored.data.elements import Element, Elements, Form, LeafSpec, call_with, to_element
-from mirrored.data.stages import (
+from mirrored._threads import new_thread, start
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.sources import (
     INFINITE_CARDINALITY,
     UNKNOWN_CARDINALITY,
     Derived,
     Following,
-    Slices,
     Stage,
     named,
 )
-from mirrored.errors import InvalidArgumentError
+from mirrored.data.spec import Element, Elements, Form, LeafSpec, call_with, to_element
+from mirrored.devices import hold_devices
+from mirrored.errors import DevicesResetError
 from mirrored.ops.rng_state import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
@@ -38,18 +41,18 @@ class Mapped(Following):
         function: The function.
     """
 
-    draws: Draws
+    rng: Rng
 
     def __init__(self, source: Stage, function: Callable[..., Any]) -> None:
         super().__init__(source)
         self._function = function
-        self.draws = Draws()
+        self.rng = Rng()
 
-    def open(self, turn: Turn) -> Elements:
+    def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of the results."""
         form: Form | None = None
-        stream = self.draws.stream(turn)
-        with closing(self._source.open(turn.source())) as elements:
+        stream = self.rng.stream(iteration)
+        with closing(self._source.open(iteration.source())) as elements:
             for index, element in enumerate(elements):
                 with named("map", index), drawing_from(stream):
                     result = self._result(element)
@@ -66,7 +69,7 @@ class Mapped(Following):
     def first(self) -> Element:
         """Return the result for an element."""
         element = self._source.first()
-        with named("map", 0), drawing_from(self.draws.stream(Turn())):
+        with named("map", 0), drawing_from(self.rng.stream(Iteration())):
             return self._result(element)
 
 
@@ -78,19 +81,19 @@ class Filtered(Derived):
         predicate: The predicate.
     """
 
-    draws: Draws
+    rng: Rng
 
     def __init__(self, source: Stage, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
         self._predicate = predicate
-        self.draws = Draws()
+        self.rng = Rng()
         if source.cardinality != 0:
             self.cardinality = UNKNOWN_CARDINALITY
 
-    def open(self, turn: Turn) -> Elements:
+    def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
-        stream = self.draws.stream(turn)
-        with closing(self._source.open(turn.source())) as elements:
+        stream = self.rng.stream(iteration)
+        with closing(self._source.open(iteration.source())) as elements:
             for index, element in enumerate(elements):
                 with named("filter", index), drawing_from(stream):
                     kept = np.asarray(call_with(self._predicate, element))
@@ -102,138 +105,6 @@ class Filtered(Derived):
                         )
                 if kept:
                     yield element
-
-
-# ---------------------------------------------------------------------------- batches
-
-
-class Batched(Following):
-    """Elements joined, so many at a time, along a new first axis.
-
-    Args:
-        source: The elements.
-        size: How many.
-        drop_remainder: Whether to leave out a last batch that has fewer.
-    """
-
-    def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
-        super().__init__(source)
-        self._size, self._drop = size, drop_remainder
-        if source.batch_size is None and source.slices is not None:
-            self.batch_size = size
-        self.known = source.known
-        if self.cardinality > 0:
-            whole, rest = divmod(self.cardinality, size)
-            self.cardinality = whole + (rest > 0 and not drop_remainder)
-
-    @property
-    def slices(self) -> Slices | None:
-        """The arrays whose rows are joined."""
-        return None if self.batch_size is None else self._source.slices
-
-    def open(self, turn: Turn) -> Elements:
-        """Return an iterator of batches."""
-        return self._joined(turn) if self.slices is None else self._gathered(self.slices, turn)
-
-    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
-        """Return what gives the rows of batches."""
-        read, size = self._source.open_rows(turn.source()), self._size
-
-        def read_batches(most: int) -> Rows:
-            rows = read(most * size)
-            rest = count_of(rows) % size if self._drop else 0
-            if not rest:
-                return rows
-            whole = count_of(rows) - rest
-            return (
-                slice(rows.start, rows.start + whole) if isinstance(rows, slice) else rows[:whole]
-            )
-
-        return read_batches
-
-    def _gathered(self, slices: Slices, turn: Turn) -> Elements:
-        read = self.open_rows(turn)
-        while count_of(rows := read(1)):
-            yield slices.rows(rows)
-
-    def _joined(self, turn: Turn) -> Elements:
-        form: Form | None = None
-        with closing(self._source.open(turn.source())) as elements:
-            for first in itertools.count(step=self._size):
-                rows = list(itertools.islice(elements, self._size))
-                if len(rows) == self._size or (rows and not self._drop):
-                    form = form or Form(rows[0])
-                    yield _stacked(form, rows, first)
-                if len(rows) < self._size:
-                    return
-
-    def first(self) -> Element:
-        """Return a batch of one element, over and over."""
-        known = self._source.cardinality
-        size = self._size if self._drop or known < 0 else min(self._size, known)
-        return _nest.map_structure(lambda leaf: np.stack([leaf] * size), self._source.first())
-
-    def specs(self) -> Any:
-        """Return those of the elements with the size of a batch, where all have it, before."""
-        size = self._size if self._drop else None
-        return _nest.map_structure(
-            lambda leaf: replace(leaf, shape=None if leaf.shape is None else (size, *leaf.shape)),
-            self._source.specs(),
-        )
-
-
-def _stacked(form: Form, rows: list[Element], first: int) -> Element:
-    """Return the batch of some elements, of which the first one has the number `first`."""
-    leaves = [form.leaves(row, f"Element {first + i}") for i, row in enumerate(rows)]
-    for i, each in enumerate(leaves):
-        for number, (leaf, expected) in enumerate(zip(each, leaves[0], strict=True)):
-            if leaf.shape != expected.shape:
-                raise InvalidArgumentError(
-                    f"Cannot batch tensors with different shapes in component {number}. First "
-                    f"element had shape {list(expected.shape)} and element {i} had shape "
-                    f"{list(leaf.shape)}. It is element {first + i} of the dataset, counted "
-                    "from 0. Give all elements of a batch one shape."
-                )
-    return form.pack([np.stack(column) for column in zip(*leaves, strict=True)])
-
-
-class Unbatched(Following):
-    """The rows of each element.
-
-    Args:
-        source: The elements.
-    """
-
-    def __init__(self, source: Stage) -> None:
-        super().__init__(source)
-        if source.cardinality > 0:
-            self.cardinality = UNKNOWN_CARDINALITY
-        self.known = source.known
-
-    def open(self, turn: Turn) -> Elements:
-        """Return an iterator of rows."""
-        with closing(self._source.open(turn.source())) as elements:
-            for index, element in enumerate(elements):
-                sizes = {leaf.shape[:1] for leaf in _nest.flatten(element)}
-                if len(sizes) > 1 or () in sizes:
-                    shapes = [leaf.shape for leaf in _nest.flatten(element)]
-                    raise InvalidArgumentError(
-                        "`unbatch` needs arrays of one first size. Received: element "
-                        f"{index} (counted from 0) with the shapes {shapes}. Batch it first."
-                    )
-                yield from Slices(element, *sizes.pop()).open(Turn())
-
-    def first(self) -> Element:
-        """Return a row."""
-        return _nest.map_structure(lambda leaf: leaf[0, ...], self._source.first())
-
-    def specs(self) -> Any:
-        """Return those of a row."""
-
-        def row(leaf: LeafSpec) -> LeafSpec:
-            return replace(leaf, shape=None if leaf.shape is None else leaf.shape[1:])
-
-        return _nest.map_structure(row, self._source.specs())
 
 
 # ---------------------------------------------------------------------------- which elements
@@ -259,77 +130,12 @@ class Chosen(Derived):
         elif stop == 0:
             self.cardinality = 0
 
-    def open(self, turn: Turn) -> Elements:
+    def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of those elements."""
         if self._which[1] == 0:
             return
-        with closing(self._source.open(turn.source())) as elements:
+        with closing(self._source.open(iteration.source())) as elements:
             yield from itertools.islice(elements, *self._which)
-
-
-class Repeated(Derived):
-    """The elements again and again.
-
-    Args:
-        source: The elements.
-        count: How often; None: for ever.
-    """
-
-    def __init__(self, source: Stage, count: int | None) -> None:
-        super().__init__(source)
-        self._count = count
-        self.batch_size = source.batch_size
-        if count == 0:
-            self.cardinality = 0
-        elif count is None and self.cardinality != 0:
-            self.cardinality = INFINITE_CARDINALITY
-        elif count is not None and self.cardinality > 0:
-            self.cardinality *= count
-
-    @property
-    def slices(self) -> Slices | None:
-        """Those of the elements."""
-        return self._source.slices
-
-    def open(self, turn: Turn) -> Elements:
-        """Return an iterator of all passes; one without elements ends it."""
-        for number in self._passes():
-            is_empty = True
-            with closing(self._source.open(turn.source().in_pass(number))) as elements:
-                for element in elements:
-                    is_empty = False
-                    yield element
-            if is_empty:
-                return
-
-    def _passes(self) -> Iterator[int]:
-        return itertools.count() if self._count is None else iter(range(self._count))
-
-    def open_rows(self, turn: Turn) -> Callable[[int], Rows]:
-        """Return what gives the rows of one pass after another; it joins rows, but no batches."""
-        opened = (
-            self._source.open_rows(turn.source().in_pass(number)) for number in self._passes()
-        )
-        read = next(opened, None)
-
-        def read_on(most: int) -> Rows:
-            nonlocal read
-            parts: list[Rows] = []
-            is_new = False
-            while most and read is not None:
-                rows = read(most)
-                if not count_of(rows):
-                    read = None if is_new else next(opened, None)
-                    is_new = True
-                    continue
-                if self.batch_size is not None:
-                    return rows
-                parts.append(rows)
-                most -= count_of(rows)
-                is_new = False
-            return joined(parts)
-
-        return read_on
 
 
 class Concatenated(Derived):
@@ -357,10 +163,10 @@ class Concatenated(Derived):
         else:
             self.cardinality = sum(sizes)
 
-    def open(self, turn: Turn) -> Elements:
+    def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of both."""
         for index, stage in enumerate(self.sources):
-            with closing(stage.open(turn.source(index))) as elements:
+            with closing(stage.open(iteration.source(index))) as elements:
                 yield from elements
 
     def specs(self) -> Any:
@@ -389,7 +195,7 @@ def _common_specs(first: Any, second: Any) -> Any:
         ) from None
 
 
-class Numbered(Following):
+class Enumerated(Following):
     """Pairs of a number and an element.
 
     Args:
@@ -402,9 +208,9 @@ class Numbered(Following):
         self._start = start
         self.known = source.known
 
-    def open(self, turn: Turn) -> Elements:
+    def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of pairs."""
-        with closing(self._source.open(turn.source())) as elements:
+        with closing(self._source.open(iteration.source())) as elements:
             for number, element in enumerate(elements, self._start):
                 yield np.array(number, np.int64), element
 
@@ -417,7 +223,10 @@ class Numbered(Following):
         return LeafSpec((), np.dtype(np.int64)), self._source.specs()
 
 
-class Kept(Derived):
+# ---------------------------------------------------------------------------- when they are made
+
+
+class Cached(Derived):
     """Elements that are made once and then kept.
 
     Args:
@@ -427,21 +236,148 @@ class Kept(Derived):
     def __init__(self, source: Stage) -> None:
         super().__init__(source)
         self._elements: list[Element] | None = None
-        self._turn: Turn | None = None
+        self._iteration: Iteration | None = None
 
-    def begin(self) -> Turn:
-        """Return the same turn to all: whichever comes to the end keeps what each of them met."""
-        self._turn = self._turn or super().begin()
-        return self._turn
+    def begin(self) -> Iteration:
+        """Return the same one to all: whichever comes to the end keeps what each of them met."""
+        self._iteration = self._iteration or super().begin()
+        return self._iteration
 
-    def open(self, turn: Turn) -> Elements:
+    def open(self, iteration: Iteration) -> Elements:
         """Return an iterator; the first one that comes to the end keeps what it met."""
         if self._elements is not None:
             yield from self._elements
             return
         met = []
-        with closing(self._source.open(turn.sources[0])) as elements:  # In any pass the same.
+        with closing(self._source.open(iteration.sources[0])) as elements:  # In any pass the same.
             for element in elements:
                 met.append(element)
                 yield element
         self._elements = met
+
+
+Items = SimpleQueue[tuple[str, Any]]
+
+
+_PATIENCE = 1.0  # Seconds.
+_LOST = (
+    "This iterator of a dataset with `prefetch` is of before mr.config.experimental."
+    "reset_devices(), which has ended its thread. Iterate over the dataset again."
+)
+
+
+class Prefetched(Derived):
+    """Elements of another stage, some of which are made before they are asked for.
+
+    Args:
+        source: The other stage.
+        buffer_size: How many are made ahead.
+    """
+
+    def __init__(self, source: Stage, buffer_size: int) -> None:
+        super().__init__(source)
+        self._buffer_size = buffer_size
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator, whose thread starts with its first element."""
+        worker = _Worker(self._source, iteration.source(), self._buffer_size)
+        try:
+            while True:
+                kind, value = worker.next()
+                if kind == "end":
+                    return
+                if kind == "error":
+                    try:
+                        raise value
+                    finally:
+                        del value  # Its traceback leads here: a cycle would keep the arrays.
+                yield value
+        finally:
+            worker.stop()
+
+
+class _Worker:
+    """The thread, and the queue that it fills.
+
+    Args:
+        stage: What makes the elements.
+        iteration: The iteration of that stage.
+        most: How many elements the queue holds.
+    """
+
+    def __init__(self, stage: Stage, iteration: Iteration, most: int) -> None:
+        self._process = os.getpid()
+        self._items: Items = SimpleQueue()
+        self._room = threading.Semaphore(most)
+        stopped = threading.Event()
+        thread = new_thread(
+            "mirrored-prefetch", _work, stage, iteration, self._items, self._room, stopped
+        )
+        # At exit too: a thread must not run Python code while the interpreter goes away. Before
+        # the start, which an interrupt may end.
+        self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
+        start(thread)
+        hold_devices(self)
+
+    def lose_devices(self) -> None:
+        """End the thread, and say so to whoever waits for an element."""
+        self.stop()
+        self._items.put(("error", DevicesResetError(_LOST)))
+
+    def next(self) -> tuple[str, Any]:
+        """Wait for the next item.
+
+        Raises:
+            RuntimeError: The thread was left behind by a fork.
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "An iterator of a dataset with `prefetch` cannot be continued in a forked "
+                "process, which has not got its thread. Received: an iterator made before the "
+                "fork. Iterate over the dataset again."
+            )
+        item = self._items.get()
+        self._room.release()
+        return item
+
+
+def _work(
+    stage: Stage,
+    iteration: Iteration,
+    items: Items,
+    room: threading.Semaphore,
+    stopped: threading.Event,
+) -> None:
+    """Make elements while there is room; what goes wrong reaches the consumer as an item."""
+    try:
+        with closing(stage.open(iteration)) as elements:
+            while True:
+                room.acquire()
+                if stopped.is_set():
+                    return
+                element = next(elements, _END)
+                if element is _END:
+                    break
+                items.put(("element", element))
+        items.put(("end", None))
+    except BaseException as error:
+        items.put(("error", error))
+
+
+_END = object()
+
+
+def _stop(
+    thread: threading.Thread,
+    room: threading.Semaphore,
+    stopped: threading.Event,
+    process: int,
+) -> None:
+    """End the thread after the element that it is making."""
+    if process != os.getpid():
+        return
+    stopped.set()
+    room.release()
+    # The garbage collector may call it anywhere, in the thread itself too.
+    if thread.is_alive() and thread is not threading.current_thread():
+        thread.join(_PATIENCE)  # What makes the element may wait for something that never comes.

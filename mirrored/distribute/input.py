@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
-from mirrored.data.elements import to_element
 from mirrored.data.pipeline import Pipeline
+from mirrored.data.spec import to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import Join, Take, cut, give_out, unbatched

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 
 from mirrored._numbers import check_count
-from mirrored.data.adapters import (
+from mirrored.data.arrays import (
     Arrays,
     adapt,
     check_batch_size,
     described,
+    is_stream,
     split_validation,
+    unbatched,
     with_class_weights,
 )
 from mirrored.data.dataset import Dataset
-from mirrored.data.epochs import (
-    Epochs,
-    is_stream,
-    unbatched,
-)
+from mirrored.data.epochs import Epochs
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import without_batch

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.adapters import Columns
+from mirrored.data.arrays import Columns
 from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mirrored import ops
-from mirrored.data.adapters import Arrays
+from mirrored.data.arrays import Arrays
 from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data.adapters import Arrays, Rows, adapt, joined
+from mirrored.data.arrays import Arrays, Rows, adapt, joined
 from mirrored.data.batches import Block, Span
 
 

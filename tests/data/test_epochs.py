@@ -9,8 +9,8 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.data.adapters import Arrays, adapt
-from mirrored.data.epochs import Epochs, adapt_batch, is_stream
+from mirrored.data.arrays import Arrays, adapt, adapt_batch, is_stream
+from mirrored.data.epochs import Epochs
 
 X, Y = np.zeros((4, 3), np.float32), np.arange(4)
 

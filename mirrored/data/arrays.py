@@ -4,7 +4,7 @@ Everything is checked here, on the host and before anything changed; arrays are 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from mirrored.ops.conversion import as_array
 Columns = tuple[Any, Any, Any]
 # Some rows of arrays, by their numbers; a slice has a start and an end, and no step.
 Rows = slice | NDArray[np.int64]
+_NO_ARRAYS = (list, tuple, Mapping, type(None))
 _NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
 
 
@@ -63,7 +64,7 @@ class Arrays:
 
         Example:
             >>> import numpy as np
-            >>> from mirrored.data.adapters import adapt
+            >>> from mirrored.data.arrays import adapt
             >>> adapt(np.zeros((2, 3), order="F"), [0, 1]).contiguous().x.flags.c_contiguous
             True
         """
@@ -73,7 +74,7 @@ class Arrays:
         """Return a copy, which nothing but its holder writes to.
 
         Example:
-            >>> from mirrored.data.adapters import adapt
+            >>> from mirrored.data.arrays import adapt
             >>> arrays = adapt([1.0], [2])
             >>> arrays.copied().x is arrays.x
             False
@@ -94,7 +95,7 @@ class Arrays:
             which: A slice from one example to before another, or the numbers of the examples.
 
         Example:
-            >>> from mirrored.data.adapters import adapt
+            >>> from mirrored.data.arrays import adapt
             >>> adapt([1.0, 2.0, 3.0], [1, 2, 3]).rows(slice(1, 3)).y.tolist()
             [2, 3]
         """
@@ -127,7 +128,7 @@ def adapt(
             another number of examples than the rest.
 
     Example:
-        >>> from mirrored.data.adapters import adapt
+        >>> from mirrored.data.arrays import adapt
         >>> arrays = adapt([[1.0, 2.0], [3.0, 4.0]], [0, 1])
         >>> arrays.x.shape, arrays.y.tolist(), arrays.size
         ((2, 2), [0, 1], 2)
@@ -154,6 +155,81 @@ def adapt(
     return Arrays(inputs, targets, weights, size)
 
 
+def is_stream(data: Any) -> bool:
+    """Return whether data give batches one after another, instead of being examples themselves.
+
+    Args:
+        data: What a user gave.
+
+    Example:
+        >>> from mirrored.data.arrays import is_stream
+        >>> is_stream([1.0, 2.0]), is_stream(iter([([1.0], [2.0])]))
+        (False, True)
+    """
+    if isinstance(data, Iterator):
+        return True
+    # Sequences and mappings of numbers, arrays of any library, tensors.
+    is_whole = isinstance(data, Sequence | Mapping) or hasattr(data, "__array__")
+    return isinstance(data, Iterable) and not is_whole and not hasattr(data, "numpy")
+
+
+def adapt_batch(
+    element: Any, for_what: str, class_weight: Mapping[int, float] | None = None
+) -> Arrays:
+    """Check what a stream gave as a batch, and return it as arrays.
+
+    Args:
+        element: (x, y) or (x, y, sample_weight), in a tuple or a list; for "predict" x alone will
+            do.
+        for_what: The method that asks, named in errors.
+        class_weight: A weight for each integer label, or None.
+
+    Raises:
+        ValueError: It is no such batch.
+
+    Example:
+        >>> from mirrored.data.arrays import adapt_batch
+        >>> adapt_batch(([[1.0], [2.0]], [0, 1]), "fit").size
+        2
+    """
+    parts = element if isinstance(element, tuple) else (element,)
+    if isinstance(element, list) and element and all(np.ndim(part) for part in element):
+        is_arrays = all(hasattr(part, "ndim") for part in element)
+        parts = tuple(element) if is_arrays else parts
+    if for_what == "predict":
+        parts = parts[:1]
+    if not (for_what == "predict" or 2 <= len(parts) <= 3):
+        raise ValueError(
+            f"`{for_what}` needs batches of (x, y) or (x, y, sample_weight). Received: "
+            f"{described(element)}{f' of {len(element)}' if isinstance(element, tuple) else ''}."
+        )
+    # Of lists `adapt` says what is wrong with them.
+    shapes = [np.shape(each) for each in parts if not isinstance(each, _NO_ARRAYS)]
+    if () in shapes or len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(unbatched(for_what, shapes))
+    arrays = adapt(*parts, for_what=for_what)
+    return arrays if class_weight is None else with_class_weights(arrays, class_weight)
+
+
+def unbatched(for_what: str, shapes: Sequence[tuple[int, ...]]) -> str:
+    """Return what an error says of elements that are no batches.
+
+    Args:
+        for_what: The method that asks.
+        shapes: The shapes of an element's arrays.
+
+    Example:
+        >>> from mirrored.data.arrays import unbatched
+        >>> "`.batch(batch_size)`" in unbatched("fit", [(64,), ()])
+        True
+    """
+    return (
+        f"`{for_what}` needs batches, whose arrays all begin with an axis of the examples. "
+        f"Received: arrays with the shapes {list(shapes)}. Batch single examples with the "
+        "dataset's `.batch(batch_size)`, and give as many targets as inputs."
+    )
+
+
 def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
     """Return `batch_size` as an int, or say what is wrong with it.
 
@@ -165,7 +241,7 @@ def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
         ValueError: It is not an integer, or not positive.
 
     Example:
-        >>> from mirrored.data.adapters import check_batch_size
+        >>> from mirrored.data.arrays import check_batch_size
         >>> check_batch_size(32)
         32
     """
@@ -192,7 +268,7 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
         ValueError: There are weights already, no labels, or weights that are not finite numbers.
 
     Example:
-        >>> from mirrored.data.adapters import adapt, with_class_weights
+        >>> from mirrored.data.arrays import adapt, with_class_weights
         >>> with_class_weights(adapt([1.0, 2.0], [0, 1]), {1: 5.0}).sample_weight.tolist()
         [1.0, 5.0]
     """
@@ -218,7 +294,7 @@ def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
         ValueError: The fraction is outside (0, 1), or leaves one of the two parts empty.
 
     Example:
-        >>> from mirrored.data.adapters import adapt, split_validation
+        >>> from mirrored.data.arrays import adapt, split_validation
         >>> train, validation = split_validation(adapt([1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4]), 0.25)
         >>> train.size, validation.x.tolist()
         (3, [4.0])
@@ -247,7 +323,7 @@ def described(data: Any) -> str:
         data: The data.
 
     Example:
-        >>> from mirrored.data.adapters import described
+        >>> from mirrored.data.arrays import described
         >>> described(iter([]))
         'a list_iterator'
     """

@@ -20,32 +20,32 @@ from mirrored.ops.rng_state import (
 )
 
 
-class Turn(NamedTuple):
+class Iteration(NamedTuple):
     """Which of all iterations over a stage one is: what the stage draws in it follows from that.
 
     Without arguments it is the first one of a stage that has no source.
 
     Attributes:
         number: Which iterator over the stage it is of, counted from 0.
-        sources: The turns of the stages that the stage takes elements from.
+        sources: The iterations of the stages that the stage takes elements from.
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
     """
 
     number: int = 0
-    sources: "tuple[Turn, ...]" = ()
+    sources: "tuple[Iteration, ...]" = ()
     passes: tuple[int, ...] = ()
 
-    def source(self, index: int = 0) -> "Turn":
-        """Return the turn of a stage that this one takes elements from, in the same pass.
+    def source(self, index: int = 0) -> "Iteration":
+        """Return the iteration of a stage that this one takes elements from, in the same pass.
 
         Args:
             index: Which one of them.
         """
         number, sources, _ = self.sources[index]
-        return Turn(number, sources, self.passes)
+        return Iteration(number, sources, self.passes)
 
-    def in_pass(self, index: int) -> "Turn":
-        """Return the turn in a pass of `repeat`; the first one is as if there was no `repeat`.
+    def in_pass(self, index: int) -> "Iteration":
+        """Return the iteration in a pass of `repeat`; the first one is as if there was no `repeat`.
 
         Args:
             index: How many passes come before.
@@ -55,7 +55,7 @@ class Turn(NamedTuple):
         return self._replace(passes=(*self.passes, index))
 
 
-class Draws:
+class Rng:
     """The seed of a stage, and how many iterators there were.
 
     Args:
@@ -73,23 +73,23 @@ class Draws:
         """Return the number of an iterator that begins."""
         if current_rng_state() is global_rng_state():
             return next(self._numbers)
-        # In a function of another dataset, which a thread may call ahead: as a draw of its turn.
+        # In a function of another dataset, which a thread may call ahead: a draw of its iteration.
         return new_seed()
 
-    def stream(self, turn: Turn) -> RngState:
-        """Return what the stage draws from in a turn, from the beginning on.
+    def stream(self, iteration: Iteration) -> RngState:
+        """Return what the stage draws from in an iteration, from the beginning on.
 
         Args:
-            turn: The stage's turn.
+            iteration: The stage's iteration.
         """
-        return RngState(derived_seed(self._seed, turn.number, *turn.passes))
+        return RngState(derived_seed(self._seed, iteration.number, *iteration.passes))
 
-    def permutation(self, turn: Turn, size: int) -> NDArray[np.int64]:
-        """Return the numbers below `size` in the order that the stage draws in a turn."""
-        return self.stream(turn).generator().permutation(size)
+    def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
+        """Return the numbers below `size` in the order that the stage draws in an iteration."""
+        return self.stream(iteration).generator().permutation(size)
 
 
-class FitDraws(Draws):
+class FitRng(Rng):
     """What `fit` draws the order of arrays from: a `SeedGenerator`, a draw a pass.
 
     The seed is taken when the iteration begins, and not before: the model, whose weights are drawn
@@ -104,8 +104,8 @@ class FitDraws(Draws):
         self._seeds = SeedGenerator()
         return 0
 
-    def permutation(self, turn: Turn, size: int) -> NDArray[np.int64]:
+    def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
         """Return the order of a pass."""
         seeds = self._seeds or SeedGenerator()
-        seeds.restore((seeds.state[0], *(turn.passes or (0,))))
+        seeds.restore((seeds.state[0], *(iteration.passes or (0,))))
         return seeds.permutation(size)

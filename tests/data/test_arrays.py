@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.data.adapters import (
+from mirrored.data.arrays import (
     Arrays,
     adapt,
     check_batch_size,

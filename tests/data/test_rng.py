@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mirrored as mr
-from mirrored.data.draws import Draws, Turn
+from mirrored.data.rng import Iteration, Rng
 
 Dataset = mr.data.Dataset
 Listed = Callable[[mr.data.Dataset], list[Any]]
@@ -129,7 +129,7 @@ def test_iterators_side_by_side_draw_what_they_would_by_themselves(make: Make) -
 @every
 def test_each_iterator_and_each_pass_draws_others(make: Make, listed: Listed) -> None:
     dataset = make()
-    is_cached = dataset.cardinality() == 10 and "Kept" in repr(dataset)
+    is_cached = dataset.cardinality() == 10 and "Cached" in repr(dataset)
     passes = [str(listed(dataset)) for _ in range(4)]
     assert len(set(passes)) == (1 if is_cached else 4)
     rounds = listed(dataset.batch(10**6).repeat(2).repeat(2))
@@ -229,20 +229,24 @@ def test_a_stage_takes_one_seed() -> None:
 
 @given(st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[st.integers(0, 3)] * n))))
 def test_passes_are_told_apart(passes: list[tuple[int, ...]]) -> None:
-    def turn(indices: tuple[int, ...]) -> Turn:
-        turn = Turn(5, (Turn(7),))
+    def iteration(indices: tuple[int, ...]) -> Iteration:
+        iteration = Iteration(5, (Iteration(7),))
         for index in indices:
-            turn = turn.in_pass(index)
-        return turn
+            iteration = iteration.in_pass(index)
+        return iteration
 
-    assert len({turn(each) for each in passes}) == len(set(passes))
-    assert all(turn(each).source() == Turn(7, (), turn(each).passes) for each in passes)
+    assert len({iteration(each) for each in passes}) == len(set(passes))
+    assert all(
+        iteration(each).source() == Iteration(7, (), iteration(each).passes) for each in passes
+    )
 
 
 def test_a_turn_is_drawn_from_its_beginning() -> None:
-    draws = Draws(5)
-    turns = [Turn(number, (), passes) for number in range(3) for passes in ((), (1,), (1, 0))]
-    first = [draws.stream(turn).generator().random() for turn in turns]
-    assert [draws.stream(turn).generator().random() for turn in turns] == first
-    assert len(set(first)) == len(turns)
+    draws = Rng(5)
+    iterations = [
+        Iteration(number, (), passes) for number in range(3) for passes in ((), (1,), (1, 0))
+    ]
+    first = [draws.stream(iteration).generator().random() for iteration in iterations]
+    assert [draws.stream(iteration).generator().random() for iteration in iterations] == first
+    assert len(set(first)) == len(iterations)
     assert [draws.number() for _ in range(3)] == [0, 1, 2]

@@ -1,0 +1,299 @@
+"""The order of elements, and how they are joined: shuffle, batch, unbatch, repeat.
+
+Of rows of arrays these stages only say which rows come when, for whoever gathers them; see
+`Stage.open_rows`. Other elements are stacked.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.data.arrays import Rows, count_of, joined
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.sources import (
+    INFINITE_CARDINALITY,
+    UNKNOWN_CARDINALITY,
+    Derived,
+    Following,
+    Slices,
+    Stage,
+)
+from mirrored.data.spec import Element, Elements, Form, LeafSpec
+from mirrored.errors import InvalidArgumentError
+
+_AT_ONCE = 256
+_OVER = object()
+
+
+class Shuffled(Derived):
+    """Elements in random order, each picked from a buffer of those that come next.
+
+    Args:
+        source: What is shuffled.
+        buffer_size: How many elements the buffer holds.
+        rng: What the order is drawn from.
+        anew: Whether each iterator, and each pass of `repeat`, has an order of its own.
+    """
+
+    rng: Rng
+
+    def __init__(self, source: Stage, buffer_size: int, rng: Rng, anew: bool = True) -> None:
+        super().__init__(source)
+        self._buffer_size = buffer_size
+        self._anew = anew
+        self.rng = rng
+
+    @property
+    def slices(self) -> Slices | None:
+        """The arrays, where their rows are shuffled."""
+        return self._source if isinstance(self._source, Slices) else None
+
+    def _generator(self, iteration: Iteration) -> np.random.Generator:
+        return self.rng.stream(iteration if self._anew else Iteration()).generator()
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator in the iteration's order."""
+        with closing(self._source.open(iteration.source())) as elements:
+            yield from _picked(elements, self._buffer_size, self._generator(iteration))
+
+    def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
+        """Return what gives the numbers of the rows that are picked."""
+        size = self.cardinality
+        if size <= self._buffer_size:
+            # What `_picked` does, without its steps.
+            whole = self.rng.permutation(iteration if self._anew else Iteration(), size)
+            place = 0
+
+            def read_whole(most: int) -> Rows:
+                nonlocal place
+                begin, place = place, min(place + most, size)
+                return whole[begin:place]
+
+            return read_whole
+        order = _picked(iter(range(size)), self._buffer_size, self._generator(iteration))
+        return lambda most: np.fromiter(itertools.islice(order, most), np.int64)
+
+
+def _picked(
+    items: Iterator[Any], buffer_size: int, generator: np.random.Generator
+) -> Iterator[Any]:
+    """Yield items in random order: one of a full buffer each time, whose place the next takes."""
+    buffer = list(itertools.islice(items, buffer_size))
+    ahead = list(itertools.islice(items, 1))
+    items = itertools.chain(ahead, items)
+    while ahead:
+        # Many numbers at once: drawing each by itself would take most of the time.
+        for place in generator.integers(len(buffer), size=_AT_ONCE).tolist():
+            item = next(items, _OVER)
+            if item is _OVER:
+                break
+            yield buffer[place]
+            buffer[place] = item
+        else:
+            continue
+        break
+    for place in generator.permutation(len(buffer)).tolist():
+        yield buffer[place]
+
+
+class Batched(Following):
+    """Elements joined, so many at a time, along a new first axis.
+
+    Args:
+        source: The elements.
+        size: How many.
+        drop_remainder: Whether to leave out a last batch that has fewer.
+    """
+
+    def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
+        super().__init__(source)
+        self._size, self._drop = size, drop_remainder
+        if source.batch_size is None and source.slices is not None:
+            self.batch_size = size
+        self.known = source.known
+        if self.cardinality > 0:
+            whole, rest = divmod(self.cardinality, size)
+            self.cardinality = whole + (rest > 0 and not drop_remainder)
+
+    @property
+    def slices(self) -> Slices | None:
+        """The arrays whose rows are joined."""
+        return None if self.batch_size is None else self._source.slices
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of batches."""
+        return (
+            self._joined(iteration)
+            if self.slices is None
+            else self._gathered(self.slices, iteration)
+        )
+
+    def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
+        """Return what gives the rows of batches."""
+        read, size = self._source.open_rows(iteration.source()), self._size
+
+        def read_batches(most: int) -> Rows:
+            rows = read(most * size)
+            rest = count_of(rows) % size if self._drop else 0
+            if not rest:
+                return rows
+            whole = count_of(rows) - rest
+            return (
+                slice(rows.start, rows.start + whole) if isinstance(rows, slice) else rows[:whole]
+            )
+
+        return read_batches
+
+    def _gathered(self, slices: Slices, iteration: Iteration) -> Elements:
+        read = self.open_rows(iteration)
+        while count_of(rows := read(1)):
+            yield slices.rows(rows)
+
+    def _joined(self, iteration: Iteration) -> Elements:
+        form: Form | None = None
+        with closing(self._source.open(iteration.source())) as elements:
+            for first in itertools.count(step=self._size):
+                rows = list(itertools.islice(elements, self._size))
+                if len(rows) == self._size or (rows and not self._drop):
+                    form = form or Form(rows[0])
+                    yield _stacked(form, rows, first)
+                if len(rows) < self._size:
+                    return
+
+    def first(self) -> Element:
+        """Return a batch of one element, over and over."""
+        known = self._source.cardinality
+        size = self._size if self._drop or known < 0 else min(self._size, known)
+        return _nest.map_structure(lambda leaf: np.stack([leaf] * size), self._source.first())
+
+    def specs(self) -> Any:
+        """Return those of the elements with the size of a batch, where all have it, before."""
+        size = self._size if self._drop else None
+        return _nest.map_structure(
+            lambda leaf: replace(leaf, shape=None if leaf.shape is None else (size, *leaf.shape)),
+            self._source.specs(),
+        )
+
+
+def _stacked(form: Form, rows: list[Element], first: int) -> Element:
+    """Return the batch of some elements, of which the first one has the number `first`."""
+    leaves = [form.leaves(row, f"Element {first + i}") for i, row in enumerate(rows)]
+    for i, each in enumerate(leaves):
+        for number, (leaf, expected) in enumerate(zip(each, leaves[0], strict=True)):
+            if leaf.shape != expected.shape:
+                raise InvalidArgumentError(
+                    f"Cannot batch tensors with different shapes in component {number}. First "
+                    f"element had shape {list(expected.shape)} and element {i} had shape "
+                    f"{list(leaf.shape)}. It is element {first + i} of the dataset, counted "
+                    "from 0. Give all elements of a batch one shape."
+                )
+    return form.pack([np.stack(column) for column in zip(*leaves, strict=True)])
+
+
+class Unbatched(Following):
+    """The rows of each element.
+
+    Args:
+        source: The elements.
+    """
+
+    def __init__(self, source: Stage) -> None:
+        super().__init__(source)
+        if source.cardinality > 0:
+            self.cardinality = UNKNOWN_CARDINALITY
+        self.known = source.known
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of rows."""
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                sizes = {leaf.shape[:1] for leaf in _nest.flatten(element)}
+                if len(sizes) > 1 or () in sizes:
+                    shapes = [leaf.shape for leaf in _nest.flatten(element)]
+                    raise InvalidArgumentError(
+                        "`unbatch` needs arrays of one first size. Received: element "
+                        f"{index} (counted from 0) with the shapes {shapes}. Batch it first."
+                    )
+                yield from Slices(element, *sizes.pop()).open(Iteration())
+
+    def first(self) -> Element:
+        """Return a row."""
+        return _nest.map_structure(lambda leaf: leaf[0, ...], self._source.first())
+
+    def specs(self) -> Any:
+        """Return those of a row."""
+
+        def row(leaf: LeafSpec) -> LeafSpec:
+            return replace(leaf, shape=None if leaf.shape is None else leaf.shape[1:])
+
+        return _nest.map_structure(row, self._source.specs())
+
+
+class Repeated(Derived):
+    """The elements again and again.
+
+    Args:
+        source: The elements.
+        count: How often; None: for ever.
+    """
+
+    def __init__(self, source: Stage, count: int | None) -> None:
+        super().__init__(source)
+        self._count = count
+        self.batch_size = source.batch_size
+        if count == 0:
+            self.cardinality = 0
+        elif count is None and self.cardinality != 0:
+            self.cardinality = INFINITE_CARDINALITY
+        elif count is not None and self.cardinality > 0:
+            self.cardinality *= count
+
+    @property
+    def slices(self) -> Slices | None:
+        """Those of the elements."""
+        return self._source.slices
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of all passes; one without elements ends it."""
+        for number in self._passes():
+            is_empty = True
+            with closing(self._source.open(iteration.source().in_pass(number))) as elements:
+                for element in elements:
+                    is_empty = False
+                    yield element
+            if is_empty:
+                return
+
+    def _passes(self) -> Iterator[int]:
+        return itertools.count() if self._count is None else iter(range(self._count))
+
+    def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
+        """Return what gives the rows of one pass after another; it joins rows, but no batches."""
+        opened = (
+            self._source.open_rows(iteration.source().in_pass(number)) for number in self._passes()
+        )
+        read = next(opened, None)
+
+        def read_on(most: int) -> Rows:
+            nonlocal read
+            parts: list[Rows] = []
+            is_new = False
+            while most and read is not None:
+                rows = read(most)
+                if not count_of(rows):
+                    read = None if is_new else next(opened, None)
+                    is_new = True
+                    continue
+                if self.batch_size is not None:
+                    return rows
+                parts.append(rows)
+                most -= count_of(rows)
+                is_new = False
+            return joined(parts)
+
+        return read_on
