@@ -21,7 +21,7 @@ from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, selftest
 from mirrored.backends.cuda import blas, nccl, nvml, toolkit
 from mirrored.devices import Device, LogicalDeviceConfiguration, PhysicalDevice
-from mirrored.devices.configuration import configuration
+from mirrored.devices.registry import registry
 from mirrored.distribute import CrossDeviceOps, NcclAllReduce, bandwidth
 from mirrored.distribute.cross_device_ops.connections import streamed
 from mirrored.errors import CollectiveError, DeviceLostError, DeviceUnavailableError
@@ -238,7 +238,7 @@ def _summing_devices() -> Sequence[Device]:
     physical = gpus or devices.list_physical_devices("CPU")
     alone = physical[0] if len(physical) == 1 else None
     if alone is not None and devices.get_logical_device_configuration(alone) is None:
-        memory = configuration.hardware()[alone].memory
+        memory = registry.hardware()[alone].memory
         limit = _HALF if memory is None else memory // MEGABYTE // 4
         half = LogicalDeviceConfiguration(limit if gpus else None)
         devices.set_logical_device_configuration(alone, [half, half])

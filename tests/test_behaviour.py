@@ -156,21 +156,21 @@ HELD: dict[str, dict[str, str]] = {
         "test_other_types_of_hardware_do_not_split test_logical_configuration_after_initialisation",
         "logical-cpus": "test_a_cpu_splits_with_or_without_limits",
     },
-    "devices/test_configuration.py": {
+    "devices/test_registry.py": {
         "cuda-visible-devices": "test_cuda_visible_devices",
         "cuda-visible-devices-late": "test_cuda_visible_devices_is_read_at_the_first_listing",
         "memory-growth-differs": "test_growth_that_differs_is_an_error_at_initialisation",
         "memory-growth-environment": "test_growth_reaches_the_backend",
         "notes-are-information": "test_initialisation_logs_a_line_a_device",
     },
-    "devices/test_log.py": {"placement-log": "test_it_is_off_until_asked_for"},
-    "devices/test_memory.py": {"memory-info": "test_current_and_peak test_names"},
+    "devices/test_info.py": {"memory-info": "test_current_and_peak test_names"},
     "devices/test_names.py": {
         "device-tuples": "test_listed_devices_print_as_tensorflow_prints_them",
         "device-names": "test_every_form_is_read test_what_cannot_be_read "
         "test_open_parts_are_filled_in",
     },
     "devices/test_placement.py": {
+        "placement-log": "test_the_log_is_off_until_asked_for",
         "soft-device-placement": "test_soft_placement test_soft_placement_changes_at_any_time",
         "default-placement": "test_default",
         "inner-device": "test_an_inner_scope_replaces_the_outer_one",

@@ -1,69 +1,22 @@
-"""The functions behind ``mr.config``: what users ask and settle about devices.
+"""The functions behind ``mr.config`` that settle how devices are used, and say what was settled.
 
 Each checks everything before it changes anything, and refuses changes once devices are in use.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mirrored._arguments import explained
+from mirrored._numbers import as_integer
 from mirrored.backends import MEGABYTE, precision
-from mirrored.devices.checks import (
-    checked_bool,
-    checked_count,
-    checked_limit,
-    checked_parts,
-    known_device,
-    refuse_if_initialised,
-)
-from mirrored.devices.configuration import LogicalDeviceConfiguration, Simulation, configuration
-from mirrored.devices.names import LogicalDevice, PhysicalDevice
+from mirrored.devices.names import PhysicalDevice
+from mirrored.devices.registry import LogicalDeviceConfiguration, Simulation, checked_bool, registry
 from mirrored.errors import InvalidArgumentError
 
 _POLICIES = ("silent", "warn", "explicit", "silent_for_int32")
 _policy = "silent"
-
-
-@explained
-def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the physical devices, CPU first, without initialising them.
-
-    Args:
-        device_type: 'CPU' or 'GPU' for those only.
-
-    Raises:
-        ValueError: The environment variable MIRRORED_SIMULATED_GPUS is malformed.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.config.experimental.set_simulated_gpus(1)
-        >>> mr.config.list_physical_devices("GPU")
-        [PhysicalDevice(name='/physical_device:GPU:0', device_type='GPU')]
-    """
-    return _of_type(list(configuration.hardware()), device_type)
-
-
-@explained
-def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Return the logical devices, CPU first; this initialises them and freezes the configuration.
-
-    Args:
-        device_type: 'CPU' or 'GPU' for those only.
-
-    Raises:
-        ValueError: The configuration cannot be used as it is; it may still be changed then.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.config.list_logical_devices()
-        [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
-    """
-    return [
-        LogicalDevice(device.name, device.type)
-        for device in configuration.devices()
-        if device_type in (None, device.type)
-    ]
 
 
 @explained
@@ -78,7 +31,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
         >>> mr.config.get_visible_devices()
         [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
-    return _of_type(list(configuration.visible), device_type)
+    return [each for each in registry.visible if device_type in (None, each.device_type)]
 
 
 @explained
@@ -105,20 +58,20 @@ def set_visible_devices(
     """
     # A physical device is a tuple itself.
     one = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
-    with configuration.lock:
+    with registry.lock:
         given = [devices] if one else devices
-        chosen = [known_device(device, device_type) for device in given]
+        chosen = [registry.known(device, device_type) for device in given]
         if len(set(chosen)) < len(chosen):
             raise InvalidArgumentError(f"No duplicates allowed in `devices` argument: {chosen}")
         kept = [
             device
-            for device in configuration.visible
+            for device in registry.visible
             if device_type is not None and device.device_type != device_type
         ]
-        if configuration.visible == kept + chosen:
+        if registry.visible == kept + chosen:
             return
-        refuse_if_initialised("Visible devices")
-        configuration.visible = kept + chosen
+        registry.refuse_if_initialised("Visible devices")
+        registry.visible = kept + chosen
 
 
 @explained
@@ -137,7 +90,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool | None:
         >>> print(mr.config.experimental.get_memory_growth(cpu))
         None
     """
-    return configuration.growth.get(known_device(device))
+    return registry.growth.get(registry.known(device))
 
 
 @explained
@@ -164,9 +117,9 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
         >>> mr.config.experimental.get_memory_growth(gpu)
         True
     """
-    with configuration.lock:
-        known = known_device(device)
-        if known in configuration.logical:
+    with registry.lock:
+        known = registry.known(device)
+        if known in registry.logical:
             raise InvalidArgumentError(
                 "Cannot set memory growth on device when virtual devices configured"
             )
@@ -174,10 +127,10 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
             raise InvalidArgumentError(
                 "Cannot set memory growth on non-GPU and non-Pluggable devices"
             )
-        if configuration.growth.get(known) is checked_bool(enable, "enable"):
+        if registry.growth.get(known) is checked_bool(enable, "enable"):
             return
-        refuse_if_initialised("Physical devices")
-        configuration.growth[known] = bool(enable)
+        registry.refuse_if_initialised("Physical devices")
+        registry.growth[known] = bool(enable)
 
 
 @explained
@@ -198,7 +151,7 @@ def get_logical_device_configuration(
         >>> print(mr.config.get_logical_device_configuration(cpu))
         None
     """
-    parts = configuration.logical.get(known_device(device))
+    parts = registry.logical.get(registry.known(device))
     return None if parts is None else list(parts)
 
 
@@ -226,13 +179,13 @@ def set_logical_device_configuration(
         >>> [device.name for device in mr.config.list_logical_devices("GPU")]
         ['/device:GPU:0', '/device:GPU:1']
     """
-    with configuration.lock:
-        known = known_device(device)
-        parts = checked_parts(known, logical_devices)
-        if configuration.logical.get(known) == parts:
+    with registry.lock:
+        known = registry.known(device)
+        parts = _checked_parts(known, logical_devices)
+        if registry.logical.get(known) == parts:
             return
-        refuse_if_initialised("Virtual devices")
-        configuration.logical[known] = parts
+        registry.refuse_if_initialised("Virtual devices")
+        registry.logical[known] = parts
 
 
 @explained
@@ -257,40 +210,15 @@ def set_simulated_gpus(count: int, memory_limit: float | None = None) -> None:
         >>> len(mr.config.list_logical_devices("GPU"))
         4
     """
-    limit = checked_limit(memory_limit)
+    limit = _checked_limit(memory_limit)
     wanted = Simulation(
-        checked_count(count, "count"), None if limit is None else int(limit * MEGABYTE)
+        _checked_count(count, "count"), None if limit is None else int(limit * MEGABYTE)
     )
-    with configuration.lock:
-        if configuration.simulation == wanted:
+    with registry.lock:
+        if registry.simulation == wanted:
             return
-        refuse_if_initialised("Physical devices")
-        configuration.simulation = wanted
-
-
-@explained
-def get_device_details(device: PhysicalDevice) -> dict[str, object]:
-    """Return what is known about a physical device.
-
-    Args:
-        device: A physical device.
-
-    Returns:
-        ``{}`` for a CPU. For a GPU ``device_name``; for a real one also ``compute_capability``, a
-        tuple as in ``(9, 0)``, ``pci_bus_id`` and ``uuid``; for a simulated one
-        ``'simulated': True``.
-
-    Raises:
-        ValueError: There is no such device.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.config.experimental.set_simulated_gpus(1)
-        >>> gpu = mr.config.list_physical_devices("GPU")[0]
-        >>> mr.config.experimental.get_device_details(gpu)
-        {'device_name': 'simulated GPU (host memory)', 'simulated': True}
-    """
-    return dict(configuration.hardware()[known_device(device)].details)
+        registry.refuse_if_initialised("Physical devices")
+        registry.simulation = wanted
 
 
 @explained
@@ -364,5 +292,59 @@ def tensor_float_32_execution_enabled() -> bool:
     return precision.tensor_float_32_allowed()
 
 
-def _of_type(devices: list[PhysicalDevice], device_type: str | None) -> list[PhysicalDevice]:
-    return [device for device in devices if device_type in (None, device.device_type)]
+def _checked_count(value: object, name: str) -> int:
+    """Return a whole number from 0 that a user gave.
+
+    Raises:
+        InvalidArgumentError: It is something else.
+    """
+    count = as_integer(value)
+    if count is None or count < 0:
+        raise InvalidArgumentError(
+            f"`{name}` must be a whole number, 0 or more. Received: {name}={value!r}"
+        )
+    return count
+
+
+def _checked_limit(megabytes: object) -> float | None:
+    """Return a memory limit in MB that a user gave, None for no limit.
+
+    Raises:
+        InvalidArgumentError: It is not a finite number above 0.
+    """
+    if megabytes is None:
+        return None
+    if (
+        isinstance(megabytes, bool)
+        or not isinstance(megabytes, (int, float))
+        or not 0 < megabytes < math.inf  # Which NaN is not either.
+    ):
+        raise InvalidArgumentError(
+            "`memory_limit` must be a number of MB above 0, or None for no limit. "
+            f"Received: memory_limit={megabytes!r}"
+        )
+    return megabytes
+
+
+def _checked_parts(device: PhysicalDevice, parts: object) -> list[LogicalDeviceConfiguration]:
+    """Return the logical devices that a user wants of a physical one, as a list.
+
+    Raises:
+        InvalidArgumentError: The device cannot be split, or not like this.
+    """
+    if device.device_type not in ("CPU", "GPU"):
+        raise InvalidArgumentError(f"Virtual devices are not supported for {device.device_type}")
+    # One configuration alone is a tuple too, but of numbers.
+    given = list(parts) if isinstance(parts, (list, tuple)) else []
+    if not given or not all(isinstance(part, LogicalDeviceConfiguration) for part in given):
+        raise InvalidArgumentError(
+            "`logical_devices` must be a list of at least one LogicalDeviceConfiguration. "
+            f"Received: {parts!r}"
+        )
+    for part in given:
+        _checked_limit(part.memory_limit)
+        if device.device_type == "GPU" and part.memory_limit is None:
+            raise InvalidArgumentError("Setting memory limit is required for GPU virtual devices")
+    if len({part.experimental_priority is None for part in given}) > 1:
+        raise InvalidArgumentError("priority must be specified for all virtual devices")
+    return given

@@ -1,20 +1,23 @@
-"""Which device an op runs on: the scopes that ask for one, and the rules where they cannot be met.
+"""Which device an op runs on: the scopes that ask for one, the rules, and the log of placements.
 
-It runs for every eager op, so each answer is worked out once and remembered.
+It runs for every eager op, so each answer is worked out once and remembered, and the log costs next
+to nothing while it is off.
 """
 
 from __future__ import annotations
 
 import copyreg
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.devices.checks import checked_bool
-from mirrored.devices.configuration import configuration
+from mirrored._logging import logger
+from mirrored.devices.logical_device import Device
 from mirrored.devices.names import DeviceSpec, LogicalDevice
-from mirrored.devices.runtime import Device
+from mirrored.devices.registry import checked_bool, registry
 from mirrored.errors import InvalidArgumentError
 
 # Where several types have a kernel, the first of these that is there.
@@ -174,7 +177,7 @@ def find_device(spec: DeviceSpec) -> Device | None:
     """Return the first logical device that a spec with a type names, None where there is none."""
     if spec.device_type is None:
         return None
-    return next(iter(_matching(spec, configuration.devices())), None)
+    return next(iter(_matching(spec, registry.devices())), None)
 
 
 def logical_devices(device_type: str | None = None) -> tuple[Device, ...]:
@@ -188,7 +191,7 @@ def logical_devices(device_type: str | None = None) -> tuple[Device, ...]:
         >>> devices.logical_devices("CPU")
         (<Device /job:localhost/replica:0/task:0/device:CPU:0>,)
     """
-    found = configuration.devices()
+    found = registry.devices()
     if device_type is None:
         return found
     return tuple(device for device in found if device.type == device_type)
@@ -256,7 +259,7 @@ def to_spec(name: object) -> DeviceSpec:
 
 
 def _choose(op_name: str, types: tuple[str, ...], spec: DeviceSpec | None) -> Device:
-    found = configuration.devices()
+    found = registry.devices()
     able = [
         device
         for kind in sorted(types, key=lambda kind: _PREFERENCE.get(kind, 2))
@@ -301,5 +304,89 @@ def _matching(spec: DeviceSpec, candidates: list[Device] | tuple[Device, ...]) -
 
 def describe_devices() -> str:
     """Return the sentence of error messages that lists the logical devices."""
-    names = ", ".join(device.full_name for device in configuration.devices())
+    names = ", ".join(device.full_name for device in registry.devices())
     return f"All available devices [{names}]."
+
+
+# ---------------------------------------------------------------------------- the log
+
+_logged = False
+
+# From an op's name to that of its node in the function that is being recorded, where one is.
+NodeNames = Callable[[str], str | None]
+_node_names: ContextVar[NodeNames | None] = ContextVar("mirrored_node_names", default=None)
+
+
+@contextmanager
+def placed_as(names: NodeNames | None) -> Iterator[None]:
+    """Within this context ops are placed in a function, and not executed.
+
+    Args:
+        names: From an op's name to that of its node, or to None where that was told before. Instead
+            of a function None: they are executed after all.
+
+    Example:
+        >>> from mirrored import devices
+        >>> with devices.placed_as(lambda op_name: f"inner/{op_name}"):
+        ...     devices.log_placement("MatMul", devices.get_device("CPU:0"))
+    """
+    token = _node_names.set(names)
+    try:
+        yield
+    finally:
+        _node_names.reset(token)
+
+
+@explained
+def set_log_device_placement(enabled: bool) -> None:
+    """Turn the placement log on or off, at any time.
+
+    Each op then writes ``Executing op MatMul in device /job:localhost/...`` to the logger
+    ``mirrored``, at level INFO, which goes to standard error by default. An op of a recorded
+    function writes ``MatMul: (MatMul): /job:localhost/...`` once, when it is recorded, and each
+    call of the function writes ``Executing op __inference_step_8 in device ...``.
+
+    Args:
+        enabled: Whether ops are logged.
+
+    Raises:
+        ValueError: ``enabled`` is not a bool.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.debugging.set_log_device_placement(True)
+        >>> mr.debugging.get_log_device_placement()
+        True
+    """
+    global _logged
+    _logged = checked_bool(enabled, "enabled")
+
+
+def get_log_device_placement() -> bool:
+    """Return whether ops are logged with their device.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.debugging.get_log_device_placement()
+        False
+    """
+    return _logged
+
+
+def log_placement(op_name: str, device: Device) -> None:
+    """Write the placement log's line for an op, where the log is on.
+
+    Example:
+        >>> from mirrored import devices
+        >>> devices.log_placement("MatMul", devices.get_device("CPU:0"))
+    """
+    if not _logged:
+        return
+    names = _node_names.get()
+    if names is None:
+        logger.info("Executing op %s in device %s", op_name, device.full_name)
+        return
+    op_name = "Const" if op_name == "_EagerConst" else op_name
+    node = names(op_name)
+    if node is not None:
+        logger.info("%s: (%s): %s", node, op_name, device.full_name)

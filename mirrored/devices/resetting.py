@@ -16,10 +16,13 @@ from mirrored.backends import Pool, precision
 from mirrored.backends.communication import connection
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices.config import set_device_policy
-from mirrored.devices.configuration import configuration
-from mirrored.devices.log import set_log_device_placement
-from mirrored.devices.placement import in_device_scope, set_soft_device_placement
-from mirrored.devices.runtime import Device
+from mirrored.devices.logical_device import Device
+from mirrored.devices.placement import (
+    in_device_scope,
+    set_log_device_placement,
+    set_soft_device_placement,
+)
+from mirrored.devices.registry import registry
 from mirrored.errors import DeviceLostError
 
 
@@ -111,7 +114,7 @@ def reset_devices() -> None:
 
 
 def _end_devices() -> None:
-    _give_back(configuration.clear())
+    _give_back(registry.clear())
     set_soft_device_placement(True)
     set_log_device_placement(False)
     set_device_policy(None)

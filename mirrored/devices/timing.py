@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from mirrored.devices.runtime import Device
+from mirrored.devices.logical_device import Device
 
 # Instead of a replica's number: what is done where all replicas have met.
 ALL_REPLICAS = -1

@@ -10,7 +10,7 @@ import pytest
 
 from mirrored import devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
-from mirrored.devices.runtime import format_bytes
+from mirrored.devices.logical_device import format_bytes
 from mirrored.errors import DevicesResetError, ResourceExhaustedError
 
 FLOAT = np.dtype("float32")

@@ -14,8 +14,8 @@ from mirrored import backends
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.backends import MEGABYTE, Hardware
+from mirrored.devices.logical_device import Device
 from mirrored.devices.names import PhysicalDevice
-from mirrored.devices.runtime import Device
 from mirrored.errors import InvalidArgumentError
 
 
@@ -44,7 +44,7 @@ class Simulation(NamedTuple):
     memory_limit: int | None
 
 
-class Configuration:
+class Registry:
     """The devices of this process. The values it is given were checked by its callers.
 
     Attributes:
@@ -109,6 +109,44 @@ class Configuration:
             self._visible = None
             self.growth = {}
             self.logical = {d: c for d, c in self.logical.items() if d.device_type != "GPU"}
+
+    def known(self, device: object, device_type: str | None = None) -> PhysicalDevice:
+        """Return a physical device that a user gave.
+
+        Args:
+            device: What the user gave.
+            device_type: The type that it must have, None for any.
+
+        Raises:
+            InvalidArgumentError: There is no such device, or it is of another type.
+        """
+        found = self.hardware()
+        if (
+            not isinstance(device, PhysicalDevice)
+            or device not in found
+            or device_type not in (None, device.device_type)
+        ):
+            listed = ", ".join(
+                known.name for known in found if device_type in (None, known.device_type)
+            )
+            raise InvalidArgumentError(
+                f"Unrecognized device: {device!r}. Use what list_physical_devices() returns: "
+                f"[{listed}]"
+            )
+        return device
+
+    def refuse_if_initialised(self, what: str) -> None:
+        """Raise unless the configuration may still be changed.
+
+        Raises:
+            RuntimeError: The devices are in use.
+        """
+        if self.initialised:
+            raise RuntimeError(
+                f"{what} cannot be modified after being initialized. Do this at the start of the "
+                "program, before the first tensor, strategy or list_logical_devices(), or after "
+                "mr.config.experimental.reset_devices()."
+            )
 
     def devices(self) -> tuple[Device, ...]:
         """Return the logical devices, CPU first, making them the first time."""
@@ -180,6 +218,17 @@ class Configuration:
         return any(settings.values()) if forced is None else forced
 
 
+def checked_bool(value: object, name: str) -> bool:
+    """Return a flag that a user gave.
+
+    Raises:
+        InvalidArgumentError: It is something else than a bool (or 0 or 1).
+    """
+    if not isinstance(value, int) or value not in (0, 1):
+        raise InvalidArgumentError(f"`{name}` must be True or False. Received: {value!r}")
+    return bool(value)
+
+
 def _named(found: Iterable[Hardware]) -> dict[PhysicalDevice, Hardware]:
     """Number the devices of each type from 0, hidden ones left out, as CUDA does."""
     named: dict[PhysicalDevice, Hardware] = {}
@@ -242,4 +291,4 @@ def _growth_from_environment() -> bool | None:
     return None
 
 
-configuration = Configuration()
+registry = Registry()

@@ -8,7 +8,7 @@ import pytest
 
 from mirrored import backends, devices
 from mirrored.devices import Device, LogicalDevice, LogicalDeviceConfiguration
-from mirrored.devices.configuration import configuration
+from mirrored.devices.registry import registry
 
 Simulate = Callable[..., list[LogicalDevice]]
 
@@ -64,7 +64,7 @@ def test_cuda_visible_devices(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     monkeypatch.setenv("MIRRORED_SIMULATED_GPUS", "4")
     assert gpu_ordinals() == [str(number) for number in range(len(ordinals))]
-    found = configuration.hardware()
+    found = registry.hardware()
     assert [h.ordinal for h in found.values() if h.device_type == "GPU"] == ordinals
     assert len(devices.list_logical_devices("GPU")) == len(ordinals)
 
@@ -264,7 +264,7 @@ def test_a_host_that_does_not_tell_its_memory(
 
 
 class WatchedLock:
-    """The configuration's lock, which tells when a thread of a given name asks for it."""
+    """The registry's lock, which tells when a thread of a given name asks for it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -298,7 +298,7 @@ def test_threads_initialise_once(
         seen.append(devices.logical_devices())
 
     monkeypatch.setattr(backends, "probe", probe_until_the_second_waits)
-    monkeypatch.setattr(configuration, "lock", lock)
+    monkeypatch.setattr(registry, "lock", lock)
     first = threading.Thread(target=look, name="first")
     second = threading.Thread(target=look, name="second")
     first.start()
