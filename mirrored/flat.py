@@ -12,21 +12,21 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.variable_access import variable_writes
-from mirrored.variables import DeviceVariable, Home
+from mirrored.variables import DeviceVariable, VariableStorage
 
 
 class FlatVariable:
     """The values of several variables, one after the other; only recorded programs use it.
 
     Args:
-        members: Variables of one device and dtype, which stand so in one `Home`.
+        members: Variables of one device and dtype, which stand so in one `VariableStorage`.
     """
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
         """Note the members."""
         self.members = tuple(members)
         self._device = members[0]._device
-        self._home = members[0].pinned()[0]
+        self._stays_in = members[0].pinned()[0]
 
     @property
     def name(self) -> str:
@@ -41,21 +41,21 @@ class FlatVariable:
     @property
     def spec(self) -> TensorSpec:
         """Shape and dtype together."""
-        return self._home.spec
+        return self._stays_in.spec
 
     @property
     def shape(self) -> Shape:
         """The number of all elements."""
-        return self._home.spec.shape
+        return self._stays_in.spec.shape
 
     @property
     def dtype(self) -> DType:
         """The dtype of the values."""
-        return self._home.spec.dtype
+        return self._stays_in.spec.dtype
 
-    def pinned(self) -> tuple[Home, int]:
+    def pinned(self) -> tuple[VariableStorage, int]:
         """Return the memory that the values stay in, and their place there."""
-        return self._home, 0
+        return self._stays_in, 0
 
     def read_value(self) -> Tensor:
         """Return the values as one vector, as a program is recorded."""
@@ -92,20 +92,20 @@ def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:
 
 def _bring_together(variables: Sequence[DeviceVariable], size: int) -> None:
     if not _are_packed(variables, size):
-        home = Home(variables[0]._device, variables[0].dtype, size)
+        memory = VariableStorage(variables[0]._device, variables[0].dtype, size)
         offset = 0
         for variable in variables:
-            variable.move(home, offset)
+            variable.move(memory, offset)
             offset += variable.size
 
 
 def _are_packed(variables: Sequence[DeviceVariable], size: int) -> bool:
-    home: Any = variables[0]._home
-    if home is None or math.prod(home.spec.shape) != size:
+    memory: Any = variables[0]._stays_in
+    if memory is None or math.prod(memory.spec.shape) != size:
         return False
     offset = 0
     for variable in variables:
-        if variable._home is not home or variable._offset != offset:
+        if variable._stays_in is not memory or variable._offset != offset:
             return False
         offset += variable.size
     return True

@@ -501,11 +501,9 @@ HELD: dict[str, dict[str, str]] = {
     "variables/test_device_variable.py": {
         "assign-another-shape": "test_an_assign_that_does_not_fit_changes_nothing",
     },
-    "variables/test_modes.py": {
+    "variables/test_variable.py": {
         "aggregation": "test_names_and_numbers_are_tensorflows "
         "test_an_aggregation_that_there_is_not",
-    },
-    "variables/test_variable.py": {
         "variable-repr": "test_repr_and_format",
         "read-is-a-snapshot": "test_a_read_is_a_snapshot",
     },

@@ -4,10 +4,10 @@ What copies there are is the business of strategies, which make them by a creato
 """
 
 from mirrored.variables.device_variable import DeviceVariable as DeviceVariable
-from mirrored.variables.device_variable import Home as Home
-from mirrored.variables.device_variable import Prepared as Prepared
-from mirrored.variables.modes import VariableAggregation as VariableAggregation
-from mirrored.variables.modes import VariableSynchronization as VariableSynchronization
+from mirrored.variables.device_variable import VariableStorage as VariableStorage
+from mirrored.variables.variable import Prepared as Prepared
 from mirrored.variables.variable import Variable as Variable
+from mirrored.variables.variable import VariableAggregation as VariableAggregation
+from mirrored.variables.variable import VariableSynchronization as VariableSynchronization
 from mirrored.variables.variable import set_variable_creators as set_variable_creators
 from mirrored.variables.variable import variable_creator_scope as variable_creator_scope

@@ -20,8 +20,13 @@ from mirrored.ops.op import OPS
 from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.program.variable_access import Moves, variable_writes
-from mirrored.variables.modes import VariableAggregation, VariableSynchronization
-from mirrored.variables.variable import Variable, set_variable_maker
+from mirrored.variables.variable import (
+    Prepared,
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+    set_variable_maker,
+)
 
 # What the placement log calls each way of writing. Those beside "assign" are ops on the old value.
 _WRITES = {
@@ -30,11 +35,8 @@ _WRITES = {
     "assign_sub": "AssignSubVariableOp",
 }
 
-# What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
-Prepared = Tensor | NDArray[Any]
 
-
-class Home:
+class VariableStorage:
     """Memory that stays where it is: the values of variables of one dtype, one after the other.
 
     Recorded programs bind to it. A variable moves in with `DeviceVariable.move`.
@@ -90,10 +92,10 @@ class DeviceVariable(Variable):
     __slots__ = (
         "_aggregation",
         "_device",
-        "_home",
         "_id",
         "_name",
         "_offset",
+        "_stays_in",
         "_synchronization",
         "_tensor",
         "_trainable",
@@ -112,7 +114,7 @@ class DeviceVariable(Variable):
         value = initial_tensor(initial_value, dtype)
         self._device: Device = devices.place("VarHandleOp", ("GPU", "CPU"))
         self._tensor = own(value.copy_to(self._device))
-        self._home: Home | None = None
+        self._stays_in: VariableStorage | None = None
         self._offset = 0
         self._name = name
         self._trainable = True if trainable is None else bool(trainable)
@@ -159,7 +161,7 @@ class DeviceVariable(Variable):
 
     def read_value(self) -> Tensor:
         """Return the value; a later assign does not change what was returned."""
-        return self._read(stays=self._home is not None)
+        return self._read(stays=self._stays_in is not None)
 
     def _view(self) -> Tensor:
         return self._read(stays=False)
@@ -168,7 +170,7 @@ class DeviceVariable(Variable):
         """Return a tensor of its own for each read: tapes tell by it when the variable was read.
 
         Args:
-            stays: Whether it is a copy, which what is written to a home does not change.
+            stays: Whether it is a copy, which what is written to memory that stays does not change.
         """
         devices.log_placement("ReadVariableOp", self._device)
         recorder = active_recorder()
@@ -197,28 +199,28 @@ class DeviceVariable(Variable):
     def __reduce__(self) -> Any:
         return VariableState.restored, (self.state(), self.device)
 
-    def pinned(self) -> tuple[Home, int]:
+    def pinned(self) -> tuple[VariableStorage, int]:
         """Return the memory that the value stays in from now on, and the value's place there."""
         self._device.require()
         with variable_writes:
-            home = self._home
-            if home is None:
-                home = Home(self._device, self.dtype, self.size)
-                self.move(home, 0)
-            return home, self._offset
+            memory = self._stays_in
+            if memory is None:
+                memory = VariableStorage(self._device, self.dtype, self.size)
+                self.move(memory, 0)
+            return memory, self._offset
 
-    def move(self, home: Home, offset: int) -> None:
+    def move(self, memory: VariableStorage, offset: int) -> None:
         """Bring the value to a place where it stays; it keeps its value.
 
         Args:
-            home: Memory on the variable's device, of its dtype.
+            memory: Memory on the variable's device, of its dtype.
             offset: How many elements come before it there.
         """
-        array = home.storage.array[offset : offset + self.size].reshape(self.shape)
+        array = memory.storage.array[offset : offset + self.size].reshape(self.shape)
         with variable_writes:
             self._device.backend.copy_between(self._tensor._array, array)
-            self._tensor = Tensor(array, home.storage, self._device, self._tensor.spec)
-            self._home, self._offset = home, offset
+            self._tensor = Tensor(array, memory.storage, self._device, self._tensor.spec)
+            self._stays_in, self._offset = memory, offset
             Moves.count += 1
 
     def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Prepared]]":
@@ -243,7 +245,7 @@ class DeviceVariable(Variable):
     def _takes(self, value: Any) -> bool:
         """Whether a value is copied from the host right to where it stays, without room beside."""
         return (
-            self._home is not None
+            self._stays_in is not None
             and isinstance(value, np.ndarray)
             and (value.shape, value.dtype) == self._tensor.spec
             and active_recorder() is None
@@ -256,7 +258,7 @@ class DeviceVariable(Variable):
             copy_from_host(self._device, value, self._tensor._array)
         elif recorder is not None:
             recorder.write(self, value)
-        elif self._home is not None:
+        elif self._stays_in is not None:
             copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
         else:
             self._tensor = value

@@ -3,10 +3,13 @@
 A read is a snapshot: what was read stays as it was, whatever is assigned later.
 """
 
-from collections.abc import Callable, Iterator
+import enum
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from numpy.typing import NDArray
 
 from mirrored import ops
 from mirrored._absent import refused_members
@@ -15,10 +18,66 @@ from mirrored.ops.hooks import recorded_by
 from mirrored.ops.tensor import Operators, Tensor, value_text
 from mirrored.program import creation
 from mirrored.program.variable_access import variable_writes
-from mirrored.variables.modes import VariableAggregation, VariableSynchronization, check_modes
 
-if TYPE_CHECKING:
-    from mirrored.variables.device_variable import DeviceVariable, Prepared
+# What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
+Prepared = Tensor | NDArray[Any]
+
+
+class VariableSynchronization(enum.Enum):
+    """When the copies of a variable on several replicas are brought together.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.VariableSynchronization.ON_WRITE.name
+        'ON_WRITE'
+    """
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """How values that replicas assign to one variable become one value.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.VariableAggregation.MEAN.name
+        'MEAN'
+    """
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+def check_modes(
+    synchronization: Any, aggregation: Any, trainable: bool | None, name: str | None
+) -> bool:
+    """Return whether a variable is trainable, after checking what it was asked to be.
+
+    Args:
+        synchronization: A `VariableSynchronization`.
+        aggregation: A `VariableAggregation`.
+        trainable: What was asked for; None: unless it is brought together on reads.
+        name: The variable's name, for messages.
+
+    Raises:
+        ValueError: One of the two is something else.
+    """
+    for what, value, kind in (
+        ("synchronization", synchronization, VariableSynchronization),
+        ("aggregation", aggregation, VariableAggregation),
+    ):
+        if not isinstance(value, kind):
+            raise ValueError(
+                f"Invalid variable {what} mode: {value} for variable: {name}. Give one of "
+                f"{[str(each) for each in kind]}."
+            )
+    on_read = synchronization is VariableSynchronization.ON_READ
+    return not on_read if trainable is None else bool(trainable)
 
 
 class Creator(Protocol):
@@ -206,7 +265,7 @@ class Variable(Operators, metaclass=_VariableType):
         written: Variable = self._write("assign_sub", delta)
         return written
 
-    def prepare(self, method: str, value: Any) -> "list[tuple[DeviceVariable, Prepared]]":
+    def prepare(self, method: str, value: Any) -> "Sequence[tuple[Variable, Prepared]]":
         """Return what `assign`, `assign_add` or `assign_sub` would write into each copy.
 
         All that can fail happens here, and nothing is changed: variables that belong together
@@ -216,6 +275,15 @@ class Variable(Operators, metaclass=_VariableType):
         Args:
             method: The name of one of the three.
             value: Its argument.
+        """
+        raise NotImplementedError
+
+    def commit(self, value: Prepared, method: str = "assign") -> None:
+        """Take over a value that `prepare` made for this copy.
+
+        Args:
+            value: The value.
+            method: What it was prepared for.
         """
         raise NotImplementedError
 

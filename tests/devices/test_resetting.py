@@ -176,7 +176,7 @@ def test_memory_goes_back_whoever_keeps_the_tensors() -> None:
     function = mr.function(lambda x: mr.matmul(x, x))
     function(kept[0])
     arrays = [weakref.ref(each._array) for each in (kept[0], kept[2], kept[1]._tensor)]
-    arrays += [weakref.ref(copy._home.storage.array) for copy in model.weights[0].copies]
+    arrays += [weakref.ref(copy._stays_in.storage.array) for copy in model.weights[0].copies]
     pools = [device.pool for device in mr.devices.logical_devices()]
     reset()
     assert [each() for each in arrays] == [None] * 5

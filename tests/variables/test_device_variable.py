@@ -11,7 +11,7 @@ import pytest
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
-from mirrored.variables import DeviceVariable, Home, Variable
+from mirrored.variables import DeviceVariable, Variable, VariableStorage
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_pinned_variable_is_as_it_was() -> None:
 
 def test_a_variable_moves_in_among_others() -> None:
     v = DeviceVariable(ops.constant([[1.0, 2.0]]))
-    home = Home(v.pinned()[0].device, ops.float32, 5)
+    home = VariableStorage(v.pinned()[0].device, ops.float32, 5)
     home.storage.array[:] = 9
     v.move(home, 2)
     np.testing.assert_array_equal(home.storage.array, [9, 9, 1, 2, 9])
