@@ -219,8 +219,7 @@ def exp_program(size: int = 4) -> Program:
 
 
 def step(program: Program) -> Any:
-    feeds = {0: lambda i: program.inputs[0].fill(1.0)}
-    program.run(1, feeds, lambda i: True)
+    program.run(1, lambda inputs: {0: lambda i: inputs[0].fill(1.0)})
     return program.outputs[0].copy()
 
 
@@ -262,7 +261,7 @@ def test_writes_at_the_end_of_a_program(path: pathlib.Path) -> None:
         second.assign(old)
     program = Program(recorder.finish([]))
     with profiler.trace(path):
-        program.run(1, {}, lambda i: True)
+        program.run(1)
     assert first.numpy().tolist() == [3.0, 4.0]
     assert second.numpy().tolist() == [1.0, 2.0]
     writes = [e["args"] for e in slices(path) if e["name"] == "AssignVariableOp"]

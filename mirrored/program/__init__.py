@@ -3,6 +3,7 @@
 A recorder makes a graph, which is scheduled, given memory, and bound to arrays as a program.
 """
 
+from mirrored.program.arguments import Input as Input
 from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
 from mirrored.program.arrays import Arenas as Arenas
@@ -14,6 +15,9 @@ from mirrored.program.function import function as function
 from mirrored.program.graph import Graph as Graph
 from mirrored.program.program import Program as Program
 from mirrored.program.recorder import GraphRecorder as GraphRecorder
-from mirrored.program.recordings import Recordings as Recordings
 from mirrored.program.replay import GuardFailed as GuardFailed
+from mirrored.program.replay import Report as Report
 from mirrored.program.streams import Stream as Stream
+from mirrored.program.trace_cache import Trace as Trace
+from mirrored.program.trace_cache import TraceCache as TraceCache
+from mirrored.program.tracing import trace as trace

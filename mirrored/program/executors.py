@@ -13,7 +13,7 @@ from typing import Any
 from mirrored._threads import new_thread, start
 from mirrored.backends.blas import available_threads, threads_of_products
 from mirrored.program.graph import Graph, Node
-from mirrored.program.schedule import Lanes, make_schedule
+from mirrored.program.schedule import Lanes, Schedule
 
 # A replica's products take so many operations before a thread of its own is worth its meetings.
 _THREADS_FROM = 2e7
@@ -21,7 +21,9 @@ _THREADS_FROM = 2e7
 EXECUTORS = ("auto", "threads", "serial")
 
 
-def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tuple[int, int | None]:
+def choose_executor(
+    graph: Graph, schedule: Schedule, replicas: int, executor: str = "auto"
+) -> tuple[int, int | None]:
     """Return how many threads run a program, and how many a matrix product uses in it.
 
     It is a function of the program, the replicas and the cores, never of timing, because both
@@ -32,6 +34,7 @@ def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tupl
 
     Args:
         graph: The program.
+        schedule: Its schedule.
         replicas: How many replicas there are.
         executor: "auto", "threads" or "serial".
     """
@@ -40,7 +43,7 @@ def choose_executor(graph: Graph, replicas: int, executor: str = "auto") -> tupl
         # A function may take several steps, and replicas meet in each.
         phases = [
             sum(work[node] for nodes in phase.nodes.values() for node in nodes)
-            for phase in make_schedule(graph).phases
+            for phase in schedule.phases
             if isinstance(phase, Lanes)
         ]
         between = max(1, sum(operations > 0 for operations in phases))

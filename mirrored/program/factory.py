@@ -8,6 +8,7 @@ from mirrored.program.arrays import Arenas
 from mirrored.program.executors import choose_executor
 from mirrored.program.graph import Graph
 from mirrored.program.program import Program
+from mirrored.program.schedule import make_schedule
 from mirrored.program.streamed import Planned, StreamedProgram
 
 Runnable = Program | StreamedProgram
@@ -36,5 +37,6 @@ def make_program(
     values += [value for _, value in graph.writes]
     if any(is_streamed(value.device.backend) for value in values):
         return StreamedProgram(graph, memory, planned)
-    threads, blas = choose_executor(graph, replicas, executor)
-    return Program(graph, threads, blas, memory)
+    schedule = make_schedule(graph)
+    threads, blas = choose_executor(graph, schedule, replicas, executor)
+    return Program(graph, threads, blas, memory, schedule)

@@ -6,14 +6,12 @@ A call with a tape open around it, or inside a replica or another recorded funct
 import contextlib
 import functools
 import sys
-import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import (
     Any,
     Concatenate,
     Generic,
-    NamedTuple,
     ParamSpec,
     Protocol,
     Self,
@@ -30,18 +28,16 @@ from mirrored._interrupt import InterruptGuard
 from mirrored.devices import hold_devices
 from mirrored.errors import OutOfRangeError
 from mirrored.ops.conversion import constant
-from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder
+from mirrored.ops.hooks import active_listeners, active_recorder
 from mirrored.ops.random import current_position
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.program.arguments import Arguments
-from mirrored.program.creation import is_ruled, refuse, ruled_by, settle
-from mirrored.program.factory import Runnable, make_program
-from mirrored.program.graph import JOINT, Graph
+from mirrored.program.creation import is_ruled, refuse, ruled_by
 from mirrored.program.pulls import Plan, Pulls
-from mirrored.program.recorder import GraphRecorder
-from mirrored.program.recordings import Recordings
-from mirrored.program.results import Results, as_tensors
+from mirrored.program.results import as_tensors
 from mirrored.program.signature import Signature
+from mirrored.program.trace_cache import Trace, TraceCache
+from mirrored.program.tracing import trace
 from mirrored.program.variable_access import Moves, variable_writes
 
 _P = ParamSpec("_P")
@@ -51,22 +47,6 @@ _MOST_PLANS = 16
 _MOST_MAKERS = 64
 _NOTHING_TO_SPOIL = contextlib.nullcontext()
 _TAKES_NOTHING: list[Plan] = [()]
-
-
-class _Recorded(NamedTuple):
-    """A recorded function with its memory.
-
-    Attributes:
-        graph: What it computes.
-        program: That, bound to memory.
-        results: What it returns; None where a dataset ends in it: it does what comes before.
-        kept: What its key is made of, so that no other object takes over an identity.
-    """
-
-    graph: Graph
-    program: Runnable
-    results: Results | None
-    kept: list[Any]
 
 
 @refused_members(
@@ -93,13 +73,12 @@ class Function(Generic[_P, _R]):
         functools.update_wrapper(self, python_function)
         self.python_function: Callable[..., _R] = python_function
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
-        self._recordings: Recordings[_Recorded] = Recordings(f"The function {self._name}")
+        self._traces = TraceCache(f"The function {self._name}")
         # What calls with arguments of one kind took from datasets, the latest kind first.
         self._plans: dict[Any, list[Plan]] = {}
         self._under: dict[int, tuple[Any, Function[..., Any]]] = {}
         # The objects among the arguments of calls that ran Python and made variables.
         self._makers: list[list[Any]] = []
-        self._lock = threading.RLock()
         hold_devices(self)
 
     def lose_devices(self) -> None:
@@ -145,11 +124,11 @@ class Function(Generic[_P, _R]):
             tensors, named = _nest.map_structure(_as_tensor, given)
             result: _R = self._run_python(tensors, named)
             return result
-        with self._lock:
+        with self._traces.lock:
             arguments = Arguments(given)
             plans = self._plans.get(arguments.key)
             if plans == _TAKES_NOTHING:  # The usual case, and the one that has to be quick.
-                recorded = self._recordings.find((arguments.key, ()), is_current=_is_current)
+                recorded = self._traces.find((arguments.key, ()))
                 with variable_writes:
                     if recorded is not None and recorded.graph.is_current():
                         result = _run(recorded, arguments.arrays)
@@ -188,11 +167,11 @@ class Function(Generic[_P, _R]):
                     pulls.take()
                     return _run(recorded, arguments.arrays + pulls.arrays)
 
-    def _known(self, key: Any, pulls: Pulls) -> _Recorded | None:
+    def _known(self, key: Any, pulls: Pulls) -> Trace | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
         for plan in self._plans.get(key, ()):
             if pulls.match(plan):
-                return self._recordings.find((key, plan), is_current=_is_current)
+                return self._traces.find((key, plan))
         return None
 
     def under(self, runner: Any, run: Callable[..., Any]) -> "Function[..., Any]":
@@ -227,41 +206,24 @@ class Function(Generic[_P, _R]):
             return called.func, called.args
         return None
 
-    def _record(self, arguments: Arguments, pulls: Pulls) -> tuple[_Recorded, int]:
+    def _record(self, arguments: Arguments, pulls: Pulls) -> tuple[Trace, int]:
         """Record the function; return that, and how many moves of variables there were by then."""
+
+        def function(fed: list[Tensor]) -> Any:
+            args, kwargs = arguments.with_tensors(fed)
+            return as_tensors(self.python_function(*args, **kwargs), self.python_function)
+
         # As TensorFlow has a function for each object that it is a method of.
-        is_first = not any(_same(arguments.known, each.kept) for each in self._recordings)
-        graph, results = settle(
-            lambda logs: self._graph(arguments, pulls, logs=logs),
-            lambda recorded: recorded[0].is_current(),
-            may_make=is_first,
-        )
+        is_first = not any(_same(arguments.known, each.kept) for each in self._traces)
+        made = trace(self._name, arguments.inputs, function, pulls=pulls, may_make=is_first)
         moves = Moves.count
-        lanes = {node.lane for node in graph.nodes} - {JOINT}
-        strategy = graph.strategy
-        executor = "auto" if strategy is None else strategy.executor
-        # Replicas are known by their numbers: one without a node counts too.
-        program = make_program(graph, max(lanes, default=0) + 1, executor)
-        recorded = _Recorded(graph, program, results, arguments.known)
+        made.kept = arguments.known
+        made.program()  # Where there is no room for it, it is not kept.
         plans = self._plans.setdefault(arguments.key, [])
         if pulls.plan not in plans:
             plans.insert(0, pulls.plan)
             del plans[_MOST_PLANS:]
-        return self._recordings.keep((arguments.key, pulls.plan), recorded), moves
-
-    def _graph(
-        self, arguments: Arguments, pulls: Pulls, *, logs: bool
-    ) -> tuple[Graph, Results | None]:
-        recorder = GraphRecorder(self._name, logs=logs)
-        fed = [recorder.input(*each) for each in arguments.inputs]
-        args, kwargs = arguments.with_tensors(fed)
-        pulls.record(recorder)
-        results = None
-        with recorder.recording(), contextlib.suppress(OutOfRangeError):
-            result = as_tensors(self.python_function(*args, **kwargs), self.python_function)
-            results = Results(result, lambda part: isinstance(part, RecordedTensor))
-        recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
-        return recorder.finish([] if results is None else results.parts), results
+        return self._traces.keep((arguments.key, pulls.plan), made), moves
 
 
 def _as_tensor(leaf: Any) -> Any:
@@ -273,30 +235,21 @@ def _same(some: list[Any], others: list[Any]) -> bool:
     return list(map(id, some)) == list(map(id, others))
 
 
-def _is_current(recorded: _Recorded) -> bool:
-    return recorded.graph.is_current()
-
-
-def _run(recorded: _Recorded, arrays: list[Any]) -> Any:
+def _run(recorded: Trace, arrays: list[Any]) -> Any:
     """Run a recorded function once, and return its results as tensors of their own."""
-    graph, program = recorded.graph, recorded.program
+    graph = recorded.graph
     # Before anything is written: what is returned needs memory too.
     storages = [value.device.allocate(*value.spec) for value in graph.outputs]
-    program.take(arrays)
-    team = None if graph.strategy is None else graph.strategy.team(program.threads)
     with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
-        program.run(1, {}, _go_on, team)
+        recorded.run(1, arrays)
     tensors = []
-    for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):
+    outputs = recorded.program().outputs
+    for value, array, storage in zip(graph.outputs, outputs, storages, strict=True):
         value.device.backend.copy_between(array, storage.array)
         tensors.append(Tensor(storage.array, storage, value.device, value.spec))
     if recorded.results is None:
         raise OutOfRangeError("End of sequence")
     return recorded.results.with_tensors(tensors)
-
-
-def _go_on(_: int) -> bool:
-    return True
 
 
 class _Decorator(Protocol):

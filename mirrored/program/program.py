@@ -16,8 +16,16 @@ from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredPhase
 from mirrored.program.memory import make_plan
 from mirrored.program.observed import ObservedPhases
-from mirrored.program.replay import Feed, GuardFailed, SerialReplay, ThreadedReplay
-from mirrored.program.schedule import make_schedule
+from mirrored.program.replay import (
+    After,
+    Feed,
+    Feeder,
+    GuardFailed,
+    Report,
+    SerialReplay,
+    ThreadedReplay,
+)
+from mirrored.program.schedule import Schedule, make_schedule
 
 
 class Program:
@@ -28,9 +36,10 @@ class Program:
         threads: How many threads run the replicas and share regions; 1: one does everything.
         blas: How many threads a matrix product uses; None: as many as it does anyway.
         memory: The arenas to use; None: its own.
+        schedule: Its schedule, where that is known.
 
     Attributes:
-        inputs: The arrays that feeds write.
+        inputs: The arrays that feeders write.
         outputs: The arrays of what the function returns, as the last step left them.
 
     Raises:
@@ -38,13 +47,18 @@ class Program:
     """
 
     def __init__(
-        self, graph: Graph, threads: int = 1, blas: int | None = None, memory: Arenas | None = None
+        self,
+        graph: Graph,
+        threads: int = 1,
+        blas: int | None = None,
+        memory: Arenas | None = None,
+        schedule: Schedule | None = None,
     ) -> None:
         """Plan, allocate and bind."""
         self.graph = graph
         self.threads = threads
         self._blas = blas
-        self._schedule = make_schedule(graph)
+        self._schedule = schedule or make_schedule(graph)
         self._arrays = Arrays(
             make_plan(graph, self._schedule, threads), memory or Arenas(), graph.purpose
         )
@@ -82,82 +96,55 @@ class Program:
             return SerialReplay(phases, self._draws)
         return ThreadedReplay(phases, self._draws, self.threads, meeting)
 
-    def take(self, arrays: Sequence[Any]) -> None:
-        """Copy what a call is given into the inputs.
-
-        Args:
-            arrays: One an input, of its device, or of NumPy.
-        """
-        for value, target, array in zip(self.graph.inputs, self.inputs, arrays, strict=True):
-            value.device.backend.copy_between(array, target)
-
-    def replay(
-        self,
-        steps: int,
-        feeds: Callable[[Sequence[Any]], Mapping[int, Feed]],
-        after: Callable[[Sequence[Any], int], bool],
-        team: Team | None = None,
-    ) -> bool:
-        """Run a number of steps, each fed and told of.
-
-        Args:
-            steps: How many.
-            feeds: From arrays like the inputs to what writes them, by lane; called with the number
-                of a step.
-            after: Called with the outputs and the number of each step that is done, in order;
-                returns whether to go on.
-            team: The threads, as many as the program was made for.
-
-        Returns:
-            Whether to go on, as `after` said last.
-
-        Raises:
-            GuardFailed: A value was not finite; that step wrote nothing, nor did one behind it.
-        """
-        try:
-            return self.run(steps, feeds(self.inputs), partial(after, self.outputs), team)
-        except GuardFailed as failed:
-            failed.outputs = self.outputs
-            raise
-
     def run(
         self,
         steps: int,
-        feeds: Mapping[int, Feed],
-        after: Callable[[int], bool],
+        feed: Feed = None,
+        report: Report | None = None,
         team: Team | None = None,
     ) -> bool:
         """Run a number of steps.
 
         Args:
             steps: How many.
-            feeds: For each lane what writes the inputs of a step, called with its number.
-            after: Called with the number of each step that is done, while nothing runs; returns
-                whether to go on.
+            feed: What writes the inputs; see `Feed`.
+            report: Called with the outputs and the number of each step that is done, in order,
+                while nothing runs; returns whether to go on. None: nobody is told.
             team: The threads, as many as the program was made for.
 
         Returns:
-            Whether to go on, as `after` said last.
+            Whether to go on, as `report` said last.
 
         Raises:
-            GuardFailed: A value was not finite; that step wrote nothing.
+            GuardFailed: A value was not finite; that step wrote nothing, nor did one behind it.
         """
+        feeders: Mapping[int, Feeder] = {}
+        if callable(feed):
+            feeders = feed(self.inputs)
+        elif feed is not None:
+            for value, target, array in zip(self.graph.inputs, self.inputs, feed, strict=True):
+                value.device.backend.copy_between(array, target)
+        after: After = _go_on if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:
             self._observed = None
         for observer in observers:
             phases, replay = self._observed_by(observer)
-            feeds = phases.feeds(feeds)
+            feeders = phases.feeds(feeders)
         if get_log_device_placement():
             after = self._logged(after)
-        with BlasThreads(self._blas):
-            if isinstance(replay, SerialReplay):
-                self._enter(replay.run, steps, feeds, after)
-            else:
-                replay.run(steps, feeds, after, team or Team(self.threads), self._enter)
+        try:
+            with BlasThreads(self._blas):
+                if isinstance(replay, SerialReplay):
+                    self._enter(replay.run, steps, feeders, after)
+                else:
+                    replay.run(steps, feeders, after, team or Team(self.threads), self._enter)
+        except GuardFailed as failed:
+            failed.outputs = self.outputs
+            raise
         return replay.going_on
 
-    def _logged(self, after: Callable[[int], bool]) -> Callable[[int], bool]:
+    def _logged(self, after: After) -> After:
         def log(step: int) -> bool:
             log_placement(self.graph.name, self.graph.device)
             return after(step)
@@ -171,3 +158,7 @@ class Program:
             phases = ObservedPhases(self.graph, self.phases, self.threads, observer)
             self._observed = phases, self._made(phases.phases, phases.meeting)
         return self._observed
+
+
+def _go_on(_: int) -> bool:
+    return True

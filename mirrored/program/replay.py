@@ -13,7 +13,14 @@ from mirrored.program.draws import Draws
 from mirrored.program.executors import Meeting, Team
 from mirrored.program.lowering import LoweredPhase
 
-Feed = Callable[[int], None]
+# Writes what one replica, or the caller's thread, is fed of the step of that number.
+Feeder = Callable[[int], None]
+# What a run is fed: from arrays like the inputs to what writes them in each step, by lane; or one
+# array an input, which all steps are given; or None: the inputs are as they were.
+Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | Sequence[Any] | None
+# Takes the outputs and the number of a step that is done, and returns whether to go on.
+Report = Callable[[Sequence[Any], int], bool]
+After = Callable[[int], bool]
 Work = Callable[[], bool]
 
 
@@ -55,7 +62,7 @@ class SerialReplay:
             calls += phase.calls or ()
         self.step: Work = make_function(calls, checks)
 
-    def run(self, steps: int, feeds: Mapping[int, Feed], after: Callable[[int], bool]) -> None:
+    def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
         """Run steps; the arguments are those of `Program.run`."""
         step, draws, each = self.step, self._draws, list(feeds.values())
         random = bool(draws)
@@ -119,8 +126,8 @@ class ThreadedReplay:
     def run(
         self,
         steps: int,
-        feeds: Mapping[int, Feed],
-        after: Callable[[int], bool],
+        feeds: Mapping[int, Feeder],
+        after: After,
         team: Team,
         enter: Callable[..., None],
     ) -> None:
@@ -160,8 +167,8 @@ class _Run:
         self,
         replay: ThreadedReplay,
         steps: int,
-        feeds: Mapping[int, Feed],
-        after: Callable[[int], bool],
+        feeds: Mapping[int, Feeder],
+        after: After,
     ) -> None:
         self._draws = replay._draws
         self._work = [[each[i] for each in replay._work] for i in range(replay._threads)]

@@ -62,10 +62,14 @@ class Results:
     Args:
         structure: What it returned.
         is_recorded: Whether a part is a recorded tensor.
+
+    Attributes:
+        structure: What the function returned.
+        parts: The recorded tensors in it.
     """
 
     def __init__(self, structure: Any, is_recorded: Callable[[Any], bool]) -> None:
-        self._structure = structure
+        self.structure = structure
         self._is_recorded = is_recorded
         self._alone = is_recorded(structure)
         self.parts = [part for part in _parts_of(structure) if is_recorded(part)]
@@ -74,14 +78,14 @@ class Results:
         """Return the structure with these tensors in the places of the recorded ones."""
         if self._alone:
             return tensors[0]
-        if not tensors and self._structure is None:
+        if not tensors and self.structure is None:
             return None
         remaining = iter(tensors)
 
         def taken(part: Any) -> Any:
             return next(remaining) if self._is_recorded(part) else part
 
-        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structure)
+        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self.structure)
 
 
 def _parts_of(result: Any) -> Iterator[Any]:

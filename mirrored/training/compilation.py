@@ -17,7 +17,7 @@ from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.errors import InvalidArgumentError
 from mirrored.optim import Optimizer
 from mirrored.optim import get as get_optimizer
-from mirrored.program import Recordings
+from mirrored.program import TraceCache
 from mirrored.training import losses
 from mirrored.training import metrics as metrics_module
 from mirrored.training.callbacks import History
@@ -106,7 +106,7 @@ class CompiledNetwork(Network):
         super().__init__(inputs, outputs, name, dtype=dtype, trainable=trainable)
         self._compilation: Compilation | None = None
         # What `fit`, `evaluate` and `predict` recorded, by what it was recorded for.
-        self._recordings: Recordings[Any] = Recordings(f"A step of the model {self.name!r}")
+        self._traces = TraceCache(f"A step of the model {self.name!r}")
         self.history: History | None = None
         self.stop_training = self.stop_evaluating = self.stop_predicting = False
 

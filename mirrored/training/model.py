@@ -110,7 +110,7 @@ class Model(CompiledNetwork):
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         self._compilation = compilation
-        self._recordings.clear()
+        self._traces.clear()
 
     def fit(
         self,

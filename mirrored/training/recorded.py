@@ -5,7 +5,6 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,65 +14,26 @@ from mirrored.data.arrays import Columns
 from mirrored.data.batches import Span
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of
+from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor, TensorSpec
-from mirrored.program import (
-    Graph,
-    GraphRecorder,
-    GuardFailed,
-    Recordings,
-    Runnable,
-    make_program,
-)
-from mirrored.program.creation import settle
-from mirrored.program.streamed import Planned, StreamedProgram
+from mirrored.ops.hooks import active_recorder
+from mirrored.program import GuardFailed, Input, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.runner import Take, input_dtypes
-from mirrored.training.step import (
-    Shards,
-    Step,
-    Totals,
-    non_finite_error,
-)
-
-
-@dataclass(eq=False, slots=True)
-class _Recording:
-    """A recorded step.
-
-    Attributes:
-        kind: Whether it trains, tests or predicts.
-        graph: The step.
-        sharding: Where each replica's part of a batch is.
-        has_penalty: Whether the outputs have the weights' penalty, after the statistics.
-        program: What runs it, once it was run.
-        planned: What is left of that where its memory had to be let go of.
-    """
-
-    kind: str
-    graph: Graph
-    sharding: Sharding
-    has_penalty: bool = False
-    program: Runnable | None = None
-    planned: Planned | None = None
-
-    def let_go(self) -> None:
-        """Let go of memory that was given back, and that programs find elsewhere afterwards."""
-        if isinstance(self.program, StreamedProgram):
-            self.planned = self.program.planned
-            self.program = None
+from mirrored.training.step import Shards, Step, Totals, non_finite_error
 
 
 @contextmanager
 def recorded_runner(model: CompiledNetwork) -> Iterator["RecordedRunner"]:
     """Run recorded steps within this context; their memory is given back at its end."""
-    with model._recordings.memory(_Recording.let_go):
+    with model._traces.memory():
         yield RecordedRunner(model)
 
 
 class RecordedRunner:
     """Replays recorded steps.
 
-    The recordings stay with the model, and their programs too, so that the next `fit` has them.
+    Traces and their programs stay with the model, so that the next `fit` has them.
 
     Args:
         model: A model that is built and, but for prediction, compiled with a loss.
@@ -83,7 +43,7 @@ class RecordedRunner:
         self._model = model
         self._strategy = model.distribute_strategy
         self._step = Step(model)
-        self._recordings: Recordings[_Recording] = model._recordings
+        self._traces = model._traces
         self._identity = _identity(model)
         self._stepped = False
 
@@ -94,38 +54,35 @@ class RecordedRunner:
         with self._undone_unless_stepped():
             done = 0
             for part in span.alike():
-                step = self._recorded("train", part)
                 try:
-                    if not self._run_and_report(step, part, take, going_on):
+                    if not self._run_and_report("train", part, take, going_on):
                         return
                 except GuardFailed as failed:
-                    loss = _total(failed.outputs[: 1 + step.has_penalty])
-                    losses = [float(each) for each in failed.outputs[1 + step.has_penalty :]]
                     place = where(done + failed.step)
-                    raise non_finite_error(self._model, loss, losses, place) from None
+                    raise self._non_finite(part, failed.outputs, place) from None
                 done += part.count
 
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch; see `Runner`."""
         for part in span.alike():
-            self._run_and_report(self._recorded("test", part), part, take, lambda: True)
+            self._run_and_report("test", part, take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `Runner`."""
         for part in span.alike():
-            step = self._recorded("predict", part)
-            self._run(step, part, partial(_joined, take))
+            self._run(self._trace("predict", part), "predict", part, partial(_joined, take))
 
     def _run_and_report(
-        self, step: _Recording, part: Span, take: Take, going_on: Callable[[], bool]
+        self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]
     ) -> bool:
         """Run a part's steps, and tell of those that were done; return whether to go on.
 
         Their statistics are noted while they run and looked at afterwards: the less Python there
         is between two steps, the better for short ones.
         """
-        (width,), dtype = step.graph.outputs[0].spec
-        has_penalty = step.has_penalty
+        trace = self._trace(kind, part)
+        (width,), dtype = trace.graph.outputs[0].spec
+        has_penalty = _has_penalty(trace)
         notes = np.empty((part.count, width + has_penalty), dtype)
         done = 0
 
@@ -138,13 +95,19 @@ class RecordedRunner:
             return going_on()
 
         try:
-            return self._run(step, part, note)
+            return self._run(trace, kind, part, note)
         finally:
             self._stepped = self._stepped or done > 0
             rows = notes[:done].tolist()
             if has_penalty:
                 rows = [[row[0] + row[-1], *row[1:-1]] for row in rows]
             take(rows, part.size)
+
+    def _non_finite(self, part: Span, outputs: Sequence[Any], where: str) -> NonFiniteLossError:
+        penalties = _has_penalty(self._trace("train", part))
+        loss = sum(float(each.reshape(-1)[0]) for each in outputs[: 1 + penalties])
+        losses = [float(each) for each in outputs[1 + penalties :]]
+        return non_finite_error(self._model, loss, losses, where)
 
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
@@ -156,46 +119,31 @@ class RecordedRunner:
         except BaseException:
             if not self._stepped and optimizer.slots().keys() != known.keys():
                 optimizer.restore_slots(known)
-                self._recordings.clear()
+                self._traces.clear()
             raise
 
-    # ------------------------------------------------------------------ running
+    def _run(self, trace: Trace, kind: str, span: Span, report: Report) -> bool:
+        """Run a recorded step for each batch of a span; return whether to go on."""
+        columns = _columns(kind, span)
+        sharding = self._sharding(span)
 
-    def _run(
-        self, step: _Recording, span: Span, each: Callable[[Sequence[Any], int], bool]
-    ) -> bool:
-        """Replay a step for each batch of a span; return whether to go on."""
-        columns = _columns(step.kind, span)
-
-        def feeds(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
+        def feed(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
             inputs, made = iter(arrays), {}
-            for lane, rows in enumerate(step.sharding.slices):
+            for lane, rows in enumerate(sharding.slices):
                 x, y, weight = (None if each is None else next(inputs) for each in columns)
                 made[lane] = span.feeder(rows, (x, y, weight))
             return made
 
-        with self._recordings.lock:
-            program = self._program(step)
-            team = self._strategy.team(program.threads)
-            return program.replay(span.count, feeds, each, team)
-
-    def _program(self, step: _Recording) -> Runnable:
-        if step.program is not None and not step.program.take_memory():
-            step.let_go()
-        if step.program is None:
-            strategy, arenas = self._strategy, self._recordings.arenas
-            step.program = make_program(
-                step.graph,
-                strategy.num_replicas_in_sync,
-                strategy.executor,
-                arenas,
-                step.planned,
-            )
-        return step.program
+        with self._traces.lock:
+            return trace.run(span.count, feed, report, self._traces.arenas)
 
     # ------------------------------------------------------------------ recording
 
-    def _recorded(self, kind: str, span: Span) -> _Recording:
+    def _sharding(self, span: Span) -> Sharding:
+        return sharding_of(span.size, self._strategy.num_replicas_in_sync)
+
+    def _trace(self, kind: str, span: Span) -> Trace:
+        """Return the step for batches like these, recorded where it is not."""
         size = span.size
         columns = _columns(kind, span)
         dtypes = input_dtypes(self._model, columns[0])
@@ -203,51 +151,46 @@ class RecordedRunner:
             None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
             for array, dtype in zip(columns, dtypes, strict=True)
         )
-        with self._recordings.lock:
-            return self._recordings.get(
-                (kind, size, specs, self._identity),
-                lambda: self._record_in_place(kind, size, specs),
-                is_current=lambda step: step.graph.is_current(),
-            )
-
-    def _record_in_place(self, kind: str, *args: Any) -> _Recording:
-        """Record a step once its variables are where it leaves them."""
-        if kind == "train":
-            optimizer = self._model.required_compilation().optimizer
-            optimizer.pack(self._model.trainable_variables)
-        # Where only some variables have a gradient, those are brought together meanwhile.
-        return settle(
-            lambda logs: self._record(kind, *args, logs=logs), lambda step: step.graph.is_current()
-        )
+        key = kind, size, specs, self._identity
+        with self._traces.lock:
+            known = self._traces.find(key)
+            if known is not None:
+                return known
+            return self._traces.keep(key, self._record(kind, size, specs, self._sharding(span)))
 
     def _record(
-        self, kind: str, size: int, specs: tuple[TensorSpec | None, ...], *, logs: bool = True
-    ) -> _Recording:
-        # The data were checked.
-        recorder = GraphRecorder(f"{kind}_function", logs=logs, validates=False)
-        sharding = sharding_of(size, self._strategy.num_replicas_in_sync)
-        recorder.graph.purpose = f"the step's memory for {max(sharding.sizes)} examples a replica"
-        columns: list[list[Tensor]] = [[] for _ in specs]
-        for lane, rows in enumerate(sharding.sizes):
-            device = self._strategy.devices[lane]
-            for column, spec in zip(columns, specs, strict=True):
-                if spec is not None:
-                    whole = TensorSpec((rows, *spec.shape), spec.dtype)
-                    column.append(recorder.input(whole, device, lane))
-        x, y, weight = (PerReplica(each, sharding.starts) if each else None for each in columns)
-        shards = Shards(x, y, weight)
-        with recorder.recording():
+        self, kind: str, size: int, specs: tuple[TensorSpec | None, ...], sharding: Sharding
+    ) -> Trace:
+        if kind == "train":
+            optimizer = self._model.required_compilation().optimizer
+            # Where only some variables have a gradient, those are brought together meanwhile.
+            optimizer.pack(self._model.trainable_variables)
+        inputs = [
+            Input(TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[lane], lane)
+            for lane, rows in enumerate(sharding.sizes)
+            for spec in specs
+            if spec is not None
+        ]
+
+        def step(fed: list[Tensor]) -> Any:
+            width = len(fed) // len(sharding.sizes)
+            columns = iter([PerReplica(fed[i::width], sharding.starts) for i in range(width)])
+            shards = Shards(*(None if spec is None else next(columns) for spec in specs))
             if kind == "predict":
-                outputs = [each for each in self._step.predict(shards) if each is not None]
-                return _Recording(kind, recorder.finish(outputs), sharding)
+                return self._step.predict(shards)
             if kind == "test":
-                totals = self._step.test(shards, size)
-            else:
-                totals = self._step.train(
-                    shards, size, lambda totals: recorder.require_finite(_guarded(totals))
-                )
-        outputs = [*_guarded(totals), *totals.losses]
-        return _Recording(kind, recorder.finish(outputs), sharding, totals.penalty is not None)
+                return self._step.test(shards, size)
+            return self._step.train(shards, size, _require_finite)
+
+        return trace(
+            f"{kind}_function",
+            inputs,
+            step,
+            returns=Tensor,
+            replicas=self._strategy.num_replicas_in_sync,
+            purpose=f"the step's memory for {max(sharding.sizes)} examples a replica",
+            validates=False,  # The data were checked.
+        )
 
 
 def _identity(model: CompiledNetwork) -> tuple[Any, ...]:
@@ -273,13 +216,16 @@ def _columns(kind: str, span: Span) -> Columns:
     return (x, None, None) if kind == "predict" else (x, y, weight)
 
 
-def _guarded(totals: Totals) -> tuple[Tensor, ...]:
-    return (totals.statistics,) if totals.penalty is None else (totals.statistics, totals.penalty)
+def _require_finite(totals: Totals) -> None:
+    recorder = active_recorder()
+    if recorder is not None:
+        parts = (totals.statistics, totals.penalty)
+        recorder.require_finite(tuple(each for each in parts if each is not None))
 
 
-def _total(parts: Sequence[Any]) -> float:
-    """Return the loss of a batch from its statistics and, where there is one, the penalty."""
-    return sum(float(part.reshape(-1)[0]) for part in parts)
+def _has_penalty(trace: Trace) -> bool:
+    """Return whether a step's outputs have the weights' penalty, behind the statistics."""
+    return trace.results is not None and trace.results.structure.penalty is not None
 
 
 def _joined(take: Callable[[np.ndarray[Any, Any]], None], outputs: Sequence[Any], _: int) -> bool:

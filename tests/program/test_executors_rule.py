@@ -9,6 +9,7 @@ from mirrored.ops.hooks import recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.program import GraphRecorder, executors
 from mirrored.program.executors import choose_executor
+from mirrored.program.schedule import make_schedule
 
 
 def graph_of(products: list[tuple[int, int]]) -> Any:
@@ -59,7 +60,7 @@ def test_the_rule(
 ) -> None:
     monkeypatch.setattr(executors, "available_threads", lambda: cores)
     graph = graph_of([(each, i % replicas) for i, each in enumerate(products)])
-    assert choose_executor(graph, replicas, wanted) == expected
+    assert choose_executor(graph, make_schedule(graph), replicas, wanted) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,8 @@ def test_a_function_of_several_steps_is_one_of_each(
                 with shard_position(ShardPosition(run, lane)):
                     totals.append(ops.reduce_sum((a * factor) @ b))
             factor = ops.add_n(totals)  # Where they meet.
-    assert choose_executor(recorder.finish([factor]), 2)[0] == threads
+    graph = recorder.finish([factor])
+    assert choose_executor(graph, make_schedule(graph), 2)[0] == threads
 
 
 def test_a_transposed_product_takes_as_many_operations() -> None:

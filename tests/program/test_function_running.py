@@ -300,7 +300,7 @@ def test_many_kinds_are_told_of_and_forgotten(caplog: pytest.LogCaptureFixture) 
         step(mr.constant(1.0), n)
     (warning,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert "has been recorded for 16 different kinds of calls" in warning
-    assert len(step._recordings) == 64
+    assert len(step._traces) == 64
 
 
 # ------------------------------------------------------------------------------ threads
@@ -347,7 +347,7 @@ def test_another_strategy_in_force_is_another_kind_of_call(simulate: Callable[..
         assert int(replicas()) == 1
         with strategy.scope():
             assert int(replicas()) == 2
-    assert len(replicas._recordings) == 2
+    assert len(replicas._traces) == 2
 
 
 def test_optimizers_that_share_variables(no_deadlock: None) -> None:

@@ -64,7 +64,7 @@ def test_a_programs_memory_is_counted_and_given_back(record: Any) -> None:
     assert 3 * BYTES <= pool.current - before <= 3 * BYTES + 4 * ALIGNMENT
     pool.reset_peak()
     held = pool.current
-    program.run(5, {}, lambda step: True)
+    program.run(5)
     assert pool.peak == held  # A step allocates nothing.
     del program
     assert pool.current == before
@@ -100,7 +100,7 @@ def test_a_constant_outlasts_other_programs(record: Any) -> None:
     for _ in range(2):
         for k, program in enumerate(programs, start=1):
             program.inputs[0][...] = 1
-            program.run(1, {}, lambda step: True)
+            program.run(1)
             np.testing.assert_array_equal(program.outputs[0], 1 + table * np.float32(k))
 
 

@@ -19,18 +19,18 @@ def test_each_step_is_fed_and_reported(record: Any) -> None:
     program = record(lambda x: [x * 2.0], [X]).program
     seen: list[Any] = []
 
-    def feed(step: int) -> None:
-        program.inputs[0][...] = X + step
+    def feed(inputs: Any) -> Any:
+        return {0: lambda step: np.copyto(inputs[0], X + step)}
 
-    def after(step: int) -> bool:
-        seen.append((step, program.outputs[0].copy()))
+    def after(outputs: Any, step: int) -> bool:
+        seen.append((step, outputs[0].copy()))
         return step < 2
 
-    assert program.run(5, {0: feed}, after) is False
+    assert program.run(5, feed, after) is False
     assert [step for step, _ in seen] == [0, 1, 2]
     for step, output in seen:
         np.testing.assert_array_equal(output, 2 * (X + step))
-    assert program.run(0, {0: feed}, after) is True
+    assert program.run(0, feed, after) is True
     assert len(seen) == 3
 
 

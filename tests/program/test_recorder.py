@@ -238,6 +238,6 @@ def test_copies_between_devices(simulate: Callable[..., Any]) -> None:
     assert [node.op.name for node in graph.nodes].count("_Send") == 1
     program = Program(graph)
     program.inputs[0][...] = X
-    program.run(1, {}, lambda step: True)
+    program.run(1)
     np.testing.assert_array_equal(program.outputs[0], 2 * X)
     np.testing.assert_array_equal(program.outputs[1], 1 + X)

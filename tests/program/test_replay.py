@@ -55,8 +55,9 @@ class Replicas:
 
     def run(self, steps: int = 1, **options: Any) -> bool:
         options = {"feeds": {lane: self.feed(lane) for lane in range(3)}, **options}
+        after = options.get("after", lambda _: True)
         return self.program.run(
-            steps, options["feeds"], options.get("after", lambda _: True), self.team
+            steps, lambda _: options["feeds"], lambda _, step: after(step), self.team
         )
 
     def feed(self, lane: int) -> Callable[[int], None]:
@@ -255,11 +256,11 @@ def test_draws_are_those_of_eager_steps(threads: int, in_lane: Any, bits: Any) -
     (program,) = programs
     team, drawn = Team(program.threads), []
 
-    def after(step: int) -> bool:
-        drawn.append(program.outputs[0].copy())
-        assert bits([program.outputs[1]]) == bits([drawn[-1]])
+    def after(outputs: Any, step: int) -> bool:
+        drawn.append(outputs[0].copy())
+        assert bits([outputs[1]]) == bits([drawn[-1]])
         return step < 1
 
     for steps in (1, 3, 2):  # After the second step of a run it stops.
-        program.run(steps, {}, after, team)
+        program.run(steps, None, after, team)
     assert bits(drawn) == bits(expected[:5])

@@ -12,6 +12,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.errors import ResourceExhaustedError
+from mirrored.program import factory
 from mirrored.program import program as programs
 
 memory = mr.config.experimental
@@ -55,8 +56,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is made anew: schedules, plans, and calls of kernels on arrays."""
     notes: list[str] = []
 
-    def noted(name: str) -> Callable[..., Any]:
-        original = getattr(programs, name)
+    def noted(module: Any, name: str) -> Callable[..., Any]:
+        original = getattr(module, name)
 
         def make(*args: Any, **kwargs: Any) -> Any:
             notes.append(name)
@@ -64,8 +65,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return make
 
-    for name in ("make_schedule", "make_plan", "HostLowering"):
-        monkeypatch.setattr(programs, name, noted(name))
+    modules = {"make_schedule": factory, "make_plan": programs, "HostLowering": programs}
+    for name, module in modules.items():
+        monkeypatch.setattr(module, name, noted(module, name))
     return notes
 
 
@@ -82,7 +84,7 @@ def test_calls_before_the_first_step_of_a_second_fit(
     def count(frame: Any, event: str, _: Any) -> None:
         nonlocal calls
         calls += event == "call"
-        if event == "call" and frame.f_code.co_name == "replay":
+        if event == "call" and frame.f_code is programs.Program.run.__code__:
             before.append(calls)
 
     sys.setprofile(count)

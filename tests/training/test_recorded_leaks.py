@@ -46,7 +46,7 @@ def test_a_thousand_fits(replicas: int, executor: str, simulate: Callable[..., A
     before = used()
     fit(CALLS)
     assert used() == before
-    assert len(model._recordings) == 1
+    assert len(model._traces) == 1
     tracemalloc.start()
     try:
         # Python and its libraries keep a little of their own at first, and once in a while a
@@ -102,7 +102,7 @@ def test_recordings_of_many_sizes_are_let_go_of(
         model.compile("sgd", "mse")
     for size in range(1, 80):
         model.fit(np.ones((size, 2)), np.ones((size, 1)), batch_size=size, verbose=0)
-    assert len(model._recordings) == 64
+    assert len(model._traces) == 64
     warnings = [text for text in caplog.messages if "has been recorded for" in text]
     assert len(warnings) == 1
     assert "A step of the model 'sequential' has been recorded for 16" in warnings[0]

@@ -7,7 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,22 +22,20 @@ from mirrored.program.draws import Draws
 from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import StreamLowering
-from mirrored.program.replay import Feed, GuardFailed
+from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch, ancestors
-from mirrored.program.streamed.feeding import Feeding, Report, counter_of
 from mirrored.program.streamed.observed import run_observed
 from mirrored.program.streamed.plan import make_streamed_plan
 from mirrored.program.streamed.stages import make_stages
+from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps
 from mirrored.program.write_guard import Gate, spread_flag
 
 # Steps whose results are on their way at a time, and the bytes that they may take of the host:
 # without waiting for each the device never stands still, and a loss that is not finite is still
 # seen soon.
-_MOST_REPORTS = 8
-_REPORTED_BYTES = 1 << 26
-
-After = Callable[[Sequence[Any], int], bool]
+_MOST_RESULTS = 8
+_RESULT_BYTES = 1 << 26
 
 
 class Planned:
@@ -168,15 +166,15 @@ class StreamedProgram:
     # ------------------------------------------------------------------ running
 
     @cached_property
-    def _feeding(self) -> Feeding:
+    def _staging(self) -> Staging:
         counters = list(self._counters.values())
-        return Feeding(self._feeds, self._arrays, self.graph.inputs, counters, self._streams)
+        return Staging(self._feeds, self._arrays, self.graph.inputs, counters, self._streams)
 
     @cached_property
-    def _reports(self) -> list[Report]:
+    def _results(self) -> list[Result]:
         values = list(zip(self.graph.outputs, self.outputs, strict=True))
         nbytes = sum(value.nbytes for value, _ in values)
-        count = max(1, min(_MOST_REPORTS, _REPORTED_BYTES // max(nbytes, 1)))
+        count = max(1, min(_MOST_RESULTS, _RESULT_BYTES // max(nbytes, 1)))
         gate = None if self.graph.gate is None else self.graph.gate.backend
         flag = None if gate is None else (self._flags[gate.memory], gate)
         streams = self._streams
@@ -185,100 +183,74 @@ class StreamedProgram:
             for device, block in self._told.items()
             if device.backend.memory in streams
         ]
-        return [Report(values, flag, blocks, streams) for _ in range(count)]
-
-    def take(self, arrays: Sequence[Any]) -> None:
-        """Copy what a call is given into the inputs, unless it is there from the call before.
-
-        Args:
-            arrays: One an input, of its device, or of NumPy.
-        """
-        for i, (value, array) in enumerate(zip(self.graph.inputs, arrays, strict=True)):
-            if self._taken[i] is not None and self._taken[i]() is array:
-                continue
-            self._taken[i] = None
-            value.device.backend.copy_between(array, self.inputs[i])
-            if not isinstance(array, np.ndarray):
-                self._taken[i] = weakref.ref(array)
+        return [Result(values, flag, blocks, streams) for _ in range(count)]
 
     def run(
         self,
         steps: int,
-        feeds: Mapping[int, Feed],
-        after: Callable[[int], bool],
+        feed: Feed = None,
+        report: Report | None = None,
         team: Team | None = None,
     ) -> bool:
-        """Run a number of steps with the inputs as they are, and wait for no more than sums.
+        """Run a number of steps; see `Program.run`.
 
-        Args:
-            steps: How many.
-            feeds: None: inputs are copied by the devices.
-            after: Called with the number of each step that the devices were asked for.
-            team: Not needed.
+        What feeders write goes through pinned memory; arrays are copied by the devices. Without
+        `report` the host waits for no more than sums. With it some steps are on their way before
+        the first is told of; where it says to stop, those are done and told of too. Where a
+        collective fails, those that wrote before it are told of.
         """
         del team
-        if feeds:
-            raise ValueError("A program that is fed while it runs is replayed.")
-        self._steps.begin()
-        if not self._may_write:
-            self._let_write()
-        try:
-            for step in range(steps):
-                with self._undone_where_stopped(self._mark()):
-                    self._draw_in_place()
-                    self._step()
-                if not after(step):
-                    return False
-            if self._tells_sums:
-                self._steps.lead.wait_on_host(self._steps.lead.record())
-            return True
-        finally:
-            self._steps.end()
-
-    def replay(
-        self,
-        steps: int,
-        feeds: Callable[[Sequence[Any]], Mapping[int, Feed]],
-        after: After,
-        team: Team | None = None,
-    ) -> bool:
-        """Run a number of steps, each fed and told of; see `Program.replay`.
-
-        Some are on their way before the first is told of; where `after` says to stop, those are
-        done and told of too. Where a collective fails, those that wrote before it are told of.
-        """
-        del team
-        self._taken = [None] * len(self.inputs)
-        sides = [feeds(inputs) for inputs in self._feeding.inputs]
-        reports = self._reports  # Made now: where there is no room for them nothing has changed.
-        waiting: deque[Report] = deque()
+        # Made now: where there is no room for either nothing has changed.
+        bring, staged = self._brought(feed), callable(feed)
+        results = self._results if report is not None else []
+        waiting: deque[Result] = deque()
         going_on, self._lost = True, False
         self._steps.begin()
-        self._let_write()
+        if report is not None or not self._may_write:
+            self._let_write()
         try:
             for step in range(steps):
                 undo = self._mark()
                 with self._undone_where_stopped(undo):
-                    self._feed(sides, step)
+                    bring(step)
                     self._step()
-                waiting.append(reports[step % len(reports)])
+                if report is None:
+                    continue
+                waiting.append(results[step % len(results)])
                 waiting[-1].undo = undo
                 waiting[-1].fetch(step)
-                if len(waiting) == len(reports) or observers:
-                    going_on = self._settle(waiting, after)
+                if len(waiting) == len(results) or observers:
+                    going_on = self._settle(waiting, report)
                 if not going_on:
                     break
+            if report is None and self._tells_sums:
+                self._steps.lead.wait_on_host(self._steps.lead.record())
         finally:
             # What the devices were asked for is done, and so is told of, whatever came between.
             try:
-                going_on = self._settle_all(waiting, after) and going_on
+                if report is not None:
+                    going_on = self._settle_all(waiting, report) and going_on
             finally:
-                if not self._is_stuck:
-                    self._feeding.wait()
+                if staged and not self._is_stuck:
+                    self._staging.wait()
                 self._steps.end()
         if self._lost:
             raise WATCH.lost()
         return going_on
+
+    def _brought(self, feed: Feed) -> Callable[[int], None]:
+        """Return what brings a step's inputs and draws to the devices."""
+        if callable(feed):
+            self._taken = [None] * len(self.inputs)
+            return partial(self._stage, [feed(inputs) for inputs in self._staging.inputs])
+        for i, array in enumerate(feed or ()):
+            if self._taken[i] is not None and self._taken[i]() is array:
+                continue  # It is there from the call before.
+            self._taken[i] = None
+            self.graph.inputs[i].device.backend.copy_between(array, self.inputs[i])
+            if not isinstance(array, np.ndarray):
+                self._taken[i] = weakref.ref(array)
+        return self._draw_in_place
 
     def _mark(self) -> Callable[[], None] | None:
         return self._draws.mark() if self._draws else None
@@ -303,14 +275,14 @@ class StreamedProgram:
         """Whether a collective has failed, and devices may never be done."""
         return self._is_stopped and WATCH.stuck
 
-    def _settle_all(self, waiting: deque[Report], after: After) -> bool:
+    def _settle_all(self, waiting: deque[Result], report: Report) -> bool:
         going_on, raised = True, None
         while waiting:
             if self._is_stuck:
                 _take_back([each.undo for each in waiting])
                 break
             try:
-                going_on = self._settle(waiting, after) and going_on
+                going_on = self._settle(waiting, report) and going_on
             except GuardFailed:
                 raise
             except BaseException as error:
@@ -321,32 +293,32 @@ class StreamedProgram:
             raise raised
         return going_on
 
-    def _settle(self, waiting: deque[Report], after: After) -> bool:
-        """Wait for the first of some reports, and tell of it; where it failed, of none.
+    def _settle(self, waiting: deque[Result], report: Report) -> bool:
+        """Wait for the first of some results, and tell of it; where it failed, of none.
 
-        Where a collective fails meanwhile the report stays where it is, to be looked at then.
+        Where a collective fails meanwhile the result stays where it is, to be looked at then.
         """
-        report = waiting[0]
+        result = waiting[0]
         try:
-            wrote = report.wait()
+            wrote = result.wait()
         except BaseException:
             if not self._is_stopped:
                 waiting.popleft()
             raise
         waiting.popleft()
         if wrote:
-            return after(report.arrays, report.step)
+            return report(result.arrays, result.step)
         # The steps behind it were asked for in vain: they write nothing, and draw again.
         for backend in self._steps.backends:
             backend.synchronize()
         behind = [each.undo for each in waiting]
         waiting.clear()
         if self._is_stopped:
-            _take_back([report.undo, *behind])
+            _take_back([result.undo, *behind])
             self._lost = True
             return False
         _take_back(behind)
-        raise GuardFailed(report.step, report.arrays)
+        raise GuardFailed(result.step, result.arrays)
 
     def _let_write(self) -> None:
         """Let the steps to come write variables."""
@@ -384,15 +356,15 @@ class StreamedProgram:
             self._draws.take()
         return self._draws.drawn
 
-    def _feed(self, sides: Sequence[Mapping[int, Feed]], step: int) -> None:
+    def _stage(self, sides: Sequence[Mapping[int, Feeder]], step: int) -> None:
         """Bring a step's batch and draws to the devices, beside what they compute."""
         draws = self._draws_of_step()
-        side = self._feeding.begin()
+        side = self._staging.begin()
         for feed in sides[side].values():
             feed(step)
-        self._feeding.bring(side, draws)
+        self._staging.bring(side, draws)
 
-    def _draw_in_place(self) -> None:
+    def _draw_in_place(self, _: int) -> None:
         """Bring a step's draws to the devices."""
         for value, draw in zip(self._counters.values(), self._draws_of_step(), strict=True):
             backend = value.device.backend

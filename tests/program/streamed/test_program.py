@@ -295,8 +295,8 @@ def test_which_program_a_graph_gets(emulated_cuda: Emulate) -> None:
     step = mr.function(lambda x: x * 2.0)
     with mr.device("GPU:0"):
         step(mr.constant(1.0))
-    (recorded,) = step._recordings._kept.values()
-    assert isinstance(recorded.program, StreamedProgram)
+    (recorded,) = step._traces._kept.values()
+    assert isinstance(recorded.program(), StreamedProgram)
 
 
 def test_draws_after_a_loss_that_is_not_finite(emulated_cuda: Emulate) -> None:

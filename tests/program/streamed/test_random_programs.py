@@ -230,7 +230,7 @@ class Recorded:
             self.graph.inputs, self.program.inputs, arrays, strict=True
         ):
             value.device.backend.copy_between(array, target)
-        self.program.run(1, {}, lambda step: True)
+        self.program.run(1)
         return [
             value.device.backend.to_host(array)
             for value, array in zip(self.graph.outputs, self.program.outputs, strict=True)
@@ -255,7 +255,7 @@ class Recorded:
             return True
 
         try:
-            self.program.replay(len(runs), feeds, after)
+            self.program.run(len(runs), feeds, after)
         except GuardFailed as failed:
             return told, failed.step
         return told, None

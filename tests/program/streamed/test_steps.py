@@ -104,20 +104,12 @@ def test_what_is_launched_as_a_whole(
     program = StreamedProgram(cards.record(function, X))
     counts = cards.emulator.counts
     for run in range(4):
-        program.take([X * np.float32(run)])
         before = counts["graphs"]
-        assert program.run(1, {}, lambda step: True)
+        assert program.run(1, [X * np.float32(run)])
         assert counts["graphs"] - before == (0 if run == 0 else graphs)
         found = program.graph.device.backend.to_host(program.outputs[0])
         y = np.tanh(X * np.float32(run))
         np.testing.assert_allclose(found, (y + 1) * y, rtol=1e-5, atol=1e-6)
-
-
-def test_a_call_without_feeds_takes_none(cards: Any) -> None:
-    cards.make(1)
-    program = StreamedProgram(cards.record(lambda x: [x * 2.0], X))
-    with pytest.raises(ValueError, match="fed while it runs"):
-        program.run(1, {0: lambda step: None}, lambda step: True)
 
 
 def test_a_run_that_is_stopped(cards: Any) -> None:
@@ -129,5 +121,6 @@ def test_a_run_that_is_stopped(cards: Any) -> None:
         return [variable.assign_add(1.0).read_value()]
 
     program = StreamedProgram(cards.record(function))
-    assert not program.run(9, {}, lambda step: step < 3)
-    assert float(variable.numpy()) == 4
+    assert not program.run(9, report=lambda outputs, step: step < 3)
+    # Some are on their way before the first is told of.
+    assert 4 <= float(variable.numpy()) <= 9

@@ -60,23 +60,23 @@ def test_a_step_that_is_stopped_writes_everywhere_or_nowhere(
 
     like = [X] * len(names)
     program = StreamedProgram(cards.record(function, *like, replicas=len(names)))
-    program.take(like)
-    program.run(1, {}, lambda step: True)
+    program.run(1, like)
     cards.emulator.nccl.break_async(after=4)
 
-    def check(step: int) -> bool:
-        WATCH.check()
-        return True
+    def run() -> None:
+        for _ in range(40):
+            program.run(1)
+            WATCH.check()
 
     with pytest.raises(CollectiveError):
-        program.run(40, {}, check)
+        run()
     values = [variable.numpy() for variable in variables]
     steps = int(values[1])
     assert 0 <= steps <= 4  # None of them was waited for.
     for sums, count in zip(values[::2], values[1::2], strict=True):
         assert count == steps
         np.testing.assert_array_equal(sums, X * np.float32(len(names) * steps))
-    program.run(2, {}, lambda step: True)
+    program.run(2)
     assert [int(variable.numpy()) for variable in variables[1::2]] == [steps + 2] * len(names)
     connection.close()
 
@@ -133,7 +133,7 @@ def test_several_steps_in_one_call_are_written_as_one(failing: int, seed: int, c
 
     program = run_and_fail(cards, function, names, failing)
     assert not any(mine[0].numpy().any() for mine in variables)
-    program.run(1, {}, lambda step: True)
+    program.run(1)
     expected = np.zeros_like(X)
     for _ in range(3):
         expected += 2 * (X + expected)
@@ -160,13 +160,12 @@ def test_what_is_asked_for_behind_a_sum_that_hangs(seed: int, cards: Any) -> Non
             return []
 
         programs.append(StreamedProgram(cards.record(function, X, X, replicas=2)))
-        programs[-1].take([X, X])
     cards.emulator.nccl.hang(after=1)
     with pytest.raises(CollectiveError):
         run_and_wait(programs, names[0])
     assert not any(each.numpy().any() for mine in variables for (each,) in mine)
     for program, mine in zip(programs, variables, strict=True):
-        program.run(1, {}, lambda step: True)
+        program.run(1, [X, X])
         for (variable,) in mine:
             np.testing.assert_array_equal(variable.numpy(), X * 2)
     connection.close()
@@ -175,7 +174,6 @@ def test_what_is_asked_for_behind_a_sum_that_hangs(seed: int, cards: Any) -> Non
 def run_and_fail(cards: Any, function: Any, names: list[str], failing: int) -> StreamedProgram:
     """Run a step of which one sum hangs."""
     program = StreamedProgram(cards.record(function, X, X, replicas=2))
-    program.take([X, X])
     cards.emulator.nccl.hang(after=failing)
     with pytest.raises(CollectiveError):
         run_and_wait([program], names[0])
@@ -184,5 +182,5 @@ def run_and_fail(cards: Any, function: Any, names: list[str], failing: int) -> S
 
 def run_and_wait(programs: Sequence[StreamedProgram], name: str) -> None:
     for program in programs:
-        program.run(1, {}, lambda step: True)
+        program.run(1, [X, X])
     devices.get_device(name).backend.synchronize()

@@ -77,7 +77,7 @@ class _Feeder:
         each.consumed = stream.record()
 
 
-class Feeding:
+class Staging:
     """Feeds the steps of a program.
 
     Args:
@@ -142,7 +142,7 @@ class Feeding:
             feeder.bring(side)
 
 
-class Report:
+class Result:
     """What one step left for the host: its results, and whether it was allowed to write.
 
     Args:

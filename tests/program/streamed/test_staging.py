@@ -63,7 +63,7 @@ class Summing:
             self.results.append([each.copy() for each in arrays])
             return after(step)
 
-        return self.program.replay(len(batches), feeds, note)
+        return self.program.run(len(batches), feeds, note)
 
     def check(self, steps: int, batches: Sequence[np.ndarray] = BATCHES) -> None:
         """Hold the variable, and what was told, to so many steps."""
@@ -166,7 +166,7 @@ def test_a_guard_that_fails_behind_a_feed_that_does(fails_at: int, cards: Any) -
 def test_large_results_are_told_one_at_a_time(cards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinned memory for them is limited: the device waits instead."""
     cards.make(1)
-    monkeypatch.setattr(streamed_program, "_REPORTED_BYTES", 100)
+    monkeypatch.setattr(streamed_program, "_RESULT_BYTES", 100)
     made = cards.emulator.cupy.cuda.alloc_pinned_memory
     taken: list[int] = []
 
@@ -213,7 +213,7 @@ def test_replicas_are_fed_each_its_own(parts: tuple[int, ...], seed: int, cards:
         told.append(step)
         return True
 
-    assert program.replay(STEPS, feeds, after)
+    assert program.run(STEPS, feeds, after)
     assert told == list(range(STEPS))
 
 
@@ -227,7 +227,7 @@ def test_nothing_is_fed_or_told(cards: Any) -> None:
         return []
 
     program = StreamedProgram(cards.record(function))
-    assert program.replay(STEPS, lambda inputs: {}, lambda arrays, step: not arrays)
+    assert program.run(STEPS, lambda inputs: {}, lambda arrays, step: not arrays)
     assert float(variable.numpy()) == STEPS
 
 
@@ -242,7 +242,7 @@ def test_empty_batches(shape: tuple[int, ...], cards: Any) -> None:
         results.append([(each.shape, each.tolist()) for each in arrays])
         return True
 
-    assert program.replay(3, lambda inputs: {0: lambda step: None}, after)
+    assert program.run(3, lambda inputs: {0: lambda step: None}, after)
     assert results == [[(shape, []), ((), 0.0)]] * 3
 
 
@@ -259,5 +259,5 @@ def test_no_room_for_batches_on_their_way(cards: Any) -> None:
 
     program = StreamedProgram(cards.record(function, large))
     with pytest.raises(mr.errors.ResourceExhaustedError, match="device:GPU:0"):
-        program.replay(1, lambda inputs: pytest.fail("It is fed."), lambda arrays, step: True)
+        program.run(1, lambda inputs: pytest.fail("It is fed."), lambda arrays, step: True)
     assert float(variable.numpy()) == 1

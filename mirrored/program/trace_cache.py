@@ -1,0 +1,172 @@
+"""Keeps recorded functions by what they were recorded for, and no more of them than is sensible.
+
+A loop that makes a new kind of call every time would record for ever, so it is told so.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirrored._logging import logger
+from mirrored.devices import hold_devices
+from mirrored.program.arrays import Arenas
+from mirrored.program.factory import Runnable, make_program
+from mirrored.program.graph import Graph
+from mirrored.program.replay import Feed, Report
+from mirrored.program.results import Results
+from mirrored.program.streamed import Planned, StreamedProgram
+
+_MOST = 64
+_WARN_AT = 16
+
+
+@dataclass(eq=False, slots=True)
+class Trace:
+    """A recorded function, and the program that runs it once it is asked for.
+
+    Attributes:
+        graph: What it computes.
+        replicas: How many replicas run in it.
+        results: What it returns; None where a dataset ends in it: it does what comes before.
+        kept: What its key is made of, so that no other object takes over an identity.
+    """
+
+    graph: Graph
+    replicas: int
+    results: Results | None = None
+    kept: list[Any] = field(default_factory=list)
+    _program: Runnable | None = None
+    _planned: Planned | None = None
+
+    def program(self, arenas: Arenas | None = None) -> Runnable:
+        """Return the program, with its memory taken.
+
+        Args:
+            arenas: Memory that is shared with others and given back; None: its own.
+
+        Raises:
+            ResourceExhaustedError: A device has no room for it.
+        """
+        if self._program is not None and not self._program.take_memory():
+            self.let_go()
+        if self._program is None:
+            strategy = self.graph.strategy
+            executor = "auto" if strategy is None else strategy.executor
+            self._program = make_program(self.graph, self.replicas, executor, arenas, self._planned)
+        return self._program
+
+    def run(
+        self,
+        steps: int,
+        feed: Feed = None,
+        report: Report | None = None,
+        arenas: Arenas | None = None,
+    ) -> bool:
+        """Run a number of steps on the threads of its strategy; see `Program.run`."""
+        program, strategy = self.program(arenas), self.graph.strategy
+        team = None if strategy is None else strategy.team(program.threads)
+        return program.run(steps, feed, report, team)
+
+    def let_go(self) -> None:
+        """Let go of memory that was given back, and that programs find elsewhere afterwards."""
+        if isinstance(self._program, StreamedProgram):
+            self._planned = self._program.planned
+            self._program = None
+
+
+class TraceCache:
+    """Traces by key; the one that was used longest ago goes when there are too many.
+
+    Args:
+        what: What messages call the function that is recorded.
+        most: How many are kept.
+
+    Attributes:
+        arenas: Memory for programs that do not run at the same time.
+        lock: Held by who records, and by who runs such a program.
+    """
+
+    def __init__(self, what: str, most: int = _MOST) -> None:
+        """Begin with none."""
+        self._what = what
+        self._most = most
+        self._kept: OrderedDict[Hashable, Trace] = OrderedDict()
+        self._made = 0
+        self._holders = 0
+        self.arenas = Arenas()
+        self.lock = threading.RLock()
+        hold_devices(self)
+
+    def __reduce__(self) -> Any:
+        return TraceCache, (self._what, self._most)  # What is recorded does not travel.
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Trace]:
+        """Return an iterator over those that are kept."""
+        return iter(self._kept.values())
+
+    def find(self, key: Hashable) -> Trace | None:
+        """Return the trace for a key, where there is one whose variables are where they were.
+
+        Args:
+            key: What it was recorded for.
+        """
+        known = self._kept.get(key)
+        if known is None or not known.graph.is_current():
+            return None
+        self._kept.move_to_end(key)
+        return known
+
+    def keep(self, key: Hashable, made: Trace) -> Trace:
+        """Keep a trace, and return it.
+
+        Args:
+            key: What it was recorded for.
+            made: The trace.
+        """
+        known = self._kept.get(key)
+        self._kept[key] = made
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        self._made += known is None
+        if self._made == _WARN_AT:
+            logger.warning(
+                "%s has been recorded for %d different kinds of calls, which takes time and "
+                "memory for each. Received: calls whose shapes, dtypes or Python arguments keep "
+                "changing. Pad batches to one size, and pass numbers that change as tensors.",
+                self._what,
+                self._made,
+            )
+        return made
+
+    @contextmanager
+    def memory(self) -> Iterator[None]:
+        """Within this context programs keep what they take of the arenas; then it is given back."""
+        with self.lock:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._holders -= 1
+                if not self._holders:
+                    for each in self:
+                        each.let_go()
+                    self.arenas.give_back()
+
+    def lose_devices(self) -> None:
+        """Forget all: they are bound to memory of devices that are about to go."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all, and give their memory back."""
+        self._kept.clear()
+        self._made = 0
+        self.arenas.clear()

@@ -1,0 +1,66 @@
+"""Records what a function of Python computes, of users and of `fit` in the same way, as a trace."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirrored.errors import OutOfRangeError
+from mirrored.ops.hooks import RecordedTensor
+from mirrored.ops.tensor import Tensor
+from mirrored.program.arguments import Input
+from mirrored.program.creation import settle
+from mirrored.program.graph import JOINT
+from mirrored.program.pulls import Pulls
+from mirrored.program.recorder import GraphRecorder
+from mirrored.program.results import Results
+from mirrored.program.trace_cache import Trace
+
+
+def trace(
+    name: str,
+    inputs: Sequence[Input],
+    function: Callable[[list[Tensor]], Any],
+    *,
+    pulls: Pulls | None = None,
+    returns: type[Tensor] = RecordedTensor,
+    replicas: int | None = None,
+    purpose: str | None = None,
+    may_make: bool = True,
+    validates: bool = True,
+) -> Trace:
+    """Record a function once its variables are where it leaves them.
+
+    Args:
+        name: What it is called.
+        inputs: What it is fed.
+        function: From what stands for that to what it returns, in nested lists, tuples and dicts.
+        pulls: Gives it elements of datasets, of which it may come to the end.
+        returns: Which leaves each run gives values of its own: constants may stay as they are.
+        replicas: How many run in it; None: as many as have something to do.
+        purpose: What errors call its memory; None: that of the function of its name.
+        may_make: Whether it may make variables.
+        validates: Whether ops look at their inputs' values in every run.
+
+    Raises:
+        ValueError: It makes variables where it may not.
+    """
+
+    def record(logs: bool) -> Trace:
+        recorder = GraphRecorder(name, logs=logs, validates=validates)
+        recorder.graph.purpose = purpose or recorder.graph.purpose
+        fed = [recorder.input(*each) for each in inputs]
+        results: Results | None = None
+        if pulls is not None:
+            pulls.record(recorder)
+        try:
+            with recorder.recording():
+                results = Results(function(fed), lambda part: isinstance(part, returns))
+        except OutOfRangeError:
+            if pulls is None:
+                raise
+        recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
+        graph = recorder.finish([] if results is None else results.parts)
+        # Replicas are known by their numbers: one without a node counts too.
+        lanes = {node.lane for node in graph.nodes} - {JOINT}
+        return Trace(graph, replicas or max(lanes, default=0) + 1, results)
+
+    return settle(record, lambda made: made.graph.is_current(), may_make=may_make)
