@@ -17,7 +17,7 @@ from mirrored._logging import logger
 from mirrored.devices import device as device_scope
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_listeners, add_listener, only, remove_listener
-from mirrored.ops.op import Op
+from mirrored.ops.op import Op, OpCall
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Operators, Tensor
 
@@ -28,21 +28,6 @@ _told: Counter[str] = Counter()
 
 _Key = TypeVar("_Key")
 _Source = TypeVar("_Source", bound=Operators)
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """One op that the tape saw; what a gradient rule gets as its call."""
-
-    op: Op
-    inputs: tuple[Tensor, ...]
-    attrs: Mapping[str, Any]
-    output: Tensor
-    needed: tuple[bool, ...]
-
-    def needs(self, position: int) -> bool:
-        """Whether the gradient of input number `position` is wanted."""
-        return self.needed[position]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +64,7 @@ class GradientTape:
         """Make a tape that follows nothing until it is entered."""
         self._persistent = persistent
         self._watch_variables = watch_accessed_variables
-        self._nodes: list[_Node | _Read] = []
+        self._nodes: list[OpCall | _Read] = []
         self._tracked: set[int] = set()
         self._variables: dict[int, Any] = {}
         self._entered = False
@@ -159,7 +144,7 @@ class GradientTape:
         needed = tuple(tensor._id in self._tracked for tensor in inputs)
         if any(needed):
             self._tracked.add(output._id)
-            self._nodes.append(_Node(op, inputs, attrs, output, needed))
+            self._nodes.append(OpCall(op, inputs, attrs, output, needed))
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Note that a variable was read. Variables call this."""
@@ -309,7 +294,7 @@ class GradientTape:
 
 
 def _backpropagate(
-    nodes: list[_Node | _Read], grads: dict[int, list[Tensor]], wanted: set[int]
+    nodes: list[OpCall | _Read], grads: dict[int, list[Tensor]], wanted: set[int]
 ) -> dict[int, Tensor]:
     """Walk the nodes backwards and return the gradients of the ids that are wanted.
 

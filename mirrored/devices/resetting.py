@@ -42,29 +42,17 @@ _emptiers: list[Callable[[Sequence[Pool]], None]] = []
 
 
 def hold_devices(holder: Holder) -> None:
-    """Have an object told when the devices go; it is kept weakly.
-
-    Args:
-        holder: The object.
-    """
+    """Have an object told when the devices go; it is kept weakly."""
     _holders.add(holder)
 
 
 def refuse_reset_where(reason: Callable[[], str | None]) -> None:
-    """Let a function say that devices cannot go now.
-
-    Args:
-        reason: Returns what is in the way, as in "a running fit", or None.
-    """
+    """Let a function say what is in the way of a reset, as in "a running fit"; None: nothing."""
     _reasons.append(reason)
 
 
 def empty_with(empty: Callable[[Sequence[Pool]], None]) -> None:
-    """Name what takes the memory from tensors that outlive their devices.
-
-    Args:
-        empty: Called with the pools of the devices that are gone.
-    """
+    """Name what takes the memory of lost pools from tensors that outlive their devices."""
     _emptiers.append(empty)
 
 

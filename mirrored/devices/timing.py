@@ -71,15 +71,7 @@ def short_name(device: Device) -> str:
 def kernel_work(
     op: str, sources: Iterable[Device], device: Device, bytes_in: int, bytes_out: int
 ) -> Work:
-    """Return what a kernel does; a sum of what several devices hold is an all-reduce.
-
-    Args:
-        op: The op's name.
-        sources: The devices of its inputs.
-        device: Where it runs.
-        bytes_in: How many bytes it reads.
-        bytes_out: How many it writes.
-    """
+    """Return what a kernel does; a sum of what several devices hold is an all-reduce."""
     if op == "AddN" and len(set(sources)) > 1:
         return Work("AllReduce", "collective", op, short_name(device), bytes_in, bytes_out)
     return Work(op, "compute", op, short_name(device), bytes_in, bytes_out)
@@ -100,14 +92,7 @@ def copy_work(source: Device | None, target: Device | None, nbytes: int) -> Work
 
 
 def copy_within(device: Device, source: Any, target: Any, op: str) -> None:
-    """Copy an array of a device into another one there, as a variable's read or write.
-
-    Args:
-        device: The device.
-        source: The array to read.
-        target: The array to write.
-        op: What the copy is called.
-    """
+    """Copy an array of a device into another one there, as a variable's read or write does."""
     start = perf_counter_ns() if observers else 0
     device.backend.copy_between(source, target)
     if start:
@@ -116,13 +101,7 @@ def copy_within(device: Device, source: Any, target: Any, op: str) -> None:
 
 
 def copy_from_host(device: Device, source: NDArray[Any], target: Any) -> None:
-    """Copy an array of the host into one of a device.
-
-    Args:
-        device: The device.
-        source: The array to read, which may change as soon as this returns.
-        target: The array to write.
-    """
+    """Copy an array of the host, which may change afterwards, into one of a device."""
     start = perf_counter_ns() if observers else 0
     device.backend.copy_between(source, target)
     if start:

@@ -336,12 +336,7 @@ def remember(probabilities: Tensor, activation: str, logits: Tensor) -> Tensor:
 
 
 def cast_with_logits(x: Tensor, dtype: DType) -> Tensor:
-    """Return a tensor in another dtype; probabilities still know their logits, in that dtype.
-
-    Args:
-        x: The tensor.
-        dtype: The dtype.
-    """
+    """Return a tensor in another dtype; probabilities still know their logits, in that dtype."""
     made_by, logits = x._logits or ("", None)
     wide = CAST(x, dtype=dtype)
     return wide if logits is None else remember(wide, made_by, CAST(logits, dtype=dtype))

@@ -56,14 +56,7 @@ def autocast(dtype: DType | None) -> Iterator[None]:
 
 @functools.cache
 def widened(op: Op, narrow: DType) -> Op:
-    """Return an op that takes inputs of a narrow dtype, and computes in float32.
-
-    Its gradient rule is that of `op`, and so are its name and its checks.
-
-    Args:
-        op: What to compute.
-        narrow: Bfloat16.
-    """
+    """Return an op that takes inputs of a narrow dtype, and computes in float32."""
     if op.kernel is None or op.shape_only or op.name in _MOVES:
         return op
     inner, inner_workspace = op.kernel, op.workspace
@@ -97,13 +90,7 @@ def widened(op: Op, narrow: DType) -> Op:
 
 
 def suited(op: Op, dtype: DType, backend: Backend) -> Op:
-    """Return the op that computes what an op does, for one dtype on one device.
-
-    Args:
-        op: The op.
-        dtype: That of its inputs, or of one of them.
-        backend: That of the device; other hardware than the host has kernels for bfloat16.
-    """
+    """Return what computes an op of a dtype: only the host has no kernels for bfloat16."""
     return widened(op, dtype) if backend.host_readable and is_bfloat16(dtype) else op
 
 

@@ -6,7 +6,7 @@ op finds here all there is to know of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
@@ -18,27 +18,8 @@ Kernel = Callable[..., None]
 Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], Tensor]
 
 
-class OpCall(Protocol):
-    """One call of an op, as a gradient rule sees it."""
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that the op was called with."""
-
-    @property
-    def output(self) -> Tensor:
-        """Its result."""
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Its attributes."""
-
-    def needs(self, position: int) -> bool:
-        """Whether the gradient of input number `position` is wanted."""
-
-
 # gradient(call, upstream) -> one gradient an input, None where there is none or none is needed.
-Gradient = Callable[[OpCall, Tensor], Sequence[Tensor | None]]
+Gradient = Callable[["OpCall", Tensor], Sequence[Tensor | None]]
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -87,6 +68,29 @@ class Op:
         return _executor[0](self, inputs, attrs)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class OpCall:
+    """One call of an op, as tapes note it and gradient rules get it.
+
+    Attributes:
+        op: The op.
+        inputs: The tensors that it was called with.
+        attrs: Its attributes.
+        output: Its result.
+        needed: Of which inputs the gradient is wanted.
+    """
+
+    op: Op
+    inputs: tuple[Tensor, ...]
+    attrs: Mapping[str, Any]
+    output: Tensor
+    needed: tuple[bool, ...]
+
+    def needs(self, position: int) -> bool:
+        """Whether the gradient of input number `position` is wanted."""
+        return self.needed[position]
+
+
 class Implementation(NamedTuple):
     """What computes an op on one device.
 
@@ -101,12 +105,7 @@ class Implementation(NamedTuple):
 
 
 def implementation(op: Op, backend: Backend) -> Implementation:
-    """Return what computes an op: the backend's own kernel, where it has one.
-
-    Args:
-        op: The op.
-        backend: That of the device.
-    """
+    """Return what computes an op: the backend's own kernel, where it has one."""
     own = backend.kernels.get(op.name)
     if own is None:
         return Implementation(op.kernel, op.workspace)
@@ -114,12 +113,7 @@ def implementation(op: Op, backend: Backend) -> Implementation:
 
 
 def has_kernel(op: Op, backend: Backend) -> bool:
-    """Return whether a backend can compute an op: what is not NumPy needs kernels of its own.
-
-    Args:
-        op: The op.
-        backend: That of the device.
-    """
+    """Return whether a backend can compute an op: what is not NumPy needs kernels of its own."""
     return backend.host_readable or op.view is not None or op.name in backend.kernels
 
 

@@ -112,11 +112,7 @@ def global_state() -> GlobalState:
 
 
 def restore_global_state(state: GlobalState) -> None:
-    """Let the global streams go on as they did from a state.
-
-    Args:
-        state: What `global_state` returned.
-    """
+    """Let global draws go on as they did after `global_state` returned a state."""
     set_global_rng_state(RngState(state.seed, state.draws, dict(state.draws_by_seed)))
 
 

@@ -34,11 +34,7 @@ class RngState:
     draws_by_seed: dict[int, int] = field(default_factory=dict)
 
     def next(self, seed: int | None = None) -> tuple[Key, int]:
-        """Return key and number of the next draw.
-
-        Args:
-            seed: The draw's own seed, or None.
-        """
+        """Return key and number of the next draw; each seed of its own has its own draws."""
         if seed is None:
             self.draws += 1
             return (self.seed, 0), self.draws - 1
@@ -70,11 +66,7 @@ def global_rng_state() -> RngState:
 
 
 def set_global_rng_state(state: RngState) -> None:
-    """Let a state be the global one.
-
-    Args:
-        state: The state.
-    """
+    """Let a state be the global one."""
     _global[0] = state
 
 
@@ -85,11 +77,7 @@ def current_rng_state() -> RngState:
 
 @contextmanager
 def drawing_from(state: RngState) -> Iterator[None]:
-    """Within this context draw from a state instead of from the global one.
-
-    Args:
-        state: The state.
-    """
+    """Within this context draw from a state instead of from the global one."""
     token = _own.set(state)
     try:
         yield

@@ -195,20 +195,12 @@ def bfloat16() -> DType:
 
 
 def is_bfloat16(dtype: DType) -> bool:
-    """Return whether a dtype is bfloat16; if so it is one of those that tensors have from now on.
-
-    Args:
-        dtype: Any dtype of NumPy's, or of the package that defines bfloat16.
-    """
+    """Return whether a dtype is bfloat16; if so, tensors have it from now on."""
     return dtype.kind == "V" and dtype.name == "bfloat16" and dtype == bfloat16()
 
 
 def float_limits(dtype: DType) -> tuple[float, float]:
-    """Return the least normal number above 0, and the largest number.
-
-    Args:
-        dtype: One of floats.
-    """
+    """Return the least normal number above 0, and the largest number."""
     if is_bfloat16(dtype):  # With the exponents of float32, and seven digits behind the point.
         return 2.0**-126, 2.0**128 - 2.0**120
     info = np.finfo(dtype)
@@ -216,11 +208,7 @@ def float_limits(dtype: DType) -> tuple[float, float]:
 
 
 def holds_numbers(dtype: DType) -> bool:
-    """Return whether elements of a NumPy dtype are booleans or real numbers.
-
-    Args:
-        dtype: Any dtype of NumPy, or bfloat16.
-    """
+    """Return whether elements of a NumPy dtype are booleans or real numbers."""
     return dtype.kind in "biuf" or is_bfloat16(dtype)
 
 
