@@ -32,20 +32,15 @@ def available_threads() -> int:
 
 
 def threads_of_products(operations: int) -> int | None:
-    """Return how many threads a product uses: one, or None, which is as many as it likes.
+    """Return how many threads a product of so many operations uses; None: as many as it likes.
 
-    Args:
-        operations: Its multiplications and additions; of several products, those of the largest.
+    Of several products it is the largest that counts.
     """
     return 1 if operations < _THREADS_FROM else None
 
 
 class BlasThreads:
-    """A context within which products use so many threads.
-
-    Args:
-        count: How many; None: as many as they do anyway.
-    """
+    """A context within which products use so many threads; None: as many as they do anyway."""
 
     __slots__ = ("_changed", "_count")
 
@@ -69,14 +64,7 @@ class BlasThreads:
 
 
 def product(xp: Any, a: Any, b: Any, out: Any) -> None:
-    """Write the matrix product of two arrays, on as many threads as pay for one of its size.
-
-    Args:
-        xp: NumPy, or what stands in for it while a program is made.
-        a: A vector, a matrix or a batch of matrices.
-        b: A matrix or a batch of matrices.
-        out: Where the product goes.
-    """
+    """Write the matrix product of two arrays on as many threads as pay for one of its size."""
     # Of two matrices they are the same; `dot` is quicker to begin.
     multiply = xp.dot if a.ndim <= 2 and b.ndim == 2 else xp.matmul
     operations = 2 * out.size * a.shape[-1]

@@ -21,14 +21,7 @@ _IN_TURN = 1 / 30
 class Abort:
     """Everything in flight, taken out at once because of one collective that failed.
 
-    Args:
-        failed: What is known of that one.
-        taken: What was in flight.
-
-    Attributes:
-        failed: What is known of that one.
-        taken: What was in flight.
-        error: What the thread that noticed raises, once everything was aborted.
+    `error` is what the thread that noticed raises, once everything was aborted.
     """
 
     def __init__(self, failed: FailedCollective, taken: Taken) -> None:
@@ -41,12 +34,7 @@ def stop_writes(workers: Workers, stops: Sequence[Function], seconds: float) -> 
     """Call what stops writes to weights, one after the other; return what went wrong.
 
     They are stores into host memory, done at once. Where one does not return the others are called
-    all the same, in threads of their own.
-
-    Args:
-        workers: Where they are called.
-        stops: Bound methods.
-        seconds: The deadline of all together.
+    all the same, in threads of their own. All of them together have so many seconds.
     """
     left = deque(stops)
     failed: list[str] = []
@@ -68,13 +56,7 @@ def stop_writes(workers: Workers, stops: Sequence[Function], seconds: float) -> 
 def abort_all(
     workers: Workers, aborts: Sequence[tuple[str, Function]], seconds: float
 ) -> list[str]:
-    """Abort communicators, all at once; return what went wrong.
-
-    Args:
-        workers: Where they are called.
-        aborts: What aborts each, with the names of its devices.
-        seconds: The deadline of all together.
-    """
+    """Abort communicators, all at once, within so many seconds; return what went wrong."""
     until = workers.clock() + seconds
     calls = [workers.call(f"mirrored-abort-{names}", abort, seconds) for names, abort in aborts]
     return workers.all_over(calls, until, seconds)

@@ -50,8 +50,6 @@ class Connection:
         watch: What looks after its collectives.
 
     Attributes:
-        ranks: A device a rank.
-        names: What errors call each of them.
         streams: For each rank its device, with the stream of the collectives.
 
     Raises:
@@ -241,9 +239,7 @@ class Connection:
     def _asking(self, request: Request, progress: Progress | None = None) -> Iterator[None]:
         """Ask for what is in flight already, so that other threads see it where this one hangs.
 
-        Args:
-            request: What is asked for.
-            progress: Whether it is being asked for yet; None: it is.
+        With progress it may not have been asked for yet, where something is raised.
         """
         try:
             yield
@@ -272,11 +268,7 @@ class Connection:
         return link
 
     def _begun(self, verb: str, what: str, doing: str, function: Callable[[], T]) -> Future[T]:
-        """Begin to call a function in a thread of its own.
-
-        Raises:
-            CollectiveError: There can be no thread, and without one it could hang for ever.
-        """
+        """Call in a thread of its own, or raise: without one it could hang for ever."""
         call = self._watch.workers.call(self._thread(verb), function)
         if not call.begun:
             raise no_thread(self.names, what, doing, call.error)

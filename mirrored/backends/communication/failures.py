@@ -53,12 +53,7 @@ class FailedCollective:
     failure: str | None = None
 
     def error(self, not_stopped: Sequence[str], not_aborted: Sequence[str]) -> BaseException:
-        """Return what to raise, once everything was aborted.
-
-        Args:
-            not_stopped: What went wrong with what stops writes to weights, in sentences.
-            not_aborted: What went wrong with aborts, in sentences.
-        """
+        """Return what to raise, with sentences on what was not stopped or aborted."""
         known = f"{self._ranks()}{self._completed()}"
         if self.cause is not None and not isinstance(self.cause, CollectiveError):
             disconnected = " ".join((_DISCONNECTED, *not_stopped, *not_aborted))
@@ -117,14 +112,7 @@ def named(what: str, step: int | None) -> str:
 
 
 def timed_out(names: Sequence[str], what: str, seconds: float, thread: str) -> Exception:
-    """Return the error of devices that were not connected, or disconnected, by a deadline.
-
-    Args:
-        names: What errors call the devices, by rank.
-        what: "connecting" or "closing".
-        seconds: The deadline.
-        thread: The name of the thread that still tries.
-    """
+    """Return the error of devices that a thread did not connect, or disconnect, by a deadline."""
     return CollectiveTimeoutError(
         f"{what.capitalize()} devices was not done by its deadline. Received: {', '.join(names)}; "
         f"{seconds:.4g} seconds. The thread {thread!r} is left behind, and ends with the process."
@@ -139,13 +127,9 @@ def timed_out(names: Sequence[str], what: str, seconds: float, thread: str) -> E
 def no_thread(
     names: Sequence[str], what: str, doing: str, refused: BaseException | None
 ) -> CollectiveError:
-    """Return the error of devices for which no thread could be started; nothing was asked of them.
+    """Return the error of devices that nothing was asked of, since no thread could be started.
 
-    Args:
-        names: What errors call the devices, by rank.
-        what: What they were to sum, "connecting" or "closing".
-        doing: That as the beginning of a sentence, such as "Connecting devices".
-        refused: Why there is no thread.
+    `what` is what they were to sum, "connecting" or "closing"; `doing` begins a sentence.
     """
     error = CollectiveError(
         f"{doing} takes a thread, without which it could hang for ever. Received: "
@@ -162,9 +146,6 @@ def elsewhere(first: BaseException) -> CollectiveError | DeviceLostError:
 
     It has the type of that one where callers tell types apart: who of several threads, or of those
     that look after them, notices first is left to chance.
-
-    Args:
-        first: The error of that one.
     """
     text = (
         "The devices were disconnected from each other while this thread waited or had asked for a "
@@ -195,9 +176,6 @@ def without_frames(error: BaseException) -> BaseException:
     """Return an error that says the same, to be kept: it keeps nothing else alive.
 
     An error that was raised holds all that was in use then, such as programs with their memory.
-
-    Args:
-        error: The error.
     """
     try:
         kept = copy.copy(error)

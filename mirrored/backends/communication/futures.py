@@ -24,9 +24,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 20e-6, 1e-3
 def pauses(clock: Callable[[], float]) -> Iterator[float]:
     """Yield how long to sleep between one look and the next, in seconds, without end.
 
-    Args:
-        clock: What time it is, in seconds.
-
     Example:
         >>> from itertools import count, islice
         >>> [round(1e6 * pause) for pause in islice(pauses(count(0, 1e-4).__next__), 9)]
@@ -83,12 +80,7 @@ class Future(Generic[T]):
         return not self.thread.is_alive()
 
     def result(self) -> T:
-        """Return what the function returned, once it is over.
-
-        Raises:
-            RuntimeError: It has not returned yet.
-            BaseException: What the function raised.
-        """
+        """Return what the function returned, once it is over, or raise what it raised."""
         if self.error is not None:
             raise self.error
         if not self._values:
@@ -96,11 +88,7 @@ class Future(Generic[T]):
         return self._values[0]
 
     def abandon(self, unwanted: Callable[[T], object]) -> None:
-        """Let the thread give what the function may still return to somebody who disposes of it.
-
-        Args:
-            unwanted: Called with what is returned, in the thread.
-        """
+        """Let the thread give what may still be returned to somebody who disposes of it."""
         with self._lock:
             self._unwanted = unwanted
             returned = bool(self._values)
@@ -120,16 +108,7 @@ class Future(Generic[T]):
 
 
 class Workers:
-    """Starts calls that may never return, and lets threads wait by one clock.
-
-    Args:
-        clock: What time it is, in seconds.
-        sleep: Lets the host rest for some seconds.
-
-    Attributes:
-        clock: What time it is, in seconds.
-        sleep: Lets the host rest for some seconds.
-    """
+    """Starts calls that may never return, and lets threads wait by one clock, in seconds."""
 
     def __init__(self, clock: Callable[[], float], sleep: Callable[[float], object]) -> None:
         self.clock = clock
@@ -137,13 +116,7 @@ class Workers:
         self._local = threading.local()
 
     def call(self, name: str, function: Callable[[], T], seconds: float = math.inf) -> Future[T]:
-        """Call a function in a thread of its own.
-
-        Args:
-            name: The thread's name.
-            function: What may never return.
-            seconds: How long each `wait` there may go on from now.
-        """
+        """Call a function in a thread of its own, in which waits end so many seconds from now."""
         until = self.clock() + seconds
 
         def call() -> T:
@@ -159,9 +132,6 @@ class Workers:
 
     def wait(self, done: Callable[[], bool]) -> None:
         """Return when a function says so, in the thread of a `call`.
-
-        Args:
-            done: Asked again and again.
 
         Raises:
             CollectiveTimeoutError: It was not so by the call's deadline.
@@ -183,10 +153,7 @@ class Workers:
     def all_over(self, calls: Sequence[Future[Any]], until: float, seconds: float) -> list[str]:
         """Wait until calls are over, but not for ever; return what went wrong, in sentences.
 
-        Args:
-            calls: The calls.
-            until: The deadline, by the clock.
-            seconds: How long they had by then.
+        Until then they had so many seconds.
         """
         self.rest_until(lambda: all(call.is_over for call in calls) or self.clock() >= until)
         return list(_problems(calls, seconds))

@@ -33,9 +33,6 @@ class Progress:
         streams: For each rank the device, with the stream of its part.
 
     Attributes:
-        sends: For each rank the array that it adds.
-        receives: For each rank the array for the sum.
-        streams: For each rank the device, with the stream of its part.
         events: For each rank the event behind its part, once it was asked for.
         begun: Whether it is being asked for, or was.
     """
@@ -170,12 +167,7 @@ class CallLock:
         self._lock = threading.Lock()
 
     def acquire(self, watch: Waits, names: Sequence[str], seconds: float = math.inf) -> None:
-        """Wait for the lock, and look after what is in flight meanwhile.
-
-        Args:
-            watch: What is in flight.
-            names: The devices that are to be used.
-            seconds: How long the lock is waited for.
+        """Wait so many seconds for the lock, and look after what is in flight meanwhile.
 
         Raises:
             CollectiveTimeoutError: It did not come in time; or a collective missed its deadline.
@@ -203,12 +195,7 @@ class CallLock:
 
 
 class _Waiting:
-    """A thread that waits for its lock.
-
-    Attributes:
-        ours: Whether it has come.
-        hung: What the thread that holds it asks for, though everything has ended meanwhile.
-    """
+    """A thread that waits for the lock, or sees that who holds it hangs after an abort."""
 
     def __init__(self, lock: CallLock, watch: Waits, seconds: float) -> None:
         self.ours = False

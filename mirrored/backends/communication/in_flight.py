@@ -37,11 +37,7 @@ class Connected(Protocol):
 
 @dataclass(eq=False)
 class Asker:
-    """A thread that asks for collectives.
-
-    Attributes:
-        lost: Why what it asked for has ended, until it was told.
-    """
+    """A thread that asks for collectives; `lost` is why what it asked for has ended, until told."""
 
     lost: BaseException | None = None
 
@@ -91,13 +87,7 @@ class Request:
 
 
 class Taken(NamedTuple):
-    """All that was in flight.
-
-    Attributes:
-        requests: The collectives, which keep alive what their devices may still use.
-        aborts: What aborts their communicators, each with the devices' names.
-        askers: Who asked for them.
-    """
+    """All that was in flight; its requests keep alive what the devices may still use."""
 
     requests: Sequence[Request]
     aborts: Sequence[tuple[str, Callable[[], object]]]
@@ -115,9 +105,6 @@ class _Queue:
 
 class InFlight:
     """All collectives in flight. One thread at a time may use it.
-
-    Args:
-        clock: What time it is, in seconds.
 
     Attributes:
         until: When all of them have to be done, whatever time each was given.
@@ -146,11 +133,7 @@ class InFlight:
         return tuple(self._active)
 
     def first(self, connection: Connected | None = None) -> Request | None:
-        """Return what has been in flight for longest on a connection; None: nothing is.
-
-        Args:
-            connection: The connection; None: the first that has something in flight.
-        """
+        """Return what has been in flight for longest, on one connection or the first, if any."""
         if connection is None:
             connection = next(iter(self._active), None)
         line = None if connection is None else self._active.get(connection)

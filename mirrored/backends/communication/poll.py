@@ -22,15 +22,7 @@ _REST, _OFTEN = 1.0, 0.01
 
 
 class Trouble(NamedTuple):
-    """A collective that failed or is late.
-
-    Attributes:
-        request: The one.
-        done: For each rank whether it is done.
-        cause: What was raised; None: nothing was.
-        failure: What its communicator says, if that something is wrong.
-        late: Whether it has had all its seconds.
-    """
+    """A collective that failed or is late; the fields are those of `FailedCollective`."""
 
     request: Request
     done: Sequence[bool | None]
@@ -40,12 +32,7 @@ class Trouble(NamedTuple):
 
 
 class Poller:
-    """Polls what is in flight.
-
-    Args:
-        in_flight: The books.
-        lock: Held while the books are read or written; reentrant.
-        clock: What time it is, in seconds.
+    """Polls what is in flight, of which the books are read and written under a reentrant lock.
 
     Attributes:
         last: When the last look began.
@@ -67,10 +54,7 @@ class Poller:
     def poll(self, connections: Iterable[Connected] | None = None) -> Trouble | None:
         """Retire what is done, and return the first that failed or is late, if any.
 
-        Where another look is under way it does nothing.
-
-        Args:
-            connections: Where to look; None: everywhere.
+        It looks at these connections or at all; while another look is under way it does nothing.
         """
         with self._lock:
             if self.under_way is not None:

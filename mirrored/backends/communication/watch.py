@@ -137,10 +137,6 @@ class Watch:
     def fail(self, request: Request, error: BaseException) -> NoReturn:
         """End everything in flight, since an error was raised while one of it was asked for.
 
-        Args:
-            request: The one.
-            error: The error.
-
         Raises:
             CollectiveError: With all that is known, if the error is one too.
             BaseException: The error itself otherwise.
@@ -155,10 +151,7 @@ class Watch:
 
         It runs in a thread of its own, where waits do not look after collectives, and returns at
         once: it writes to host memory, and takes no lock. When it returns nothing that follows a
-        collective can write what is to be kept.
-
-        Args:
-            stop: The method. Its object is not kept alive.
+        collective can write what is to be kept. Its object is not kept alive.
         """
         with self._lock:
             self._stops = [each for each in self._stops if each() is not None]
@@ -199,24 +192,12 @@ class Watch:
         self._poll_now_and_then()
 
     def hurry(self, seconds: float) -> None:
-        """Let nothing that is in flight have more time than so many seconds from now on.
-
-        Args:
-            seconds: How many; infinite: what it was given.
-        """
+        """Let nothing that is in flight have more than so many seconds from now."""
         with self._lock:
             self._in_flight.until = self.clock() + seconds
 
     def finish(self, connection: Connected) -> None:
-        """Wait until nothing of a connection is in flight.
-
-        Args:
-            connection: The connection.
-
-        Raises:
-            CollectiveTimeoutError: A collective missed its deadline.
-            CollectiveError: One failed, or ended because of another one.
-        """
+        """Wait until nothing of a connection is in flight; it raises as `wait` does."""
 
         def finished() -> bool:
             self._poll([connection])
@@ -226,22 +207,13 @@ class Watch:
         self._rest()
 
     def check(self) -> None:
-        """Look after what is in flight, now.
-
-        Raises:
-            CollectiveTimeoutError: A collective missed its deadline.
-            CollectiveError: One failed, or ended because of another one.
-        """
+        """Look after what is in flight, now; it raises as `wait` does."""
         if not self.workers.is_worker:
             self.settle()
             self._poll()
 
     def settle(self) -> None:
-        """Wait until nothing is being aborted.
-
-        Raises:
-            CollectiveError: What this thread asked for has ended, by another one's error.
-        """
+        """Wait until nothing is being aborted; raise where this thread had asked for what ended."""
         abort = self._aborting
         if abort is not None and not self.workers.is_worker:
             self.workers.rest_until(lambda: abort.error is not None)

@@ -22,11 +22,7 @@ _locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
 
 
 def lock_of(pci_bus_id: str) -> threading.RLock:
-    """Return what a thread holds while it asks a card for work.
-
-    Args:
-        pci_bus_id: The card.
-    """
+    """Return what a thread holds while it asks a card for work."""
     return _locks[pci_bus_id]
 
 
@@ -34,9 +30,6 @@ class made_once(functools.cached_property[T]):
     """A property that is computed when it is first asked for, by one thread.
 
     Its object has a `lock`. (The property of the standard library has no lock from 3.12 on.)
-
-    Args:
-        make: From the object to the value.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:

@@ -39,11 +39,7 @@ class Waiting(Protocol):
 
 
 class PinnedCopies:
-    """Host memory of copies that are under way, kept until the events behind them.
-
-    Args:
-        backend: The device that copies.
-    """
+    """Host memory of a device's copies that are under way, kept until the events behind them."""
 
     def __init__(self, backend: Waiting) -> None:
         self._backend = backend
@@ -80,13 +76,7 @@ def reads(reader: nvml.Card, owner: nvml.Card) -> bool:
 
 
 def let_read(runtime: Any, reader: int, owner: int) -> None:
-    """Let a card read the memory of another from now on, where it can.
-
-    Args:
-        runtime: The functions of CUDA.
-        reader: CUDA's number of the card, which is the current one.
-        owner: That of the other one.
-    """
+    """Let the current card read the memory of another from now on, where it can."""
     if not runtime.deviceCanAccessPeer(reader, owner):
         return
     try:

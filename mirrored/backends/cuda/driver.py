@@ -22,9 +22,5 @@ def load() -> Any:
 
 
 def query(event: int) -> int:
-    """Return what the driver says of an event.
-
-    Args:
-        event: CUDA's handle of it.
-    """
+    """Return what the driver says of an event, given by its handle."""
     return int(load().cuEventQuery(ctypes.c_void_p(event)))

@@ -83,13 +83,7 @@ class translated:
 
 
 def translation(error: BaseException, device: str, asked: int = 0) -> Exception | None:
-    """Return an error of CUDA's as one of the library; None for any other error.
-
-    Args:
-        error: The error.
-        device: What to call the device in messages.
-        asked: The bytes that were asked for, for errors of memory.
-    """
+    """Return an error of CUDA's as one of the library; None for any other error."""
     status = _status(error)
     if status is None:
         return None

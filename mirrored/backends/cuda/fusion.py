@@ -186,11 +186,7 @@ def chain_source(chain: Chain) -> Source:
 
 
 def chain_kernel(chain: Chain) -> Callable[..., None]:
-    """Return a chain's kernel: kernel(xp, outputs, inputs, flag).
-
-    Args:
-        chain: The chain. All its steps have as many elements.
-    """
+    """Return a chain's kernel: kernel(xp, outputs, inputs, flag)."""
     size = math.prod(chain.steps[0].shape)
 
     def run(xp: Launcher, outputs: tuple[Any, ...], inputs: tuple[Any, ...], flag: Any) -> None:

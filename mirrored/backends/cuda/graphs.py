@@ -58,12 +58,7 @@ def _let_go() -> None:
 
 
 class Graph:
-    """A captured function.
-
-    Args:
-        backend: The device that launches it.
-        graph: What CuPy made of it.
-    """
+    """A captured function, which a device launches."""
 
     def __init__(self, backend: Capturing, graph: Any) -> None:
         """Launch nothing yet."""
@@ -84,12 +79,9 @@ class Graph:
 
 
 def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Graph | None:
-    """Return what a function launches, None where it cannot be captured.
+    """Return what a function launches on a backend's stream, None where it cannot be captured.
 
-    Args:
-        backend: The device whose stream it begins and ends on.
-        work: The function.
-        mode: CUDA's number of what other threads may do meanwhile.
+    The mode is CUDA's number of what other threads may do meanwhile.
     """
     if os.environ.get("MIRRORED_CUDA_GRAPHS", "1") == "0":
         _say_that_graphs_are_off()

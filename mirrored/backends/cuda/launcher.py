@@ -16,10 +16,7 @@ from mirrored.backends.cuda.source import OPTIONS, Source
 class CudaLauncher:
     """Launches on the stream that is current, which the backend sees to.
 
-    Args:
-        cupy: The module.
-        stream: The compute stream.
-        blas: Makes the products; None until the first one.
+    The handle of cuBLAS is made at the first product.
     """
 
     def __init__(self, cupy: Any, stream: Any, blas: Any) -> None:
@@ -44,12 +41,7 @@ class CudaLauncher:
         kernel(blocks, threads, tuple(map(_argument, args)), shared_mem=shared)
 
     def prepare(self, method: str, args: tuple[Any, ...]) -> None:
-        """Make what a call will need: compile and load its kernel, or make the handle of cuBLAS.
-
-        Args:
-            method: The name of a method of this object.
-            args: What it will be called with.
-        """
+        """Make what a call of a method will need: its kernel, compiled, or a handle of cuBLAS."""
         if method == "launch":
             self.kernel(*args[:2])
         elif method == "matmul":

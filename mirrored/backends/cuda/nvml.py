@@ -93,11 +93,7 @@ def survey() -> Survey:
 
 
 def peer_access() -> list[list[bool]] | None:
-    """Return whether each card can read the memory of each; None where NVML does not say.
-
-    Returns:
-        A row a card, in the order of ``cards``; a card can read its own memory.
-    """
+    """Return whether each card, by row, can read the memory of each; None: NVML does not say."""
     library = load()
     if library is None:
         return None

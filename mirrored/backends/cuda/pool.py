@@ -69,10 +69,6 @@ class CudaPool:
     def malloc(self, cupy: Any, nbytes: int) -> Any:
         """Return memory of the current device, for the current stream.
 
-        Args:
-            cupy: The module.
-            nbytes: How much.
-
         Raises:
             OutOfPoolMemory: The limit, or the card, does not allow it.
         """

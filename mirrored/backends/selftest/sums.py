@@ -92,13 +92,9 @@ def examine(
 ) -> list[Finding]:
     """Connect devices, let them sum known values, and return what is wrong.
 
-    After a time-out or an error nothing more is tried, and all that was asked for is aborted.
-
-    Args:
-        ranks: A device a rank.
-        names: What each is called.
-        timeout: The seconds that one all-reduce may take. Connecting has no deadline here.
-        progress: Called with what is done next.
+    One all-reduce may take so many seconds, and connecting has no deadline here; `progress` is
+    called with what is done next. After a time-out or an error nothing more is tried, and all that
+    was asked for is aborted.
     """
     progress("connecting them")
     try:
@@ -120,14 +116,7 @@ def examine(
 
 
 class _Check:
-    """Sums on one communicator.
-
-    Args:
-        ranks: A device a rank.
-        names: What each is called.
-        communicator: What connects them.
-        timeout: The seconds that one all-reduce may take.
-    """
+    """Sums on one communicator, each of which may take so many seconds."""
 
     def __init__(
         self,

@@ -74,15 +74,20 @@ def test_long_arrays_go_on_with_the_same_numbers() -> None:
     assert np.array_equal(values[:5], known_values(1, 5, DTYPES[0]))
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
-    monkeypatch.setattr(sums, "_COUNTS", COUNTS)
-    monkeypatch.setattr(sums, "_LARGE_COUNTS", LARGE_COUNTS)
+@pytest.mark.parametrize(("ranks", "large"), [(1, LARGE_COUNTS), (3, (7001,))])
+def test_nothing_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, ranks: int, large: tuple[int, ...]
+) -> None:
+    """One rank sums as much as is summed between cards."""
+    if ranks == 1:
+        monkeypatch.setattr(sums, "_COUNTS", COUNTS)
+    monkeypatch.setattr(sums, "_LARGE_COUNTS", large)
     script = Script()
     assert found(ranks=ranks, script=script) == []
     calls = [call for call, _ in script.calls]
     # Dtypes, sizes and one more in the first dtype; times, and out of place and in place.
-    assert calls == ["connect", *["all_reduce"] * ((3 * 3 + 1) * 3 * 2), "close"]
+    kinds = 3 * len(sums._COUNTS) + 1
+    assert calls == ["connect", *["all_reduce"] * (kinds * 3 * 2), "close"]
 
 
 def test_slow_sums_are_waited_for() -> None:

@@ -31,13 +31,7 @@ def _source(dtype: np.dtype[Any]) -> Source:
 
 
 def fill(xp: Launcher, out: Any, value: Any) -> None:
-    """Set every element of an array.
-
-    Args:
-        xp: The launcher.
-        out: The array.
-        value: A number that its dtype can hold.
-    """
+    """Set every element of an array to a number that its dtype can hold."""
     if not out.size:
         return
     # Kernels compute with bfloat16 in single precision, and take such numbers.

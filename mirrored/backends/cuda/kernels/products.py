@@ -52,13 +52,7 @@ extern "C" __global__ void product(
 
 
 class _Axis(NamedTuple):
-    """An axis of the batch, or adjacent ones that broadcast alike.
-
-    Attributes:
-        size: Its size in the result.
-        of_a: Whether the first factor has it; otherwise it repeats along it.
-        of_b: The same for the second.
-    """
+    """An axis of the batch, or adjacent ones that broadcast alike, and which factors have it."""
 
     size: int
     of_a: bool
