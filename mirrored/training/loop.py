@@ -1,79 +1,96 @@
 """The loops over epochs and batches behind `fit`, `evaluate` and `predict`.
 
-What they are about to do is planned and checked before, so bad input changes nothing.
+What they run on is checked before, so bad input changes nothing.
 """
 
-import contextlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import Any
 
 import numpy as np
 
 from mirrored._interrupt import InterruptGuard
+from mirrored._numbers import check_count
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.compilation import CompiledNetwork, running
-from mirrored.training.plan import FitOptions, FitPlan, RunOptions, make_runner, plan_run
+from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.progress import ProgressBar
-from mirrored.training.runner import Runner
+from mirrored.training.recorded import recorded_runner
+from mirrored.training.runner import EagerRunner, Runner
 from mirrored.training.running_means import RunningMeans
+
+Callbacks = Sequence[Callback] | Callback | None
 
 # ---------------------------------------------------------------------------- fit
 
 
-def fit(model: CompiledNetwork, x: Any, y: Any, options: FitOptions) -> History:
+def fit(
+    model: CompiledNetwork,
+    training: GivenData,
+    validation: GivenData,
+    *,
+    validation_split: float,
+    validation_freq: int | Sequence[int],
+    initial_epoch: int,
+    epochs: int,
+    callbacks: Callbacks,
+    verbose: int | str,
+) -> History:
     """Train a model; `Model.fit` says what the arguments mean and what is raised."""
-    _check_context("fit")
-    model.required_compilation().required_loss()
+    check_count("epochs", epochs, least=0)
+    check_count("initial_epoch", initial_epoch, least=0)
+    to_validate = epochs_to_validate(validation_freq, epochs)
     history = History()
-    progress, callbacks = _callbacks(options, history)
-    with contextlib.ExitStack() as stack:
+    progress, told = _callbacks(verbose, callbacks, history)
+    with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
-        plan = FitPlan(model, x, y, options, stack)
+        trained, validated = fit_epochs(model, training, validation, validation_split, stack)
+        runner = stack.enter_context(make_runner(model))
         stack.enter_context(model.distribute_strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
-        stack.enter_context(contextlib.closing(progress))
-        _introduce(callbacks, model, options.verbose, options.epochs, plan.training.steps)
+        stack.enter_context(closing(progress))
+        _introduce(told, model, verbose, epochs, trained.steps)
         # From the start, so that an interrupt leaves the epochs of this call there.
         model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
-        callbacks.on_train_begin()
-        for epoch in range(options.initial_epoch, options.epochs):
-            if not plan.training.begin():
+        told.on_train_begin()
+        for epoch in range(initial_epoch, epochs):
+            if not trained.begin():
                 break
-            logs = _run_epoch(model, plan, epoch, callbacks, guard)
-            if model.stop_training or plan.training.ran_out:
+            logs = _train_epoch(model, runner, trained, told, guard, epoch)
+            if validated is not None and epoch + 1 in to_validate and validated.begin():
+                found = _evaluate_batches(model, runner, validated, told)
+                logs |= {f"val_{name}": value for name, value in found.items()}
+            told.on_epoch_end(epoch, logs)
+            if model.stop_training or trained.ran_out:
                 break
-        callbacks.on_train_end(logs)
+        told.on_train_end(logs)
     return history
 
 
-def _run_epoch(
+def _train_epoch(
     model: CompiledNetwork,
-    plan: FitPlan,
-    epoch: int,
+    runner: Runner,
+    epochs: Epochs,
     callbacks: CallbackList,
     guard: InterruptGuard,
+    epoch: int,
 ) -> dict[str, float]:
     means = RunningMeans(model)
     callbacks.on_epoch_begin(epoch)
     done = 0
-    most = _most(model, plan.training, callbacks, "train", stopped=model.stop_training)
-    for span in plan.training.spans(most):
+    most = _most(model, epochs, callbacks, "train", stopped=model.stop_training)
+    for span in epochs.spans(most):
         callbacks.on_train_batch_begin(done)
-        _train(plan.runner, span, means, guard, f"of epoch {epoch + 1}", done)
+        _train(runner, span, means, guard, f"of epoch {epoch + 1}", done)
         done += span.count
         callbacks.on_train_batch_end(done - 1, means.logs())
         if model.stop_training:
             break
-    logs = means.logs()
-    validation = plan.validation
-    if validation is not None and epoch + 1 in plan.epochs_to_validate and validation.begin():
-        validated = _evaluate_batches(model, plan.runner, validation, callbacks)
-        logs |= {f"val_{name}": value for name, value in validated.items()}
-    callbacks.on_epoch_end(epoch, logs)
-    return logs
+    return means.logs()
 
 
 def _train(
@@ -100,53 +117,57 @@ def _train(
 
 
 def evaluate(
-    model: CompiledNetwork, x: Any, y: Any, sample_weight: Any, options: RunOptions
+    model: CompiledNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
-    _check_context("evaluate")
-    model.required_compilation().required_loss()
-    progress, callbacks = _callbacks(options)
-    epochs = plan_run(model, x, y, sample_weight, options, "evaluate")
-    with (
-        running(model, "evaluate"),
-        contextlib.closing(epochs),
-        model.distribute_strategy.scope(),
-        contextlib.closing(progress),
-    ):
-        _introduce(callbacks, model, options.verbose, 1, epochs.steps)
+    progress, told = _callbacks(verbose, callbacks)
+    with ExitStack() as stack:
+        epochs = _begun(model, data, progress, told, verbose, stack)
         epochs.begin()
-        with make_runner(model) as runner:
-            return _evaluate_batches(model, runner, epochs, callbacks)
+        runner = stack.enter_context(make_runner(model))
+        return _evaluate_batches(model, runner, epochs, told)
 
 
-def predict(model: CompiledNetwork, x: Any, options: RunOptions) -> np.ndarray[Any, Any]:
+def predict(
+    model: CompiledNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
+) -> np.ndarray[Any, Any]:
     """Return the outputs; `Model.predict` says what the arguments mean."""
-    _check_context("predict")
-    progress, callbacks = _callbacks(options)
-    epochs = plan_run(model, x, None, None, options, "predict")
-    with (
-        contextlib.ExitStack() as stack,
-        running(model, "predict"),
-        contextlib.closing(epochs),
-        model.distribute_strategy.scope(),
-        contextlib.closing(progress),
-    ):
-        _introduce(callbacks, model, options.verbose, 1, epochs.steps)
+    progress, told = _callbacks(verbose, callbacks)
+    with ExitStack() as stack:
+        epochs = _begun(model, data, progress, told, verbose, stack)
         runner = stack.enter_context(make_runner(model))
         outputs: list[np.ndarray[Any, Any]] = []
         model.stop_predicting = False
-        callbacks.on_predict_begin()
+        told.on_predict_begin()
         epochs.begin()
-        most = _most(model, epochs, callbacks, "predict", stopped=model.stop_predicting)
+        most = _most(model, epochs, told, "predict", stopped=model.stop_predicting)
         for span in epochs.spans(most):
-            callbacks.on_predict_batch_begin(len(outputs))
+            told.on_predict_batch_begin(len(outputs))
             runner.predict(span, outputs.append)
             made = np.concatenate(outputs[-span.count :])
-            callbacks.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
+            told.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
             if model.stop_predicting:
                 break
-        callbacks.on_predict_end()
+        told.on_predict_end()
     return np.concatenate(outputs)
+
+
+def _begun(
+    model: CompiledNetwork,
+    data: GivenData,
+    progress: ProgressBar,
+    callbacks: CallbackList,
+    verbose: int | str,
+    stack: ExitStack,
+) -> Epochs:
+    """Return the batches of an evaluation or a prediction, which runs until the stack is closed."""
+    epochs = stack.enter_context(closing(data.epochs()))
+    prepare(model, epochs)
+    stack.enter_context(running(model, data.use))
+    stack.enter_context(model.distribute_strategy.scope())
+    stack.enter_context(closing(progress))
+    _introduce(callbacks, model, verbose, 1, epochs.steps)
+    return epochs
 
 
 def _evaluate_batches(
@@ -187,7 +208,7 @@ def _most(
 # ---------------------------------------------------------------------------- reporting
 
 
-def _check_context(method: str) -> None:
+def check_context(method: str) -> None:
     """Raise RuntimeError while a function is recorded, before anything changes."""
     if active_recorder() is not None:
         raise RuntimeError(
@@ -197,11 +218,11 @@ def _check_context(method: str) -> None:
 
 
 def _callbacks(
-    options: FitOptions | RunOptions, *more: Callback
+    verbose: int | str, given: Callbacks, *more: Callback
 ) -> tuple[ProgressBar, CallbackList]:
     """Return the progress bar, and the list of it, the user's callbacks and more."""
-    progress = ProgressBar(options.verbose)
-    return progress, CallbackList([progress, options.callbacks, *more])
+    progress = ProgressBar(verbose)
+    return progress, CallbackList([progress, given, *more])
 
 
 def _introduce(
@@ -214,3 +235,20 @@ def _introduce(
     """Tell the callbacks what is about to run."""
     callbacks.set_params({"verbose": verbose, "epochs": epochs, "steps": steps})
     callbacks.set_model(model)
+
+
+# ---------------------------------------------------------------------------- running
+
+
+def make_runner(model: CompiledNetwork) -> AbstractContextManager[Runner]:
+    """Return what runs the steps of a model, recorded ones unless it is to run eagerly.
+
+    It is a context, at whose end the memory of recorded steps is given back.
+
+    Args:
+        model: A model that is built.
+    """
+    compilation = model._compilation
+    if compilation is not None and compilation.run_eagerly:
+        return nullcontext(EagerRunner(model))
+    return recorded_runner(model)

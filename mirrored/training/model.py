@@ -13,13 +13,14 @@ from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored.layers.weights import find
-from mirrored.training import loop, plan, saving
+from mirrored.training import loop, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import (
     CompiledNetwork,
     check_steps_per_execution,
     compile_model,
 )
+from mirrored.training.inputs import GivenData
 from mirrored.training.metrics import Metric
 from mirrored.training.summary import summary_lines
 
@@ -178,24 +179,33 @@ class Model(CompiledNetwork):
             NonFiniteLossError: The loss became NaN or infinite; the weights are those before.
             ResourceExhaustedError: A device has not enough memory; the weights are those before.
         """
-        options = plan.FitOptions(
-            batch_size=batch_size,
-            epochs=epochs,
-            verbose=verbose,
-            callbacks=callbacks,
+        self._check_ready("fit")
+        return loop.fit(
+            self,
+            GivenData(
+                use="fit",
+                x=x,
+                y=y,
+                sample_weight=sample_weight,
+                batch_size=batch_size,
+                steps=steps_per_epoch,
+                class_weight=class_weight,
+                shuffle=shuffle,
+            ),
+            GivenData(
+                use="validation",
+                x=validation_data,
+                batch_size=validation_batch_size,
+                default_size=batch_size,
+                steps=validation_steps,
+            ),
             validation_split=validation_split,
-            validation_data=validation_data,
-            shuffle=shuffle,
-            class_weight=class_weight,
-            sample_weight=sample_weight,
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps_per_epoch,
-            validation_steps=validation_steps,
-            validation_batch_size=validation_batch_size,
             validation_freq=validation_freq,
+            initial_epoch=initial_epoch,
+            epochs=epochs,
+            callbacks=callbacks,
+            verbose=verbose,
         )
-        self._check_metrics_inside()
-        return loop.fit(self, x, y, options)
 
     @overload
     def evaluate(
@@ -257,10 +267,16 @@ class Model(CompiledNetwork):
             InvalidArgumentError: The model is not compiled.
             ValueError: An argument is out of range, or data do not fit the model or each other.
         """
-        self._check_metrics_inside()
-        logs = loop.evaluate(
-            self, x, y, sample_weight, plan.RunOptions(batch_size, verbose, steps, callbacks)
+        self._check_ready("evaluate")
+        data = GivenData(
+            use="evaluate",
+            x=x,
+            y=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            steps=steps,
         )
+        logs = loop.evaluate(self, data, callbacks=callbacks, verbose=verbose)
         if return_dict:
             return logs
         values = list(logs.values())
@@ -288,9 +304,12 @@ class Model(CompiledNetwork):
         Raises:
             ValueError: An argument is out of range, or the data do not fit the model.
         """
-        return loop.predict(self, x, plan.RunOptions(batch_size, verbose, steps, callbacks))
+        loop.check_context("predict")
+        data = GivenData(use="predict", x=x, batch_size=batch_size, steps=steps)
+        return loop.predict(self, data, callbacks=callbacks, verbose=verbose)
 
-    def _check_metrics_inside(self) -> None:
+    def _check_ready(self, method: str) -> None:
+        """Raise where the model cannot be run with a loss, before anything changes."""
         for layer in self._walk():
             for metric in find(vars(layer).values(), Metric):
                 raise ValueError(
@@ -298,6 +317,8 @@ class Model(CompiledNetwork):
                     f"attributes of layers. Received: the metric {metric.name!r} in {layer!r}. "
                     "Give it to `compile`, or write a training loop of your own."
                 )
+        loop.check_context(method)
+        self.required_compilation().required_loss()
 
     # ------------------------------------------------------------------ looking and storing
 
