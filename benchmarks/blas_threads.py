@@ -1,7 +1,8 @@
 """From what size on a matrix product gains by a thread a core, alone and beside a busy neighbour.
 
-`python -m benchmarks.blas_threads` prints the table that the threshold of `backends/blas.py`
-is from: a product whose threads wait for each other is slow where one of them waits for a core.
+`python -m benchmarks.blas_threads` prints the table that the threshold of
+`backends/blas_threads.py` is from: a product whose threads wait for each other is slow where one of
+them waits for a core.
 """
 
 import argparse

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.backends.blas import product
+from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import FILL, ZEROS_LIKE

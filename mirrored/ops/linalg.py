@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.backends.blas import product
+from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.op import Op, OpCall, register

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored._threads import new_thread, start
-from mirrored.backends.blas import available_threads, threads_of_products
+from mirrored.backends.blas_threads import available_threads, threads_of_products
 from mirrored.program.graph import Graph, Node
 from mirrored.program.schedule import Lanes, Schedule
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mirrored.backends.blas import BlasThreads
+from mirrored.backends.blas_threads import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
 from mirrored.program.arrays import Arenas, Arrays

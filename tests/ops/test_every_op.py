@@ -11,7 +11,7 @@ import pytest
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
-from mirrored.backends.blas import available_threads
+from mirrored.backends.blas_threads import available_threads
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, TENSORFLOW_NAMES
 

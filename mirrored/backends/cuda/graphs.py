@@ -57,7 +57,7 @@ def _let_go() -> None:
                 _leaving.append(leaving)
 
 
-class Graph:
+class CapturedGraph:
     """A captured function, which a device launches."""
 
     def __init__(self, backend: Capturing, graph: Any) -> None:
@@ -78,7 +78,7 @@ class Graph:
             self._graph.launch(self._backend.stream)
 
 
-def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Graph | None:
+def capture(backend: Capturing, work: Callable[[], object], mode: int) -> CapturedGraph | None:
     """Return what a function launches on a backend's stream, None where it cannot be captured.
 
     The mode is CUDA's number of what other threads may do meanwhile.
@@ -108,7 +108,7 @@ def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Graph 
     finally:
         if collects:
             gc.enable()
-    return Graph(backend, graph)
+    return CapturedGraph(backend, graph)
 
 
 @cache

@@ -52,7 +52,7 @@ _DATATYPES = {
 }
 
 
-class Rank(Protocol):
+class RankDevice(Protocol):
     """What NCCL asks of a device: a logical device of a card, with a stream."""
 
     where: str
@@ -95,7 +95,7 @@ def version(library: Any) -> str:
     return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
 
 
-def why_not(ranks: Sequence[Rank]) -> str | None:
+def why_not(ranks: Sequence[RankDevice]) -> str | None:
     """Return why NCCL cannot connect ranks, in a sentence; None: it can. It starts nothing."""
     try:
         library = load()
@@ -132,7 +132,7 @@ class NcclCommunicator:
         CollectiveError: NCCL could not connect them.
     """
 
-    def __init__(self, library: Any, ranks: Sequence[Rank]) -> None:
+    def __init__(self, library: Any, ranks: Sequence[RankDevice]) -> None:
         self._library = library
         self._ranks = tuple(ranks)
         self._cards = ", ".join(rank.where for rank in ranks)

@@ -335,7 +335,7 @@ def order(parts: list[int], case: dict[str, Any]) -> dict[str, Any]:
         order: A letter for each: "S" for a sum, "G" for a part of a step that a graph launches.
     """
     asked: list[str] = []
-    launch, all_reduce = graphs.Graph.launch, Connection.all_reduce
+    launch, all_reduce = graphs.CapturedGraph.launch, Connection.all_reduce
 
     def noted(letter: str, function: Any) -> Any:
         def call(*args: Any, **options: Any) -> Any:
@@ -345,7 +345,7 @@ def order(parts: list[int], case: dict[str, Any]) -> dict[str, Any]:
         return call
 
     strategy = make_strategy(place(parts), "nccl", bytes_per_pack=64)
-    graphs.Graph.launch = noted("G", launch)
+    graphs.CapturedGraph.launch = noted("G", launch)
     Connection.all_reduce = noted("S", all_reduce)
     found = train_one(strategy, **case)
     return {"order": "".join(asked), "connected": connected(strategy), **found}

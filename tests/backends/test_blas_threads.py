@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mirrored as mr
-from mirrored.backends.blas import BlasThreads, available_threads, product
+from mirrored.backends.blas_threads import BlasThreads, available_threads, product
 
 
 def threads() -> list[int]:
