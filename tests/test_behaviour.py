@@ -132,7 +132,7 @@ HELD: dict[str, dict[str, str]] = {
     "bad_input/test_non_finite.py": {
         "non-finite-loss": "test_a_loss_that_is_not_finite test_training_that_diverges",
     },
-    "data/test_adapters.py": {
+    "data/test_arrays.py": {
         "batch-size-zero": "test_batch_size_refused",
         "cardinality": "test_refused",
     },

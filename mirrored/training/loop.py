@@ -16,10 +16,10 @@ from mirrored.data.epochs import Epochs
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.compilation import CompiledNetwork, running
+from mirrored.training.eager_steps import EagerSteps, Steps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.progress import ProgressBar
-from mirrored.training.recorded import recorded_runner
-from mirrored.training.runner import EagerRunner, Runner
+from mirrored.training.recorded_steps import recorded_steps
 from mirrored.training.running_means import RunningMeans
 
 Callbacks = Sequence[Callback] | Callback | None
@@ -48,7 +48,7 @@ def fit(
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
         trained, validated = fit_epochs(model, training, validation, validation_split, stack)
-        runner = stack.enter_context(make_runner(model))
+        steps = stack.enter_context(_steps_of(model))
         stack.enter_context(model.distribute_strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
         stack.enter_context(closing(progress))
@@ -60,9 +60,9 @@ def fit(
         for epoch in range(initial_epoch, epochs):
             if not trained.begin():
                 break
-            logs = _train_epoch(model, runner, trained, told, guard, epoch)
+            logs = _train_epoch(model, steps, trained, told, guard, epoch)
             if validated is not None and epoch + 1 in to_validate and validated.begin():
-                found = _evaluate_batches(model, runner, validated, told)
+                found = _evaluate_batches(model, steps, validated, told)
                 logs |= {f"val_{name}": value for name, value in found.items()}
             told.on_epoch_end(epoch, logs)
             if model.stop_training or trained.ran_out:
@@ -73,7 +73,7 @@ def fit(
 
 def _train_epoch(
     model: CompiledNetwork,
-    runner: Runner,
+    steps: Steps,
     epochs: Epochs,
     callbacks: CallbackList,
     guard: InterruptGuard,
@@ -85,7 +85,7 @@ def _train_epoch(
     most = _most(model, epochs, callbacks, "train", stopped=model.stop_training)
     for span in epochs.spans(most):
         callbacks.on_train_batch_begin(done)
-        _train(runner, span, means, guard, f"of epoch {epoch + 1}", done)
+        _train(steps, span, means, guard, f"of epoch {epoch + 1}", done)
         done += span.count
         callbacks.on_train_batch_end(done - 1, means.logs())
         if model.stop_training:
@@ -94,7 +94,7 @@ def _train_epoch(
 
 
 def _train(
-    runner: Runner, span: Span, means: RunningMeans, guard: InterruptGuard, epoch: str, before: int
+    steps: Steps, span: Span, means: RunningMeans, guard: InterruptGuard, epoch: str, before: int
 ) -> None:
     """Take the steps of one execution; `before` is how many of the epoch came before it."""
     done = 0
@@ -110,7 +110,7 @@ def _train(
     while done < span.count:  # More than once only where an interrupt did not end the program.
         begun = done
         with guard.step():
-            runner.train(span.after(begun), where, take, lambda: not guard.pending)
+            steps.train(span.after(begun), where, take, lambda: not guard.pending)
 
 
 # ---------------------------------------------------------------------------- evaluate, predict
@@ -124,8 +124,8 @@ def evaluate(
     with ExitStack() as stack:
         epochs = _begun(model, data, progress, told, verbose, stack)
         epochs.begin()
-        runner = stack.enter_context(make_runner(model))
-        return _evaluate_batches(model, runner, epochs, told)
+        steps = stack.enter_context(_steps_of(model))
+        return _evaluate_batches(model, steps, epochs, told)
 
 
 def predict(
@@ -135,7 +135,7 @@ def predict(
     progress, told = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
         epochs = _begun(model, data, progress, told, verbose, stack)
-        runner = stack.enter_context(make_runner(model))
+        steps = stack.enter_context(_steps_of(model))
         outputs: list[np.ndarray[Any, Any]] = []
         model.stop_predicting = False
         told.on_predict_begin()
@@ -143,7 +143,7 @@ def predict(
         most = _most(model, epochs, told, "predict", stopped=model.stop_predicting)
         for span in epochs.spans(most):
             told.on_predict_batch_begin(len(outputs))
-            runner.predict(span, outputs.append)
+            steps.predict(span, outputs.append)
             made = np.concatenate(outputs[-span.count :])
             told.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
             if model.stop_predicting:
@@ -171,7 +171,7 @@ def _begun(
 
 
 def _evaluate_batches(
-    model: CompiledNetwork, runner: Runner, epochs: Epochs, callbacks: CallbackList
+    model: CompiledNetwork, steps: Steps, epochs: Epochs, callbacks: CallbackList
 ) -> dict[str, float]:
     means = RunningMeans(model)
     model.stop_evaluating = False
@@ -180,7 +180,7 @@ def _evaluate_batches(
     most = _most(model, epochs, callbacks, "test", stopped=model.stop_evaluating)
     for span in epochs.spans(most):
         callbacks.on_test_batch_begin(done)
-        runner.test(span, means.add)
+        steps.test(span, means.add)
         done += span.count
         callbacks.on_test_batch_end(done - 1, means.logs())
         if model.stop_evaluating:
@@ -240,7 +240,7 @@ def _introduce(
 # ---------------------------------------------------------------------------- running
 
 
-def make_runner(model: CompiledNetwork) -> AbstractContextManager[Runner]:
+def _steps_of(model: CompiledNetwork) -> AbstractContextManager[Steps]:
     """Return what runs the steps of a model, recorded ones unless it is to run eagerly.
 
     It is a context, at whose end the memory of recorded steps is given back.
@@ -250,5 +250,5 @@ def make_runner(model: CompiledNetwork) -> AbstractContextManager[Runner]:
     """
     compilation = model._compilation
     if compilation is not None and compilation.run_eagerly:
-        return nullcontext(EagerRunner(model))
-    return recorded_runner(model)
+        return nullcontext(EagerSteps(model))
+    return recorded_steps(model)

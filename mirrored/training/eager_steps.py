@@ -1,6 +1,6 @@
 """Runs steps on batches of the host: what is fed to a step, and what comes back of it.
 
-This is the eager runner, which calls every op of every step; the recorded one replays programs.
+Here Python calls every op of every step; `recorded_steps` replays programs instead.
 """
 
 import math
@@ -34,7 +34,7 @@ from mirrored.training.step import (
 Take = Callable[[list[list[float]], int], None]
 
 
-class Runner(Protocol):
+class Steps(Protocol):
     """Runs steps of one model."""
 
     def train(
@@ -70,7 +70,7 @@ class Runner(Protocol):
         """
 
 
-class EagerRunner:
+class EagerSteps:
     """Runs Python for every op of every step.
 
     Args:
@@ -88,7 +88,7 @@ class EagerRunner:
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
-        """Take a step of training for each batch; see `Runner`."""
+        """Take a step of training for each batch; see `Steps`."""
         for i, batch in enumerate(span):
             check = partial(self._check_finite, where=where(i))
             with self._drawn_again():
@@ -109,13 +109,13 @@ class EagerRunner:
             raise
 
     def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch; see `Runner`."""
+        """Evaluate each batch; see `Steps`."""
         for batch in span:
             totals = self._step.test(self._distribute(batch), batch.size)
             take([_row(totals)], batch.size)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
-        """Compute the outputs for each batch; see `Runner`."""
+        """Compute the outputs for each batch; see `Steps`."""
         for batch in span:
             parts = self._step.predict(self._distribute(batch))
             # A replica without examples has nothing to add.

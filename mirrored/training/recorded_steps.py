@@ -19,18 +19,18 @@ from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import GuardFailed, Input, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.runner import Take, input_dtypes
+from mirrored.training.eager_steps import Take, input_dtypes
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
 
 
 @contextmanager
-def recorded_runner(model: CompiledNetwork) -> Iterator["RecordedRunner"]:
+def recorded_steps(model: CompiledNetwork) -> Iterator["RecordedSteps"]:
     """Run recorded steps within this context; their memory is given back at its end."""
     with model._traces.memory():
-        yield RecordedRunner(model)
+        yield RecordedSteps(model)
 
 
-class RecordedRunner:
+class RecordedSteps:
     """Replays recorded steps.
 
     Traces and their programs stay with the model, so that the next `fit` has them.
@@ -50,7 +50,7 @@ class RecordedRunner:
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
-        """Take a step of training for each batch; see `Runner`."""
+        """Take a step of training for each batch; see `Steps`."""
         with self._undone_unless_stepped():
             done = 0
             for part in span.alike():
@@ -63,12 +63,12 @@ class RecordedRunner:
                 done += part.count
 
     def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch; see `Runner`."""
+        """Evaluate each batch; see `Steps`."""
         for part in span.alike():
             self._run_and_report("test", part, take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
-        """Compute the outputs for each batch; see `Runner`."""
+        """Compute the outputs for each batch; see `Steps`."""
         for part in span.alike():
             self._run(self._trace("predict", part), "predict", part, partial(_joined, take))
 
