@@ -201,7 +201,11 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
     import emulated_cuda
 
     from mirrored.backends.cuda import blas, driver, nccl, toolkit
+    from mirrored.backends.cuda.kernels import all_sources
+    from mirrored.backends.cuda.source import OPTIONS
 
+    for each in all_sources():  # Compiled in one go with the first kernel that runs.
+        emulated_cuda.asked_for(each.code, OPTIONS)
     made = []
 
     def install(

@@ -72,7 +72,11 @@ def _install_cuda(count: int) -> None:
 
     from mirrored.backends import selftest
     from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
+    from mirrored.backends.cuda.kernels import all_sources
+    from mirrored.backends.cuda.source import OPTIONS
 
+    for each in all_sources():  # Compiled in one go with the first kernel that runs.
+        emulated_cuda.asked_for(each.code, OPTIONS)
     _installed = emulated_cuda.Emulator(emulated_cuda.cards(count, MEMORY), 0)
     # Each of them is looked up as its module's attribute whenever it is used.
     for module, name, made in (

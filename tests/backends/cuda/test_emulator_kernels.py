@@ -165,8 +165,9 @@ def test_barriers_that_a_gpu_would_hang_at(
 
 def test_what_does_not_compile(bench: Bench) -> None:
     compile_error = bench.cupy.cuda.compiler.CompileException
+    bench.launch("f", code='extern "C" __global__ void f() { nonsense(); }')
     with pytest.raises(compile_error, match="nonsense"):
-        bench.launch("f", code='extern "C" __global__ void f() { nonsense(); }')
+        bench.stream.synchronize()
     with pytest.raises(EmulatorError, match="no kernel 'absent'"):
         bench.launch("absent")
     with pytest.raises(EmulatorError, match="no headers"):

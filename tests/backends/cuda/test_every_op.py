@@ -5,7 +5,7 @@ of rank 0 and 6, of one element, and of a few more elements than a block has thr
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -205,29 +205,43 @@ def numbers(results: Sequence[ops.Tensor]) -> list[Array]:
     return [np.asarray(each.numpy()) for each in results]
 
 
-def check(function: Function, arrays: Sequence[Array], dtype: str, bits: Any, what: str) -> None:
-    """Hold the card to the host, and a recorded function's runs to the eager call."""
-    eager = on("GPU:0", function, arrays, dtype)
-    assert all("GPU:0" in each.device for each in eager), what
-    for found, expected in zip(
-        numbers(eager), numbers(on("CPU:0", function, arrays, dtype)), strict=True
-    ):
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
-        if found.dtype.kind in "iub":
-            np.testing.assert_array_equal(found, expected, err_msg=what)
-            continue
-        tolerance = TOLERANCES[found.dtype.name]
-        wide, right = found.astype("float64"), expected.astype("float64")
-        scale = max(1.0, float(np.abs(right).max(initial=0.0)))
-        np.testing.assert_allclose(wide, right, rtol=tolerance, atol=tolerance * scale)
-    recorded = mr.function(function)
-    for _ in range(RUNS if dtype in ("float32", "bool") else 0):  # Other types differ in nothing.
-        assert bits(numbers(on("GPU:0", recorded, arrays, dtype))) == bits(numbers(eager)), what
+class Try(NamedTuple):
+    """A function to hold the card to the host by."""
+
+    function: Function
+    arrays: Sequence[Array]
+    dtype: str
+    what: str
+
+
+def check(tries: Sequence[Try], bits: Any) -> None:
+    """Hold the card to the host, and recorded functions' runs to the eager calls."""
+    # All of them before any is looked at: their kernels are compiled together.
+    on_card = [on("GPU:0", each.function, each.arrays, each.dtype) for each in tries]
+    for (function, arrays, dtype, what), eager in zip(tries, on_card, strict=True):
+        assert all("GPU:0" in each.device for each in eager), what
+        for found, expected in zip(
+            numbers(eager), numbers(on("CPU:0", function, arrays, dtype)), strict=True
+        ):
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
+            if found.dtype.kind in "iub":
+                np.testing.assert_array_equal(found, expected, err_msg=what)
+                continue
+            tolerance = TOLERANCES[found.dtype.name]
+            wide, right = found.astype("float64"), expected.astype("float64")
+            scale = max(1.0, float(np.abs(right).max(initial=0.0)))
+            np.testing.assert_allclose(
+                wide, right, rtol=tolerance, atol=tolerance * scale, err_msg=what
+            )
+        recorded = mr.function(function)
+        for _ in range(RUNS if dtype in ("float32", "bool") else 0):  # Others differ in nothing.
+            assert bits(numbers(on("GPU:0", recorded, arrays, dtype))) == bits(numbers(eager)), what
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_values(name: str, bits: Any) -> None:
     row, op = TABLE[name], ops.OPS[name]
+    tries = []
     for dtype in dtypes_of(row):
         cases = [*small(name, row), *row.empty, *edges(name, row)]
         if (op.elementwise and dtype != row.dtypes[0]) or dtype == "uint8":
@@ -245,7 +259,8 @@ def test_values(name: str, bits: Any) -> None:
                 found, expected = (on(each, function, [], dtype)[0] for each in ("GPU:0", "CPU:0"))
                 np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-6, atol=1e-7)
                 continue
-            check(function, inputs_of(row, case, dtype), dtype, bits, what)
+            tries.append(Try(function, inputs_of(row, case, dtype), dtype, what))
+    check(tries, bits)
 
 
 def gradients(name: str, case: Case) -> Function:
@@ -272,7 +287,9 @@ def test_gradients(name: str, bits: Any) -> None:
     row = TABLE[name]
     # The table's first case in double precision, and long and deep ones as they are trained.
     tried = [(row.small[0], "float64"), *((case, "float32") for case in edges(name, row)[-3:])]
+    tries = []
     for case, dtype in tried:
         if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
             what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
-            check(gradients(name, case), inputs_of(row, case, dtype), dtype, bits, what)
+            tries.append(Try(gradients(name, case), inputs_of(row, case, dtype), dtype, what))
+    check(tries, bits)

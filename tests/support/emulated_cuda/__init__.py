@@ -11,6 +11,7 @@ from typing import Any
 
 from emulated_cuda.cards import Card as Card
 from emulated_cuda.cards import cards as cards
+from emulated_cuda.compiler import asked_for as asked_for
 from emulated_cuda.cublas import emulated_cublas
 from emulated_cuda.cupy_module import module
 from emulated_cuda.driver import emulated_driver

@@ -91,8 +91,11 @@ class Bench:
         with self.device:
             self.pool = self.cupy.cuda.MemoryPool()
             self.stream = self.new_stream()
-            # Loaded now, since that may not be done in a capture.
-            self.cupy.RawModule(code=CODE, options=OPTIONS).get_function("set")
+            # Loaded now, since that may not be done in a capture, and compiled, for a launch to say
+            # at once what is wrong with it.
+            module = self.cupy.RawModule(code=CODE, options=OPTIONS)
+            module.get_function("set")
+            module.compile()
 
     def new_stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)

@@ -1,20 +1,23 @@
 """Compiles CUDA C for the host, by way of a header that stands in for what CUDA adds to C++.
 
-A text is compiled once a process, whichever emulator asks for it.
+To start a compiler takes longer than to compile a kernel. So texts that were asked for are compiled
+when the first of them runs, all in one go; and what is compiled is kept in a folder of temporary
+files, for this process and all others.
 """
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +26,11 @@ from cupy.cuda.compiler import CompileException
 from emulated_cuda.faults import EmulatorError
 
 _HERE = Path(__file__).parent
-_FLAGS = ("-O1", "-shared", "-fPIC", "-w", "-x", "c++")
+_SHARED = ("-std=c++17", "-shared", "-fPIC", "-w", "-x", "c++")
 # A static variable of a template would else be one for all modules that have it.
 _OWN_SYMBOLS = ("-fno-gnu-unique", "-Wl,-Bsymbolic")
+# Kernels run for microseconds: what is quick to compile is quickest.
+_FLAGS = (*_SHARED, "-O0", "-nostdlib", *_OWN_SYMBOLS)
 # Of NVRTC's options those that say something to g++; all others are refused.
 _OPTIONS = {
     "--fmad=false": "-ffp-contract=off",
@@ -42,11 +47,20 @@ _KERNEL = re.compile(
 _DYNAMIC = re.compile(r"extern\s+__shared__\s+([^;\[\]]*?)\s*\b(\w+)\s*\[\s*\]\s*;")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INCLUDE = re.compile(r"^\s*#\s*include.*$", re.MULTILINE)
-_BOUNDS = """
+_MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+# A text among others: with names and shared memory of its own, and without its macros behind it.
+_AMONG_OTHERS = """
+#define EMULATED_SECTION "shared_{key}"
+namespace text_{key} {{
+#line 1 "kernel"
+{code}
+{entries}
+}}
+{undone}
+#undef EMULATED_SECTION
 extern "C" __attribute__((weak, visibility("hidden")))
-char __start_emulated_shared[], __stop_emulated_shared[];
-extern "C" char *const emulated_shared_bounds[] = {
-    __start_emulated_shared, __stop_emulated_shared};
+char __start_shared_{key}[], __stop_shared_{key}[];
+extern "C" char *const emulated_bounds_{key}[] = {{__start_shared_{key}, __stop_shared_{key}}};
 """
 _FAULTS = {
     -1: "the host has no memory for the threads' stacks",
@@ -136,28 +150,185 @@ class Compiled(NamedTuple):
             raise EmulatorError(f"Kernel {self.name!r}: {_FAULTS[fault]}.")
 
 
+class Text:
+    """CUDA C that was asked for.
+
+    Args:
+        code: All of it.
+        options: NVRTC's.
+
+    Attributes:
+        names: Its kernels.
+    """
+
+    def __init__(self, code: str, options: tuple[str, ...]) -> None:
+        bare = _COMMENT.sub(" ", code)
+        if _INCLUDE.search(bare):
+            raise EmulatorError("Kernels include no headers: NVRTC may have none.")
+        unknown = [option for option in options if option not in _OPTIONS]
+        if unknown:
+            raise EmulatorError(f"Options that the emulator does not know: {unknown}.")
+        self.names = _KERNEL.findall(bare)
+        self._as_fibers = _BARRIER.search(bare) is not None
+        self._options = options
+        self._flags = tuple(sorted({_OPTIONS[option] for option in options}))
+        dynamic = r"\1 *const \2 = (\1 *)emulated_dynamic_shared;"
+        # Names of C would be the same in all texts.
+        self._code = _DYNAMIC.sub(dynamic, code).replace('extern "C"', "")
+        self._key = _digest(_compiler(), self._code, *self._flags)
+        self._error: CompileException | None = None
+        self._compiled: dict[str, Compiled] | None = None
+        _asked.append(self)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether `kernels` takes no time."""
+        return self._compiled is not None
+
+    @property
+    def kernels(self) -> dict[str, Compiled]:
+        """Its kernels, compiled, by name.
+
+        Raises:
+            CompileException: It does not compile; CuPy's.
+        """
+        with _compiling:
+            if self._compiled is None and self._error is None:
+                _compile_all_that_was_asked_for()
+        if self._compiled is None:
+            raise self._error or EmulatorError("A text is neither compiled nor wrong.")
+        return self._compiled
+
+    def load(self) -> bool:
+        """Load it, if any process has compiled it; return whether that is so."""
+        path = _folder() / f"{self._key}.so"
+        if not path.exists():
+            return False
+        library = ctypes.CDLL(str(path))
+        start, end = (ctypes.c_void_p * 2).in_dll(library, f"emulated_bounds_{self._key}")
+        self._compiled = {}
+        for name in self.names:
+            entry = _Entry.in_dll(library, f"emulated_kernel_{name}_{self._key}")
+            parameters = tuple(entry.parameters[i] for i in range(entry.count))
+            bounds = (start or 0, end or 0)
+            self._compiled[name] = Compiled(name, parameters, entry.call, self._as_fibers, bounds)
+        return True
+
+    def among_others(self) -> str:
+        """Return what to compile, of which there can be many in one file."""
+        names = [f"EMULATED_KERNEL({name}, {self._key})" for name in self.names]
+        undone = [f"#undef {name}" for name in _MACRO.findall(self._code)]
+        return _AMONG_OTHERS.format(
+            key=self._key, code=self._code, entries="\n".join(names), undone="\n".join(undone)
+        )
+
+    def refuse(self, said: str) -> None:
+        """Note that it does not compile, and what the compiler said."""
+        self._error = CompileException(said, self._code, self._key, self._options, "nvrtc")
+
+    @staticmethod
+    def compile(texts: Sequence[Text]) -> None:
+        """Compile texts in one go; where that fails one by one, for one of them is wrong."""
+        flags = texts[0]._flags
+        whole = "\n".join(
+            [(_HERE / "shim.h").read_text(), *(each.among_others() for each in texts)]
+        )
+        made = _built(f"{_digest(whole, *flags)}.so", (*_FLAGS, *flags, "-"), whole)
+        if isinstance(made, Path):
+            for text in texts:
+                _linked(made, text._key)
+                text.load()
+        elif len(texts) == 1:
+            texts[0].refuse(made)
+        else:
+            for text in texts:
+                Text.compile([text])
+
+
+_asked: list[Text] = []  # And not compiled yet.
+_compiling = threading.Lock()
+
+
+@functools.cache
+def asked_for(code: str, options: tuple[str, ...]) -> Text:
+    """Return a text, which is compiled once it is needed.
+
+    Args:
+        code: CUDA C.
+        options: NVRTC's.
+
+    Raises:
+        EmulatorError: It has what NVRTC takes and this emulator does not.
+    """
+    return Text(code, options)
+
+
+def _compile_all_that_was_asked_for() -> None:
+    _threads()
+    by_flags: dict[tuple[str, ...], list[Text]] = {}
+    while _asked:
+        text = _asked.pop()
+        if not text.load():
+            by_flags.setdefault(text._flags, []).append(text)
+    for texts in by_flags.values():
+        Text.compile(texts)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+@functools.cache
+def _compiler() -> str:
+    """Return what the compiler and what it adds to each text can be told by."""
+    path = os.path.realpath(shutil.which("g++") or "g++")
+    files = [(_HERE / name).read_text() for name in ("compiler.py", "shim.h", "threads.cpp")]
+    return _digest(path, str(os.stat(path).st_mtime_ns), *files)
+
+
 @functools.cache
 def _folder() -> Path:
-    folder = tempfile.mkdtemp(prefix="emulated_cuda_")
-    owner = os.getpid()
+    """Return the user's own folder for what is compiled, or a new one where it is not theirs."""
+    folder = Path(tempfile.gettempdir()) / f"emulated_cuda_{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="emulated_cuda_"))
 
-    def remove() -> None:
-        if os.getpid() == owner:  # A forked process leaves it alone.
-            shutil.rmtree(folder, ignore_errors=True)
 
-    atexit.register(remove)
-    return Path(folder)
+def _built(name: str, flags: tuple[str, ...], text: str | None = None) -> Path | str:
+    """Return what g++ makes, which is there at once or not at all, or what it complains about."""
+    target = _folder() / name
+    with tempfile.TemporaryDirectory(dir=_folder()) as own:
+        made = Path(own) / "made.so"
+        command = ["g++", *flags, "-o", str(made)]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return done.stderr
+        os.replace(made, target)
+    return target
+
+
+def _linked(library: Path, key: str) -> None:
+    """Let a text be found in a library by its own name."""
+    link = library.with_name(f"{key}.so")
+    new = library.with_name(f"{key}.{os.getpid()}")
+    new.symlink_to(library.name)
+    os.replace(new, link)
 
 
 @functools.cache
 def _threads() -> ctypes.CDLL:
-    target = _folder() / "threads.so"
-    subprocess.run(
-        ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", _HERE / "threads.cpp", "-o", target],
-        check=True,
-    )
+    path = _folder() / f"threads_{_compiler()}.so"
+    if not path.exists():
+        made = _built(
+            path.name, (*_SHARED, "-O2", str(_HERE / "threads.cpp"), "-Wl,--no-as-needed", "-lm")
+        )
+        if isinstance(made, str):
+            raise EmulatorError(made)
     # Kernels find threadIdx and the like there.
-    library = ctypes.CDLL(str(target), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     library.emulated_run.argtypes = [
         *[ctypes.c_void_p] * 4,
         ctypes.c_int,
@@ -167,51 +338,3 @@ def _threads() -> ctypes.CDLL:
         ctypes.c_uint,
     ]
     return library
-
-
-@functools.cache
-def compiled(code: str, options: tuple[str, ...]) -> dict[str, Compiled]:
-    """Return the kernels of a text by name.
-
-    Args:
-        code: CUDA C.
-        options: NVRTC's.
-
-    Raises:
-        CompileException: It does not compile; CuPy's.
-        EmulatorError: It has what NVRTC takes and this emulator does not.
-    """
-    _threads()
-    text = _COMMENT.sub(" ", code)
-    if _INCLUDE.search(text):
-        raise EmulatorError("Kernels include no headers: NVRTC may have none.")
-    unknown = [option for option in options if option not in _OPTIONS]
-    if unknown:
-        raise EmulatorError(f"Options that the emulator does not know: {unknown}.")
-    names = _KERNEL.findall(text)
-    dynamic = r"\1 *const \2 = (\1 *)emulated_dynamic_shared;"
-    entries = "".join(f"EMULATED_KERNEL({name})\n" for name in names)
-    whole = (
-        f'#include "{_HERE / "shim.h"}"\n#line 1 "kernel"\n{_DYNAMIC.sub(dynamic, code)}\n'
-        f"{_BOUNDS}{entries}"
-    )
-    library = _load(whole, options)
-    start, end = (ctypes.c_void_p * 2).in_dll(library, "emulated_shared_bounds")
-    as_fibers = _BARRIER.search(text) is not None
-    made = {}
-    for name in names:
-        entry = _Entry.in_dll(library, f"emulated_kernel_{name}")
-        parameters = tuple(entry.parameters[i] for i in range(entry.count))
-        made[name] = Compiled(name, parameters, entry.call, as_fibers, (start or 0, end or 0))
-    return made
-
-
-def _load(text: str, options: tuple[str, ...]) -> ctypes.CDLL:
-    flags = [_OPTIONS[option] for option in options]
-    name = hashlib.sha256("\0".join([text, *flags]).encode()).hexdigest()[:24]
-    target = _folder() / f"{name}.so"
-    command = ["g++", *_FLAGS, *flags, *_OWN_SYMBOLS, "-", "-o", str(target)]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CompileException(done.stderr, text, name, options, "nvrtc")
-    return ctypes.CDLL(str(target))

@@ -1,6 +1,7 @@
 """CuPy's RawModule over the emulated cards: it compiles for the host, and launches.
 
-Arguments are held to the kernel's own parameters, where a GPU would read garbage.
+Arguments are held to the kernel's own parameters, where a GPU would read garbage: at the launch if
+the kernel is compiled by then, or else when it runs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from emulated_cuda import faults
 from emulated_cuda.addresses import Block, Region
-from emulated_cuda.compiler import LARGEST_DYNAMIC, Compiled, Parameter, compiled
+from emulated_cuda.compiler import LARGEST_DYNAMIC, Compiled, Parameter, Text, asked_for
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.machine import Machine
 from emulated_cuda.queues import Queue
@@ -52,14 +53,18 @@ class RawModule:
         self._code = code
         self._options = options
 
+    def compile(self) -> None:
+        """Compile it now, where it would else be compiled once a kernel of it runs."""
+        _ = asked_for(self._code, self._options).kernels
+
     def get_function(self, name: str) -> Kernel:
-        """Return a kernel, compiled and loaded on the current card."""
+        """Return a kernel, loaded on the current card."""
         kernel = Kernel(self, name)
         kernel.load()
         return kernel
 
-    def load(self, name: str) -> Compiled:
-        """Return a kernel of the module, which has to be loaded on the current card."""
+    def load(self, name: str) -> Text:
+        """Return the module's text, which has to be loaded on the current card."""
         machine = self._machine
         key = self._code, self._options, machine.current.device
         if key not in machine.loaded:
@@ -67,12 +72,12 @@ class RawModule:
                 machine.unsafe()
                 machine.use(machine.current.device)
                 machine.loaded.add(key)
-        kernels = compiled(self._code, self._options)
-        if name not in kernels:
+        text = asked_for(self._code, self._options)
+        if name not in text.names:
             raise EmulatorError(f"There is no kernel {name!r} in the text.")
-        return kernels[name]
+        return text
 
-    def launch(self, kernel: Compiled, launch: _Launch) -> None:
+    def launch(self, text: Text, name: str, launch: _Launch) -> None:
         """Ask the current stream for a launch."""
         machine = self._machine
         with machine.call("launchKernel"):
@@ -80,18 +85,25 @@ class RawModule:
                 raise faults.error(faults.INVALID_VALUE, launch=True)
             queue = self._current_queue()
             machine.use(queue.card)
-            arguments = _Arguments(machine, queue.card, kernel, launch.args)
+            arguments = _Arguments(machine, queue.card, name, launch.args)
+            if text.is_compiled:
+                arguments.check(text.kernels[name])
 
             # Not the launch itself: it would keep the arrays, which CUDA does not.
             grid, block, shared = launch.grid, launch.block, launch.shared
+            key = self._code, self._options
 
             def run() -> None:
+                machine.ran.add(key)
+                kernel = text.kernels[name]
+                arguments.check(kernel)
                 arguments.check_live()
                 seed = machine.rng.getrandbits(32)
                 kernel.run(grid, block, arguments.pointers, shared, seed)
                 arguments.check_guards()
 
-            machine.enqueue(queue, kernel.name, run)
+            # The first kernel of a text waits for others, whose texts are then compiled with it.
+            machine.enqueue(queue, name, run, lambda: key not in machine.ran)
             machine.counts["kernels"] += 1
 
 
@@ -114,7 +126,7 @@ class Kernel:
         self._module = module
         self.name = name
 
-    def load(self) -> Compiled:
+    def load(self) -> Text:
         """Load it on the current card."""
         return self._module.load(self.name)
 
@@ -128,7 +140,7 @@ class Kernel:
     ) -> None:
         """Launch it on the current stream."""
         launch = _Launch(_three(grid), _three(block), tuple(args), shared_mem)
-        self._module.launch(self.load(), launch)
+        self._module.launch(self.load(), self.name, launch)
 
 
 def _three(sizes: tuple[int, ...]) -> _Three:
@@ -149,27 +161,50 @@ def _launchable(launch: _Launch) -> bool:
     )
 
 
+class _Argument(NamedTuple):
+    """An argument by value, and what is known of it.
+
+    Attributes:
+        value: What the kernel gets.
+        dtype: That of an array or a number.
+        described: What to call it in messages.
+        address: Where an array is.
+    """
+
+    value: Any
+    dtype: np.dtype[Any] | None
+    described: str
+    address: int | None = None
+
+
 class _Arguments:
     """The arguments of one launch, by value: arrays may go before it runs."""
 
-    def __init__(
-        self, machine: Machine, card: int, kernel: Compiled, args: tuple[Any, ...]
-    ) -> None:
-        if len(args) != len(kernel.parameters):
-            raise EmulatorError(
-                f"Kernel {kernel.name!r} takes {len(kernel.parameters)} arguments. "
-                f"Received: {len(args)}."
-            )
+    def __init__(self, machine: Machine, card: int, name: str, args: tuple[Any, ...]) -> None:
         self._machine = machine
         self._card = card
-        self._name = kernel.name
+        self._name = name
+        self._checked = False
         self._regions: list[Region] = []
         self._blocks: list[Block] = []
-        self._values = [
-            self._value(number, value, parameter)
-            for number, (value, parameter) in enumerate(zip(args, kernel.parameters, strict=True))
-        ]
-        self.pointers = (ctypes.c_void_p * len(args))(*map(ctypes.addressof, self._values))
+        self._given = [self._argument(number, value) for number, value in enumerate(args)]
+        values = [ctypes.addressof(each.value) for each in self._given]
+        self.pointers = (ctypes.c_void_p * len(args))(*values)
+
+    def check(self, kernel: Compiled) -> None:
+        """Raise where they are not what the kernel takes; looked at once."""
+        if self._checked:
+            return
+        if len(self._given) != len(kernel.parameters):
+            raise EmulatorError(
+                f"Kernel {self._name!r} takes {len(kernel.parameters)} arguments. "
+                f"Received: {len(self._given)}."
+            )
+        for number, (given, parameter) in enumerate(
+            zip(self._given, kernel.parameters, strict=True)
+        ):
+            self._check(number, given, parameter)
+        self._checked = True
 
     def check_live(self) -> None:
         """Raise CUDA's error where memory was given back to the card."""
@@ -181,43 +216,53 @@ class _Arguments:
         for block in self._blocks:
             block.check(f"Kernel {self._name!r}")
 
-    def _value(self, number: int, value: Any, parameter: Parameter) -> Any:
-        kind, size = parameter.kind.decode(), parameter.size
-        if value is None and kind == "p":
-            return ctypes.c_void_p(0)
-        if isinstance(value, cupy.ndarray) and kind == "p":
-            return self._pointer(number, value, parameter)
-        scalar = isinstance(value, np.generic) or (
-            isinstance(value, np.ndarray) and value.size == 1
-        )
-        if not scalar or value.nbytes != size or not _same_kind(value.dtype, kind):
-            described = {"p": "an array of the device", "s": "a struct"}.get(kind, kind)
-            raise EmulatorError(
-                f"Argument {number} of kernel {self._name!r} is {described} of {size} bytes. "
-                f"Received: {type(value).__name__} {getattr(value, 'dtype', value)!r}."
-            )
-        return (ctypes.c_char * size).from_buffer_copy(value.tobytes())
+    def _what(self, number: int) -> str:
+        return f"Argument {number} of kernel {self._name!r}"
 
-    def _pointer(self, number: int, array: Any, parameter: Parameter) -> Any:
-        kind, size, where = parameter.pointee.decode(), parameter.pointee_size, array.data.ptr
-        what = f"Argument {number} of kernel {self._name!r}"
-        dtype = array.dtype
-        if kind in "fbi" and (dtype.itemsize != size or not _same_kind(dtype, kind)):
-            raise EmulatorError(f"{what} points to {kind}{size}. Received: {dtype}.")
-        if size in (2, 4, 8, 16) and where % size:
-            raise EmulatorError(f"{what} is not aligned to {size} bytes.")
+    def _argument(self, number: int, value: Any) -> _Argument:
+        described = f"{type(value).__name__} {getattr(value, 'dtype', value)!r}"
+        if isinstance(value, cupy.ndarray):
+            where = value.data.ptr
+            self._note_memory(number, value.size, where)
+            return _Argument(ctypes.c_void_p(where), value.dtype, described, where)
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
+            held = (ctypes.c_char * value.nbytes).from_buffer_copy(value.tobytes())
+            return _Argument(held, value.dtype, described)
+        return _Argument(ctypes.c_void_p(0), None, described)
+
+    def _note_memory(self, number: int, size: int, where: int) -> None:
         region = self._machine.addresses.region(where)
-        if array.size and (region is None or self._machine.addresses.block(where) is None):
+        block = self._machine.addresses.block(where)
+        if size and (region is None or block is None):
             self._regions.append(_nowhere)
-        elif array.size and region is not None:
+        elif size and region is not None and block is not None:
             card = region.card
             if card != self._card and (self._card, card) not in self._machine.peers:
-                raise EmulatorError(f"{what} is on card {card}, the kernel on {self._card}.")
-            block = self._machine.addresses.block(where)
+                raise EmulatorError(
+                    f"{self._what(number)} is on card {card}, the kernel on {self._card}."
+                )
             self._regions.append(region)
-            if block is not None:
-                self._blocks.append(block)
-        return ctypes.c_void_p(where)
+            self._blocks.append(block)
+
+    def _check(self, number: int, given: _Argument, parameter: Parameter) -> None:
+        kind, size, dtype = parameter.kind.decode(), parameter.size, given.dtype
+        if kind == "p" and given.address is not None and dtype is not None:
+            pointee, width = parameter.pointee.decode(), parameter.pointee_size
+            if pointee in "fbi" and (dtype.itemsize != width or not _same_kind(dtype, pointee)):
+                raise EmulatorError(
+                    f"{self._what(number)} points to {pointee}{width}. Received: {dtype}."
+                )
+            if width in (2, 4, 8, 16) and given.address % width:
+                raise EmulatorError(f"{self._what(number)} is not aligned to {width} bytes.")
+            return
+        if kind == "p" and given.described == _NULL:
+            return
+        number_of = given.address is None and dtype is not None
+        if not number_of or dtype.itemsize != size or not _same_kind(dtype, kind):
+            needed = {"p": "an array of the device", "s": "a struct"}.get(kind, kind)
+            raise EmulatorError(
+                f"{self._what(number)} is {needed} of {size} bytes. Received: {given.described}."
+            )
 
 
 def _same_kind(dtype: np.dtype[Any], kind: str) -> bool:
@@ -226,6 +271,7 @@ def _same_kind(dtype: np.dtype[Any], kind: str) -> bool:
     return dtype.kind in {"i": "iu", "u": "iu", "f": "f", "b": "b"}.get(kind, "")
 
 
+_NULL = "NoneType None"
 # What a pointer stands in that is in no array of any card.
 _nowhere = Region(0, 0)
 _nowhere.live = False

@@ -64,6 +64,7 @@ class Machine:
         self.peers: set[tuple[int, int]] = set()  # (a, b): a may read and write b's memory.
         self.contexts: set[int] = set()
         self.loaded: set[tuple[str, tuple[str, ...], int]] = set()  # Modules, each with its card.
+        self.ran: set[tuple[str, tuple[str, ...]]] = set()  # Texts of which a kernel has run.
         self.freed: deque[Callable[[], None]] = deque()  # By finalizers, which take no lock.
         self._limits = [card.memory for card in cards]
         self._lost: dict[int, int] = {}
@@ -206,13 +207,19 @@ class Machine:
             raise faults.error(faults.INVALID_RESOURCE_HANDLE)
         return self.events[handle]
 
-    def enqueue(self, queue: Queue, label: str, function: Callable[[], None]) -> None:
-        """Ask a stream for work, or note it in the graph that it is captured into."""
+    def enqueue(
+        self,
+        queue: Queue,
+        label: str,
+        function: Callable[[], None],
+        waits: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Ask a stream for work, or note it in the graph that it is captured into; see `Work`."""
         self.check_queue(queue)
         if queue.capture is not None:
             queue.capture.add(queue, label, function)
             return
-        queue.actions.append(Work(label, self._guarded(queue, function)))
+        queue.actions.append(Work(label, self._guarded(queue, function), waits))
         self.scheduler.maybe_progress()
 
     def enqueue_graph(self, queue: Queue, nodes: list[Node], previous: Run | None) -> Run:

@@ -18,6 +18,8 @@ from emulated_cuda.faults import EmulatorError
 # extreme, a GPU that is done before the host looks.
 _EAGERNESS = 0.05
 _AT_ONCE = 12
+# For how many of these times work may wait for more of its kind.
+_PATIENCE = 50
 # How often the order in which streams go first changes within one wait.
 _CHANGE = 0.1
 
@@ -41,10 +43,17 @@ class Action(Protocol):
 
 @dataclass(eq=False)
 class Work:
-    """A kernel, a copy or the like."""
+    """A kernel, a copy or the like.
+
+    Attributes:
+        label: What to call it in messages.
+        function: Does it.
+        waits: Whether it waits for more of its kind, as long as nobody waits for it.
+    """
 
     label: str
     function: Callable[[], None]
+    waits: Callable[[], bool] = lambda: False
 
     def ready(self) -> bool:
         """Return True."""
@@ -264,6 +273,7 @@ class Scheduler:
     def __init__(self, rng: random.Random) -> None:
         self.queues: list[Queue] = []
         self._rng = rng
+        self._waited = 0
 
     def run_until(self, done: Callable[[], bool]) -> None:
         """Let work run until something holds."""
@@ -284,6 +294,12 @@ class Scheduler:
             queue = _first_ready(order)
             if queue is None:
                 return
+            action = queue.actions[0]
+            if isinstance(action, Work) and action.waits():
+                self._waited += 1
+                if self._waited < _PATIENCE:
+                    return
+            self._waited = 0
             queue.run_one()
 
     def maybe_progress(self) -> None:

@@ -24,7 +24,7 @@ static const int warpSize = 32;
 #define __constant__ static
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-#define __shared__ static __attribute__((section("emulated_shared")))
+#define __shared__ static __attribute__((section(EMULATED_SECTION)))
 #define alignas(n) __attribute__((aligned(n)))
 
 template <class T> inline T __shfl_sync(unsigned int mask, T value, int lane, int width = 32) {
@@ -144,8 +144,8 @@ template <class... A, void (*kernel)(A...)> struct EmulatedEntry<void(A...), ker
         spread(args, typename EmulatedCount<sizeof...(A)>::type());
     }
 };
-#define EMULATED_KERNEL(name) \
-    extern "C" const EmulatedKernel emulated_kernel_##name = { \
+#define EMULATED_KERNEL(name, key) \
+    extern "C" const EmulatedKernel emulated_kernel_##name##_##key = { \
         sizeof(EmulatedEntry<decltype(name), name>::parameters) / sizeof(EmulatedParameter) - 1, \
         EmulatedEntry<decltype(name), name>::parameters, \
         EmulatedEntry<decltype(name), name>::call};
