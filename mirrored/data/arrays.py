@@ -61,24 +61,11 @@ class Arrays:
         """Return the examples one after the other in memory, as copies where they are not.
 
         Taking rows out of anything else makes NumPy copy all of it, each time.
-
-        Example:
-            >>> import numpy as np
-            >>> from mirrored.data.arrays import adapt
-            >>> adapt(np.zeros((2, 3), order="F"), [0, 1]).contiguous().x.flags.c_contiguous
-            True
         """
         return self._each(np.ascontiguousarray)
 
     def copied(self) -> "Arrays":
-        """Return a copy, which nothing but its holder writes to.
-
-        Example:
-            >>> from mirrored.data.arrays import adapt
-            >>> arrays = adapt([1.0], [2])
-            >>> arrays.copied().x is arrays.x
-            False
-        """
+        """Return a copy, which nothing but its holder writes to."""
         return self._each(np.copy)
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> "Arrays":
@@ -89,16 +76,7 @@ class Arrays:
         return Arrays(x, y, weight, len(x))
 
     def rows(self, which: Rows) -> "Arrays":
-        """Return some of the examples: views where they are a slice, else copies.
-
-        Args:
-            which: A slice from one example to before another, or the numbers of the examples.
-
-        Example:
-            >>> from mirrored.data.arrays import adapt
-            >>> adapt([1.0, 2.0, 3.0], [1, 2, 3]).rows(slice(1, 3)).y.tolist()
-            [2, 3]
-        """
+        """Return some of the examples: views where they are a slice, else copies."""
         if isinstance(which, slice):
             return self._each(lambda array: array[which])
         return self._each(lambda array: array.take(which, axis=0))
@@ -156,16 +134,7 @@ def adapt(
 
 
 def is_stream(data: Any) -> bool:
-    """Return whether data give batches one after another, instead of being examples themselves.
-
-    Args:
-        data: What a user gave.
-
-    Example:
-        >>> from mirrored.data.arrays import is_stream
-        >>> is_stream([1.0, 2.0]), is_stream(iter([([1.0], [2.0])]))
-        (False, True)
-    """
+    """Return whether data give batches one after another, instead of being examples themselves."""
     if isinstance(data, Iterator):
         return True
     # Sequences and mappings of numbers, arrays of any library, tensors.
@@ -212,17 +181,7 @@ def adapt_batch(
 
 
 def unbatched(for_what: str, shapes: Sequence[tuple[int, ...]]) -> str:
-    """Return what an error says of elements that are no batches.
-
-    Args:
-        for_what: The method that asks.
-        shapes: The shapes of an element's arrays.
-
-    Example:
-        >>> from mirrored.data.arrays import unbatched
-        >>> "`.batch(batch_size)`" in unbatched("fit", [(64,), ()])
-        True
-    """
+    """Return what an error says of elements that are no batches."""
     return (
         f"`{for_what}` needs batches, whose arrays all begin with an axis of the examples. "
         f"Received: arrays with the shapes {list(shapes)}. Batch single examples with the "
@@ -231,20 +190,7 @@ def unbatched(for_what: str, shapes: Sequence[tuple[int, ...]]) -> str:
 
 
 def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
-    """Return `batch_size` as an int, or say what is wrong with it.
-
-    Args:
-        batch_size: The number of examples in a global batch, a positive integer.
-        name: The argument that it was given for; the error names it.
-
-    Raises:
-        ValueError: It is not an integer, or not positive.
-
-    Example:
-        >>> from mirrored.data.arrays import check_batch_size
-        >>> check_batch_size(32)
-        32
-    """
+    """Return `batch_size` as an int; the error says what is wrong with the argument `name`."""
     size = as_integer(batch_size)
     if size is None or size <= 0:
         hint = ""
@@ -258,20 +204,7 @@ def check_batch_size(batch_size: Any, name: str = "batch_size") -> int:
 
 
 def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arrays:
-    """Return the arrays with the weight of its label as each example's weight.
-
-    Args:
-        arrays: Arrays without weights. Labels are integers, or the places of the largest targets.
-        class_weight: A weight for each integer label; labels that it lacks weigh 1.
-
-    Raises:
-        ValueError: There are weights already, no labels, or weights that are not finite numbers.
-
-    Example:
-        >>> from mirrored.data.arrays import adapt, with_class_weights
-        >>> with_class_weights(adapt([1.0, 2.0], [0, 1]), {1: 5.0}).sample_weight.tolist()
-        [1.0, 5.0]
-    """
+    """Return the arrays with the weight of its label as each example's weight; 1 without one."""
     if arrays.sample_weight is not None:
         raise ValueError(
             "`class_weight` and `sample_weight` cannot be given at the same time. "
@@ -281,24 +214,7 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
 
 
 def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
-    """Set the last examples aside for validation, before any shuffling.
-
-    Args:
-        arrays: What to split.
-        fraction: The part to validate on, between 0 and 1, both exclusive.
-
-    Returns:
-        The arrays to train on and those to validate with, both views.
-
-    Raises:
-        ValueError: The fraction is outside (0, 1), or leaves one of the two parts empty.
-
-    Example:
-        >>> from mirrored.data.arrays import adapt, split_validation
-        >>> train, validation = split_validation(adapt([1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4]), 0.25)
-        >>> train.size, validation.x.tolist()
-        (3, [4.0])
-    """
+    """Set the last examples aside for validation, before any shuffling."""
     is_number = isinstance(fraction, int | float | np.number) and not isinstance(fraction, bool)
     if not (is_number and 0 < fraction < 1):
         raise ValueError(
@@ -317,16 +233,7 @@ def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
 
 
 def described(data: Any) -> str:
-    """Return what errors call a user's data: its type, with an article.
-
-    Args:
-        data: The data.
-
-    Example:
-        >>> from mirrored.data.arrays import described
-        >>> described(iter([]))
-        'a list_iterator'
-    """
+    """Return what errors call a user's data: its type, with an article."""
     name = type(data).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 

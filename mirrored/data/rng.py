@@ -36,20 +36,12 @@ class Iteration(NamedTuple):
     passes: tuple[int, ...] = ()
 
     def source(self, index: int = 0) -> "Iteration":
-        """Return the iteration of a stage that this one takes elements from, in the same pass.
-
-        Args:
-            index: Which one of them.
-        """
+        """Return the iteration of a stage that this one takes elements from, in the same pass."""
         number, sources, _ = self.sources[index]
         return Iteration(number, sources, self.passes)
 
     def in_pass(self, index: int) -> "Iteration":
-        """Return the iteration in a pass of `repeat`; the first one is as if there was no `repeat`.
-
-        Args:
-            index: How many passes come before.
-        """
+        """Return the iteration in a pass of `repeat`; the first is as if there was no `repeat`."""
         if index == 0 and not self.passes:
             return self
         return self._replace(passes=(*self.passes, index))
@@ -77,11 +69,7 @@ class Rng:
         return new_seed()
 
     def stream(self, iteration: Iteration) -> RngState:
-        """Return what the stage draws from in an iteration, from the beginning on.
-
-        Args:
-            iteration: The stage's iteration.
-        """
+        """Return what the stage draws from in an iteration, from the beginning on."""
         return RngState(derived_seed(self._seed, iteration.number, *iteration.passes))
 
     def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:

@@ -78,22 +78,14 @@ class Stage(ABC):
         raise NotImplementedError(f"The elements of {type(self).__name__} are no rows of arrays.")
 
     def first(self) -> Element:
-        """Return an element like the first one, which does not count as an iterator.
-
-        Raises:
-            ValueError: There is none.
-        """
+        """Return an element like the first one, which does not count as an iterator."""
         with closing(self.open(Iteration())) as elements:
             for element in elements:
                 return element
         raise ValueError("The structure of the elements of an empty dataset is not known.")
 
     def specs(self) -> Any:
-        """Return the structure of the elements, with a `LeafSpec` for each array.
-
-        Raises:
-            ValueError: It takes an element to know, and there is none.
-        """
+        """Return the structure of the elements, with a `LeafSpec` for each array."""
         return specs_of(self.first())
 
 
@@ -329,11 +321,7 @@ class Zipped(Stage):
 
 
 def zipped(stages: Any) -> Stage:
-    """Return the stage of several side by side; rows of arrays stay rows of arrays.
-
-    Args:
-        stages: A structure of stages.
-    """
+    """Return the stage of several side by side; rows of arrays stay rows of arrays."""
     leaves: list[Stage] = _nest.flatten(stages)
     rows = [stage for stage in leaves if isinstance(stage, Slices)]
     if len(rows) < len(leaves):

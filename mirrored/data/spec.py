@@ -52,16 +52,7 @@ class LeafSpec:
 
 
 def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-    """Return a value as a read-only array that nobody else holds.
-
-    Args:
-        value: A number, an array, a tensor or a list of those.
-        dtype: The dtype to convert to; None: the one that a constant of the value has.
-
-    Raises:
-        TypeError: It holds no numbers, or numbers of a dtype that tensors cannot have.
-        ValueError: Its rows differ in length.
-    """
+    """Return a value as a read-only array that nobody else holds."""
     is_own = isinstance(value, (*_OWN, Tensor))
     if is_tensor(value):
         value = adopt(value, None)
@@ -168,15 +159,7 @@ class Form:
         return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, leaves)
 
     def leaves(self, element: Element, where: str) -> list[NDArray[Any]]:
-        """Return the arrays of an element.
-
-        Args:
-            element: The element.
-            where: What errors call it.
-
-        Raises:
-            InvalidArgumentError: It has another form.
-        """
+        """Return the arrays of an element; raises where it has another form, and says `where`."""
         if self._is_leaf and isinstance(element, np.ndarray):
             leaves = [element]
         elif self._is_flat and _is_flat(element) and len(element) == len(self._dtypes):
@@ -215,11 +198,7 @@ def specs_of(element: Element) -> Any:
 
 
 def as_signature(structure: Any) -> Any:
-    """Return what a user gave as `output_signature`, with a `LeafSpec` for each TensorSpec.
-
-    Raises:
-        TypeError: Something in it is no TensorSpec.
-    """
+    """Return what a user gave as `output_signature`, with a `LeafSpec` for each TensorSpec."""
     if isinstance(structure, dict):
         return {key: as_signature(item) for key, item in structure.items()}
     if hasattr(structure, "shape") and hasattr(structure, "dtype") and not is_tensor(structure):
@@ -234,12 +213,7 @@ def as_signature(structure: Any) -> Any:
 
 
 def signature_of(types: Any, shapes: Any) -> Any:
-    """Return the signature of TensorFlow's older arguments: dtypes and shapes, side by side.
-
-    Args:
-        types: A structure of dtypes.
-        shapes: A structure of shapes, None for those that are not known; None: for all.
-    """
+    """Return the signature of TensorFlow's older arguments; shapes that are None are not known."""
     if isinstance(types, dict):
         return {k: signature_of(v, None if shapes is None else shapes[k]) for k, v in types.items()}
     if isinstance(types, list | tuple):
@@ -249,15 +223,7 @@ def signature_of(types: Any, shapes: Any) -> Any:
 
 
 def conform(value: Any, signature: Any) -> Element:
-    """Return what a generator yielded as an element of its signature.
-
-    Args:
-        value: A structure of values.
-        signature: A structure of `LeafSpec`.
-
-    Raises:
-        TypeError: The structure, a shape or the kind of a value differs.
-    """
+    """Return what a generator yielded as an element of its signature."""
     if isinstance(signature, dict) and isinstance(value, dict) and value.keys() == signature.keys():
         return {key: conform(value[key], item) for key, item in signature.items()}
     if isinstance(signature, tuple) and isinstance(value, list | tuple):

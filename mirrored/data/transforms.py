@@ -325,11 +325,7 @@ class _Worker:
         self._items.put(("error", DevicesResetError(_LOST)))
 
     def next(self) -> tuple[str, Any]:
-        """Wait for the next item.
-
-        Raises:
-            RuntimeError: The thread was left behind by a fork.
-        """
+        """Wait for the next item."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 "An iterator of a dataset with `prefetch` cannot be continued in a forked "
