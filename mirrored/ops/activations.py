@@ -4,7 +4,6 @@ Probabilities remember their logits, from which a loss is computed without round
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
@@ -12,8 +11,8 @@ from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import FILL, ZEROS_LIKE
-from mirrored.ops.elementwise import when
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.elementwise import unary, when
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
     FLOATS,
@@ -24,8 +23,6 @@ from mirrored.ops.spec import (
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
-
-Grads = Sequence[Tensor | None]
 
 
 def _infer_same(*specs: TensorSpec) -> TensorSpec:
@@ -200,10 +197,6 @@ def _grad_sigmoid_grad(call: OpCall, g: Tensor) -> Grads:
     return [SIGMOID_GRAD(g, y), g * upstream * (1.0 - 2.0 * y)]
 
 
-def _tanh(xp: Any, out: Any, x: Any) -> None:
-    xp.tanh(x, out=out)
-
-
 def _tanh_grad(xp: Any, out: Any, g: Any, y: Any) -> None:
     xp.multiply(y, y, out=out)
     xp.subtract(1, out, out=out)
@@ -249,39 +242,9 @@ RELU = register(
         lower=_lower_relu,
     )
 )
-SIGMOID = register(
-    Op(
-        name="Sigmoid",
-        infer=_infer_same,
-        kernel=_sigmoid,
-        gradient=lambda call, g: [SIGMOID_GRAD(g, call.output)],
-        dtypes=FLOATS,
-        may_alias=(0,),
-        elementwise=True,
-    )
-)
-SOFTPLUS = register(
-    Op(
-        name="Softplus",
-        infer=_infer_same,
-        kernel=_softplus,
-        gradient=lambda call, g: [g * SIGMOID(call.inputs[0])],
-        dtypes=FLOATS,
-        may_alias=(0,),
-        elementwise=True,
-    )
-)
-TANH = register(
-    Op(
-        name="Tanh",
-        infer=_infer_same,
-        kernel=_tanh,
-        gradient=lambda call, g: [TANH_GRAD(g, call.output)],
-        dtypes=FLOATS,
-        may_alias=(0,),
-        elementwise=True,
-    )
-)
+SIGMOID = unary("Sigmoid", _sigmoid, lambda call, g: SIGMOID_GRAD(g, call.output))
+SOFTPLUS = unary("Softplus", _softplus, lambda call, g: g * SIGMOID(call.inputs[0]))
+TANH = unary("Tanh", "tanh", lambda call, g: TANH_GRAD(g, call.output))
 
 
 def relu(features: Any, name: str | None = None) -> Tensor:

@@ -3,7 +3,6 @@
 From logits they are exact and finite where the probabilities would round to 0 or 1.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
@@ -11,7 +10,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import SIGMOID
 from mirrored.ops.conversion import adopt
 from mirrored.ops.elementwise import when
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.reduction import SUM
 from mirrored.ops.shaping import cast, normalize_axis, transpose
 from mirrored.ops.softmax import LOG_SOFTMAX, SOFTMAX, row_spec, softmax_into
@@ -22,8 +21,6 @@ from mirrored.ops.spec import (
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
-
-Grads = Sequence[Tensor | None]
 
 
 def infer_rows(name: str, logits: TensorSpec, labels: TensorSpec) -> TensorSpec:

@@ -9,7 +9,7 @@ from typing import Any
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.op import Gradient, Kernel, Op, OpCall, register
+from mirrored.ops.op import Gradient, Grads, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
     FLOATS,
@@ -28,9 +28,6 @@ from mirrored.ops.spec import (
     uint8,
 )
 from mirrored.ops.tensor import Operators, Tensor, operators
-
-Grads = Sequence[Tensor | None]
-
 
 # ---------------------------------------------------------------------------- one input
 

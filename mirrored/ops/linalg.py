@@ -3,14 +3,13 @@
 They are the bulk of a training step's time, so transposes are flags of the product and no copies.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import SIGNED, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
@@ -42,7 +41,7 @@ def _matmul(xp: Any, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b
     product(xp, a, b, out)
 
 
-def _grad_matmul(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_matmul(call: OpCall, g: Tensor) -> Grads:
     a, b = call.inputs
     ta, tb = call.attrs["transpose_a"], call.attrs["transpose_b"]
     by_a = by_b = None

@@ -18,8 +18,9 @@ Kernel = Callable[..., None]
 Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], Tensor]
 
 
-# gradient(call, upstream) -> one gradient an input, None where there is none or none is needed.
-Gradient = Callable[["OpCall", Tensor], Sequence[Tensor | None]]
+# One gradient an input, None where there is none or none is needed.
+Grads = Sequence[Tensor | None]
+Gradient = Callable[["OpCall", Tensor], Grads]  # gradient(call, upstream)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ There the gradients are TensorFlow's: that of a root, of 1/sqrt(x) and of `recip
 nothing flows in, also at 0, infinity and NaN; those of the others are NaN there.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from mirrored.errors import InvalidArgumentError
@@ -17,7 +16,7 @@ from mirrored.ops.elementwise import (
     unary,
     when,
 )
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, SIGNED
 from mirrored.ops.tensor import Tensor
@@ -35,7 +34,7 @@ def _sqrt_grad(xp: Any, out: Any, g: Any, y: Any, *, workspace: tuple[Any, ...])
     clear_masked(xp, out, kept)
 
 
-def _grad_sqrt_grad(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_sqrt_grad(call: OpCall, g: Tensor) -> Grads:
     by_y = g / call.inputs[1]
     return [by_y * 0.5, when(call.needs(1), lambda: -(by_y * call.output))]
 

@@ -13,7 +13,7 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ONES_LIKE
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE, normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,
@@ -96,17 +96,17 @@ def _spread(call: OpCall, g: Tensor) -> Tensor:
     return BROADCAST_TO(kept, shape=shape)
 
 
-def _grad_sum(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_sum(call: OpCall, g: Tensor) -> Grads:
     return [_spread(call, g)]
 
 
-def _grad_mean(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_mean(call: OpCall, g: Tensor) -> Grads:
     shape = call.inputs[0].shape
     count = math.prod(shape[i] for i in call.attrs["axis"])
     return [_spread(call, g / float(count))]
 
 
-def _grad_prod(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_prod(call: OpCall, g: Tensor) -> Grads:
     x, axis = call.inputs[0], call.attrs["axis"]
     order = (*(i for i in range(x.ndim) if i not in axis), *axis)
     moved = transpose(x, order)
@@ -127,7 +127,7 @@ def _products_of_others(rows: Tensor) -> Tensor:
     return CONCAT(outer[:, :half] * right, outer[:, :half] * left, outer[:, half:], axis=1)
 
 
-def _grad_extreme(call: OpCall, g: Tensor) -> Sequence[Tensor | None]:
+def _grad_extreme(call: OpCall, g: Tensor) -> Grads:
     # Where several elements are the largest they share the gradient, as in TensorFlow.
     x, attrs = call.inputs[0], call.attrs
     chosen = CAST(x == _spread(call, call.output), dtype=g.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
-from mirrored.ops.op import OPS, Op, OpCall, register
+from mirrored.ops.op import OPS, Grads, Op, OpCall, register
 from mirrored.ops.slicing import STRIDED_SLICE
 from mirrored.ops.spec import (
     FLOATS,
@@ -24,8 +24,6 @@ from mirrored.ops.spec import (
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
-
-Grads = Sequence[Tensor | None]
 
 
 def normalize_axis(op_name: str, axis: int, rank: int) -> int:

@@ -3,17 +3,14 @@
 A slice is a copy, so that what is kept of a tensor does not keep all of it alive.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.spec import Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
-
-Grads = Sequence[Tensor | None]
 
 
 def _infer_slice(x: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:

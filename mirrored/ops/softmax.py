@@ -11,14 +11,12 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.activations import remember
 from mirrored.ops.clipping import clip_by_value
 from mirrored.ops.conversion import adopt
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import SUM, reduce_max, reduce_sum
 from mirrored.ops.shaping import normalize_axis, reshape, stop_gradient
 from mirrored.ops.spec import FLOATS, TensorSpec, check_dtype, float_limits
 from mirrored.ops.tensor import Tensor
-
-Grads = Sequence[Tensor | None]
 
 
 def row_spec(x: TensorSpec, axis: int) -> TensorSpec:

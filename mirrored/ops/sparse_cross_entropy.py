@@ -4,7 +4,7 @@ Few classes are laid out class by class: a maximum or a sum over them is then a 
 rows instead of one short loop for every example, which takes five times as long.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from mirrored.ops.conversion import adopt, transfer
 from mirrored.ops.creation import FILL, ONES_LIKE
 from mirrored.ops.cross_entropy import infer_rows, softmax_curvature
 from mirrored.ops.elementwise import DIV, MUL, SUB
-from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import MAX, SUM
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
@@ -29,8 +29,6 @@ from mirrored.ops.spec import (
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
-
-Grads = Sequence[Tensor | None]
 
 _FEW = 32  # Up to so many classes a copy that turns the logits costs less than it saves.
 

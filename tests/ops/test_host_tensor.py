@@ -25,7 +25,7 @@ def gpu(simulate: Callable[..., Any]) -> Device:
     return devices.get_device("GPU:1")
 
 
-def pending(device: Device, values: Any = VALUES) -> HostTensor:
+def waiting(device: Device, values: Any = VALUES) -> HostTensor:
     """Return a tensor of values that nobody else has."""
     return HostTensor(np.array(values), device)
 
@@ -58,7 +58,7 @@ USES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 @pytest.mark.parametrize("place", ["GPU:1", "CPU:0", None])
 def test_it_computes_as_any_tensor(gpu: Device, use: Callable[[Any], Any], place: Any) -> None:
-    tensor, plain = pending(gpu), mr.constant(VALUES).copy_to(gpu)
+    tensor, plain = waiting(gpu), mr.constant(VALUES).copy_to(gpu)
     with mr.device(place):
         found, expected = use(tensor), use(plain)
     assert (found.device, found.dtype) == (expected.device, expected.dtype)
@@ -67,22 +67,22 @@ def test_it_computes_as_any_tensor(gpu: Device, use: Callable[[Any], Any], place
 
 
 def test_what_is_known_of_it_needs_no_copy(gpu: Device) -> None:
-    x = pending(gpu)
+    x = waiting(gpu)
     assert isinstance(x, mr.Tensor)
     assert (x.shape, x.dtype, x.ndim, x.size, len(x)) == ((2, 3), mr.float32, 2, 6, 2)
     assert x.device == f"{FULL}GPU:1"
     plain = mr.constant(VALUES)
     assert (repr(x), str(x)) == (repr(plain), str(plain))
     assert np.asarray(x).tolist() == x.numpy().tolist() == VALUES.tolist()
-    scalar = pending(gpu, np.int32(3))
+    scalar = waiting(gpu, np.int32(3))
     assert (int(scalar), float(scalar), f"{scalar:d}") == (3, 3.0, "3")
     assert type(scalar.numpy()) is np.int32
-    assert not pending(gpu, np.array(False))
+    assert not waiting(gpu, np.array(False))
     assert gpu.pool.current == 0
 
 
 def test_on_its_device_it_is_copied_once_and_gives_the_memory_back(gpu: Device) -> None:
-    x = pending(gpu)
+    x = waiting(gpu)
     with mr.device("GPU:1"):
         for _ in range(3):
             assert float(mr.reduce_sum(x)) == 15.0
@@ -92,7 +92,7 @@ def test_on_its_device_it_is_copied_once_and_gives_the_memory_back(gpu: Device) 
 
 
 def test_copies_elsewhere_wait_too(gpu: Device) -> None:
-    x = pending(gpu)
+    x = waiting(gpu)
     assert x.copy_to(gpu) is x
     other = x.copy_to(devices.get_device("GPU:0"))
     assert (other.device, other.numpy().tolist()) == (f"{FULL}GPU:0", VALUES.tolist())
@@ -100,7 +100,7 @@ def test_copies_elsewhere_wait_too(gpu: Device) -> None:
 
 
 def test_what_is_too_large_is_an_error_where_it_is_used(gpu: Device) -> None:
-    x = pending(gpu, np.ones(1 << 19, np.float32))
+    x = waiting(gpu, np.ones(1 << 19, np.float32))
     assert float(x.numpy().sum()) == 1 << 19
     with mr.device("GPU:1"), pytest.raises(ResourceExhaustedError, match="GPU:1"):
         mr.reduce_sum(x)
@@ -130,17 +130,17 @@ def test_arrays_of_any_layout(gpu: Device) -> None:
 
 
 def test_a_function_is_fed_from_the_host(gpu: Device) -> None:
-    x = pending(gpu)
+    x = waiting(gpu)
     double = mr.function(lambda y: y * 2.0)
     with mr.device("GPU:1"):
         double(x)
         held = gpu.pool.current
-        assert double(pending(gpu)).numpy().tolist() == (VALUES * 2).tolist()
+        assert double(waiting(gpu)).numpy().tolist() == (VALUES * 2).tolist()
     assert gpu.pool.current == held
 
 
 def test_tapes_watch_it(gpu: Device) -> None:
-    x = pending(gpu)
+    x = waiting(gpu)
     with mr.GradientTape() as tape:
         tape.watch(x)
         y = mr.reduce_sum(mr.reshape(x, (6,)) ** 2.0) + mr.reduce_sum(mr.identity(x))
@@ -151,7 +151,7 @@ def test_tapes_watch_it(gpu: Device) -> None:
 
 
 def test_two_are_two(gpu: Device) -> None:
-    x, y = pending(gpu), pending(gpu)
+    x, y = waiting(gpu), waiting(gpu)
     with mr.GradientTape() as tape:
         tape.watch(x)
         z = mr.reduce_sum(x * y)
@@ -161,13 +161,13 @@ def test_two_are_two(gpu: Device) -> None:
 
 
 def test_it_is_pickled_as_any_tensor(gpu: Device) -> None:
-    again = pickle.loads(pickle.dumps(pending(gpu)))
+    again = pickle.loads(pickle.dumps(waiting(gpu)))
     assert again.device == gpu.full_name
     np.testing.assert_array_equal(again.numpy(), VALUES)
 
 
 def test_its_copy_is_no_op_in_the_log(gpu: Device, caplog: pytest.LogCaptureFixture) -> None:
-    x = pending(gpu)
+    x = waiting(gpu)
     mr.debugging.set_log_device_placement(True)
     with mr.device("GPU:1"):
         ops.exp(x)
