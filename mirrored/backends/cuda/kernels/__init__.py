@@ -18,14 +18,10 @@ from mirrored.backends.cuda.kernels import (
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
 
+_MODULES = (copying, cross_entropy, filling, products, random, reductions, softmax)
+
 KERNELS: dict[str, DeviceKernel] = {
-    **copying.KERNELS,
-    **cross_entropy.KERNELS,
-    **filling.KERNELS,
-    **products.KERNELS,
-    **random.KERNELS,
-    **reductions.KERNELS,
-    **softmax.KERNELS,
+    name: kernel for module in _MODULES for name, kernel in module.KERNELS.items()
 }
 
 
@@ -36,14 +32,5 @@ def all_sources() -> Iterator[Source]:
         >>> "copies of 4 bytes" in [each.name for each in all_sources()]
         True
     """
-    for module in (
-        copying,
-        cross_entropy,
-        filling,
-        finite,
-        products,
-        random,
-        reductions,
-        softmax,
-    ):
+    for module in (*_MODULES, finite):
         yield from module.sources()
