@@ -1,14 +1,18 @@
 """What users may pass as data, what becomes of it, and every way in which it is refused."""
 
+import array
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored.data.arrays import (
-    Arrays,
     adapt,
+    adapt_batch,
     check_batch_size,
+    is_stream,
     split_validation,
     with_class_weights,
 )
@@ -63,23 +67,19 @@ def test_numeric_dtypes_are_kept(dtype: str) -> None:
     assert adapt(np.zeros((2, 1), dtype), [0, 1]).x.dtype == dtype
 
 
-def test_column_of_weights_becomes_a_vector() -> None:
-    arrays = adapt(X, Y, [[0.5], [1.0], [0.0]])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([[0.5], [1.0], [0.0]], [0.5, 1.0, 0.0]),
+        ([-1, 0, 1], [-1, 0, 1]),  # The user's choice.
+        (np.ones((3, 1, 1)), np.ones((3, 1, 1)).tolist()),  # Only the loss can tell.
+    ],
+    ids=["a column becomes a vector", "negative", "more axes"],
+)
+def test_weights(given: Any, expected: Any) -> None:
+    arrays = adapt(X, Y, given)
     assert arrays.sample_weight is not None
-    assert arrays.sample_weight.tolist() == [0.5, 1.0, 0.0]
-
-
-def test_more_axes_of_weights_are_kept() -> None:
-    """Whether they broadcast to the losses only the loss can tell."""
-    arrays = adapt(X, Y, np.ones((3, 1, 1)))
-    assert arrays.sample_weight is not None
-    assert arrays.sample_weight.shape == (3, 1, 1)
-
-
-def test_negative_weights_are_the_users_choice() -> None:
-    arrays = adapt(X, Y, [-1, 0, 1])
-    assert arrays.sample_weight is not None
-    assert arrays.sample_weight.tolist() == [-1, 0, 1]
+    assert arrays.sample_weight.tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -102,45 +102,34 @@ def test_predict_needs_no_targets() -> None:
     assert adapt(X, for_what="predict").y is None
 
 
-OBJECTS = np.array([None, {}, 1], dtype=object)
+# What fits no method is in tests/bad_input; these are other kinds of the same, and the advice.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no x": ({"x": None}, r"`fit` needs input data. Received: x=None"),
-    "no y": ({"y": None}, r"`fit` needs targets to compute the loss. Received: y=None"),
     "no y in evaluate": (
         {"y": None, "for_what": "evaluate"},
         r"`evaluate` needs targets to compute the loss",
     ),
-    "object x": ({"x": OBJECTS}, r"`x` must hold numbers .* x with dtype object.*float32"),
-    "object y": ({"y": OBJECTS}, r"`y` must hold numbers .* y with dtype object"),
-    "string x": ({"x": ["a", "b", "c"]}, r"x with dtype <U1. Map the strings to integers"),
-    "bytes y": ({"y": np.array([b"a", b"b", b"c"])}, r"y with dtype \|S1. Map the strings"),
-    "complex x": ({"x": np.ones((3, 1), complex)}, r"dtype complex128. Pass the real and"),
-    "dates": ({"x": np.zeros(3, "datetime64[s]")}, r"x with dtype datetime64\[s\]"),
+    "objects": (
+        {"x": np.array([None, {}, 1], dtype=object)},
+        r"`x` must hold numbers .* x with dtype object.*float32",
+    ),
+    "no array": ({"x": object()}, r"`x` must hold numbers .* dtype object"),
+    "strings": ({"x": ["a", "b", "c"]}, r"x with dtype <U1. Map the strings to integers"),
+    "text": ({"x": "abc"}, r"x with dtype <U3"),
+    "bytes": ({"y": np.array([b"a", b"b", b"c"])}, r"y with dtype \|S1. Map the strings"),
+    "complex": ({"x": np.ones((3, 1), complex)}, r"dtype complex128. Pass the real and"),
     "structured": ({"x": np.zeros(3, "i4,f4")}, r"`x` must hold numbers"),
-    "string weights": ({"sample_weight": list("abc")}, r"`sample_weight` must hold numbers"),
     "ragged": (
         {"x": [[1.0], [1.0, 2.0], [3.0]]},
         r"`x` is not an array. Can't convert non-rectangular Python",
     ),
-    "scalar x": ({"x": 3.0}, r"`x` must have at least one dimension.*the scalar x=3.0"),
-    "scalar y": ({"y": np.int64(3)}, r"`y` must have at least one dimension.*the scalar y=3"),
-    "text": ({"x": "abc"}, r"x with dtype <U3"),
+    "scalar": ({"y": np.int64(3)}, r"`y` must have at least one dimension.*the scalar y=3"),
     "dict": ({"x": {"a": X, "b": X}}, r"one input and one output.*a dict with keys \['a', 'b'\]"),
     "list of arrays": ({"x": [X, X]}, r"one input .*a list of 2 arrays.*`numpy.stack`"),
     "tuple of tensors": ({"x": (HasNumpy(X), HasNumpy(X))}, r"a tuple of 2 arrays"),
-    "several targets": ({"y": [Y, Y]}, r"`y` must be one array"),
     "generator": ({"x": (row for row in X)}, r"Received: a generator. Collect its items"),
-    "object without rows": ({"x": object()}, r"`x` must hold numbers .* dtype object"),
-    "lengths": (
-        {"y": [1, 2]},
-        r"Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. "
-        r"Received: 'x' sizes: 3, 'y' sizes: 2",
-    ),
     "weights' length": ({"sample_weight": [1.0]}, r"'y' sizes: 3, 'sample_weight' sizes: 1"),
-    "empty": ({"x": [], "y": []}, r"`fit` needs at least one example. .*shape \(0,\)"),
     "empty rows": ({"x": np.zeros((0, 4)), "y": []}, r"empty data, x with shape \(0, 4\)"),
     "empty against full": ({"x": []}, r"cardinality is ambiguous"),
-    "nan weight": ({"sample_weight": [1.0, np.nan, 1.0]}, r"must be finite. Received: nan"),
     "infinite weight": ({"sample_weight": [1.0, 1.0, -np.inf]}, r"must be finite. Received: -inf"),
 }
 
@@ -152,11 +141,6 @@ def test_refused(change: dict[str, Any], message: str) -> None:
 
 
 REFUSED_CLASS_WEIGHTS: dict[str, tuple[dict[str, Any], Any, str]] = {
-    "both weights": (
-        {"sample_weight": [1.0, 1.0, 1.0]},
-        {0: 1.0},
-        r"`class_weight` and `sample_weight` cannot be given at the same time",
-    ),
     "type": ({}, [1.0, 2.0], r"must be a dict .*class_weight=\[1.0"),
     "label": ({}, {"cat": 1.0}, r"with the item 'cat': 1.0"),
     "infinite": ({}, {0: np.inf}, r"finite weight. .*item 0: inf"),
@@ -186,9 +170,7 @@ def test_batch_size(value: Any, expected: int) -> None:
     assert type(size) is int
 
 
-@pytest.mark.parametrize(
-    "value", [0, -1, 2.5, 32.0, np.float32(4), True, np.True_, None, "32", [32], np.int64(0)]
-)
+@pytest.mark.parametrize("value", [32.0, np.float32(4), np.True_, None, np.int64(0)])
 def test_batch_size_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"a positive integer. Received: batch_size=") as e:
         check_batch_size(value)
@@ -204,10 +186,10 @@ def test_split_takes_the_last(size: int, fraction: float, train: int) -> None:
     first, last = split_validation(adapt(x, x, x), fraction)
     assert (first.size, last.size) == (train, size - train)
     for part, rows in ((first, x[:train]), (last, x[train:])):
-        for array in (part.x, part.y, part.sample_weight):
-            assert array is not None
-            np.testing.assert_array_equal(array, rows)
-            assert np.shares_memory(array, x)
+        for column in (part.x, part.y, part.sample_weight):
+            assert column is not None
+            np.testing.assert_array_equal(column, rows)
+            assert np.shares_memory(column, x)
 
 
 def test_split_without_targets() -> None:
@@ -216,19 +198,120 @@ def test_split_without_targets() -> None:
     assert last.sample_weight is None
 
 
-@pytest.mark.parametrize("fraction", [0, 0.0, 1, 1.0, -0.1, 1.5, float("nan"), True])
+@pytest.mark.parametrize("fraction", [0, 1, float("nan"), True])
 def test_split_fraction_refused(fraction: float) -> None:
     with pytest.raises(ValueError, match=r"between 0 and 1. Received: validation_split="):
         split_validation(adapt(X, Y), fraction)
-
-
-def test_split_of_too_little() -> None:
-    one = Arrays(X[:1], Y[:1], None, 1)
-    with pytest.raises(ValueError, match=r"contains 1 samples, which is not sufficient .*=0\.5`"):
-        split_validation(one, 0.5)
 
 
 @pytest.mark.parametrize("x", [iter([1.0]), zip([1.0], [2.0], strict=True), {"a": [1.0]}])
 def test_what_is_wrong_with_x_comes_before_an_absent_y(x: Any) -> None:
     with pytest.raises(ValueError, match="`x` must be"):
         adapt(x)
+
+
+# ------------------------------------------------------------------------------ streams
+
+
+class Anew:
+    """Can be iterated over again."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([(X, Y)])
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return X
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(X)
+
+
+STREAMS = {
+    "dataset": lambda: mr.data.Dataset.range(3),
+    "generator": lambda: (each for each in ()),
+    "iterator": lambda: iter([]),
+    "iterable": Anew,
+    "zip": lambda: zip([X], [Y], strict=True),
+    "set": lambda: {1, 2},
+}
+WHOLE = {
+    "array": lambda: X,
+    "list": lambda: [1.0],
+    "tuple": lambda: (1.0,),
+    "range": lambda: range(3),
+    "dict": lambda: {"a": X},
+    "tensor": lambda: mr.constant([1.0]),
+    "variable": lambda: mr.Variable([1.0]),
+    "array of another library": Foreign,
+    "array.array": lambda: array.array("d", [1.0]),
+    "text": lambda: "abc",
+    "number": lambda: 3.0,
+    "None": lambda: None,
+}
+
+
+@pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
+def test_streams(make: Any) -> None:
+    assert is_stream(make())
+
+
+@pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE)
+def test_what_is_examples_itself(make: Any) -> None:
+    assert not is_stream(make())
+
+
+BATCHES: dict[str, Any] = {
+    "a tuple": (X, Y),
+    "a list of arrays": [X, Y],
+    "tensors": (mr.constant, X, Y),
+    "lists": (X.tolist(), Y.tolist()),
+    "no weights": (X, Y, None),
+}
+
+
+@pytest.mark.parametrize("element", BATCHES.values(), ids=BATCHES)
+def test_batches(element: Any) -> None:
+    if callable(element[0]):
+        element = tuple(element[0](each) for each in element[1:])
+    batch = adapt_batch(element, "fit")
+    np.testing.assert_array_equal(batch.x, X)
+    np.testing.assert_array_equal(batch.y, Y)
+    assert batch.sample_weight is None
+
+
+def test_weights_of_a_batch() -> None:
+    assert adapt_batch((X, Y, np.ones((3, 1))), "fit").sample_weight.tolist() == [1.0] * 3
+    assert adapt_batch((X, Y), "fit", {2: 2.0}).sample_weight.tolist() == [1.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("element", [X, X.tolist(), (X,), (X, Y), [X, Y], (X, None)])
+def test_batches_to_predict(element: Any) -> None:
+    batch = adapt_batch(element, "predict")
+    np.testing.assert_array_equal(batch.x, X)
+    assert batch.y is None
+
+
+REFUSED_BATCHES: dict[str, tuple[Any, str]] = {
+    "inputs alone": (X, r"`fit` needs batches of \(x, y\) or .* Received: a ndarray"),
+    "a tuple of one": ((X,), "Received: a tuple of 1"),
+    "a tuple of four": ((X, Y, Y, Y), "Received: a tuple of 4"),
+    "a dict": ({"x": X}, "Received: a dict"),
+    "a scalar target": (
+        (X[0], Y[0]),
+        r"all begin with .* Received: arrays with the shapes \[\(2,\)",
+    ),
+    "a scalar weight": ((X, Y, 1.0), "whose arrays all begin with an axis of the examples"),
+    "several inputs": (((X, X), Y), "`x` must be one array"),
+    "a dict of inputs": (({"a": X}, Y), "`x` must be one array"),
+    "no targets": ((X, None), "`fit` needs targets"),
+}
+
+
+@pytest.mark.parametrize(("element", "message"), REFUSED_BATCHES.values(), ids=REFUSED_BATCHES)
+def test_refused_batches(element: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        adapt_batch(element, "fit")
