@@ -4,7 +4,6 @@ An optimizer is an update rule plus its slots. The rule is a pure function; here
 computed for every replica first and written afterwards, so that a step happens wholly or not.
 """
 
-import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,14 +20,16 @@ from mirrored.distribute import (
     get_strategy,
     has_strategy,
 )
-from mirrored.flat import pack
+from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
-from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.optim.checks import check_number, check_variables
-from mirrored.optim.packing import Target, Unit, alike, packed, summed
 from mirrored.program.creation import ruled_by
-from mirrored.variables import Variable, VariableAggregation
+from mirrored.variables import DeviceVariable, Variable, VariableAggregation
+from mirrored.variables.flat import FlatVariable, pack, packing_groups
+
+Target = DeviceVariable | FlatVariable
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +240,9 @@ class Optimizer(_overrides.Subclassable):
             return
         for replica in range(self._strategy.num_replicas_in_sync):
             with self._strategy.replica_scope(replica):
-                for column in alike([_copy(each, replica) for each in variables]):
-                    pack(column)
+                copies = [_copy(each, replica) for each in variables]
+                for places in packing_groups(copies):
+                    pack([copies[i] for i in places])
 
     def _slot(self, variable: Variable, name: str) -> Variable:
         def zeros() -> Tensor:
@@ -304,23 +306,25 @@ class Optimizer(_overrides.Subclassable):
     def _sum_and_apply(
         self, strategy: Strategy, variables: list[Variable], gradients: list[Any]
     ) -> None:
-        batch_sum = functools.partial(strategy.batch_all_reduce, "sum")
-        self.prepare(variables, summed(variables, gradients, batch_sum)).commit()
+        self.prepare(variables, strategy.sum_gradients(variables, gradients)).commit()
 
-    def prepare(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Update:
+    def prepare(self, variables: Sequence[Variable], gradients: Any) -> Update:
         """Return one step's new values, on every replica, from gradients that are reduced.
 
         Args:
             variables: The variables to update.
-            gradients: For each the gradient, equal on all replicas: per-replica or plain.
+            gradients: For each the gradient, equal on all replicas: per-replica or plain, in a
+                list; or as `Strategy.sum_gradients` returns them.
 
         Raises:
             ValueError: A gradient has another shape or dtype than its variable, or that was made in
                 another strategy's scope than this optimizer.
             ResourceExhaustedError: A device has no room for the new values.
         """
-        for variable, gradient in zip(variables, gradients, strict=True):
-            spec = _part(gradient, 0).spec
+        replicas = range(self._strategy.num_replicas_in_sync)
+        packed = [_of_replica(gradients, replica) for replica in replicas]
+        for i, variable in enumerate(variables):
+            spec = packed[0].spec(i)
             if spec != (variable.shape, variable.dtype):
                 raise ValueError(
                     "A gradient has the shape and dtype of its variable. Received: "
@@ -336,18 +340,18 @@ class Optimizer(_overrides.Subclassable):
             self.build(variables)
             with only():
                 if recorder is not None and self._strategy.shares_memory:
-                    values = self._updates_of_all(variables, gradients)
+                    values = self._updates_of_all(variables, packed[0])
                 else:
-                    for replica in range(self._strategy.num_replicas_in_sync):
+                    for replica in replicas:
                         with self._strategy.replica_scope(replica):
-                            values += self._updates(replica, variables, gradients)
+                            values += self._updates(replica, variables, packed[replica])
         except BaseException:
             self.restore_slots(known)  # There is no step, so its new slots take no memory.
             raise
         return Update(tuple(values))
 
     def _updates_of_all(
-        self, variables: Sequence[Variable], gradients: Sequence[Any]
+        self, variables: Sequence[Variable], gradients: Buckets
     ) -> list[tuple[Target, Tensor]]:
         """Return one replica's new values for it and, as copies, for all others.
 
@@ -358,29 +362,37 @@ class Optimizer(_overrides.Subclassable):
             updates = self._updates(0, variables, gradients)
         values = list(updates)
         for replica, device in enumerate(self._strategy.devices[1:], start=1):
-            units = self._units(replica, variables, gradients)
-            copies = [copy for unit in units for copy in unit.copies]
+            copies = [each for _, targets in self._units(replica, variables) for each in targets]
             targets = [_copy(self._iterations, replica), *copies]
             for target, (_, value) in zip(targets, updates, strict=True):
                 values.append((target, value.copy_to(device)))
         return values
 
     def _units(
-        self, replica: int, variables: Sequence[Variable], gradients: Sequence[Any]
-    ) -> list[Unit]:
-        """Return what is updated together: each variable, or in a program all of one dtype."""
-        clipped = self._clip([_part(gradient, replica) for gradient in gradients])
-        units = [
-            Unit(gradient, [_copy(each, replica) for each in (variable, *self._slots_of(variable))])
-            for gradient, variable in zip(clipped, variables, strict=True)
+        self, replica: int, variables: Sequence[Variable]
+    ) -> list[tuple[list[int], Sequence[Target]]]:
+        """Return what the rule updates in one call: a variable, or in a program all of a dtype.
+
+        Each is the places of its variables, and one replica's copy of them and of their slots.
+        """
+        copies = [
+            [_copy(each, replica) for each in (variable, *self._slots_of(variable))]
+            for variable in variables
         ]
-        return packed(units) if self.elementwise and active_recorder() is not None else units
+        if not self.elementwise or active_recorder() is None:
+            return [([i], each) for i, each in enumerate(copies)]
+        units: list[tuple[list[int], Sequence[Target]]] = []
+        with recorded_by(None):
+            for places in packing_groups([each[0] for each in copies]):
+                columns = zip(*(copies[i] for i in places), strict=True)
+                units.append((places, [pack(column) for column in columns]))
+        return units
 
     def _slots_of(self, variable: Variable) -> tuple[Variable, ...]:
         return self._slots[id(variable)][1]
 
     def _updates(
-        self, replica: int, variables: Sequence[Variable], gradients: Sequence[Any]
+        self, replica: int, variables: Sequence[Variable], gradients: Buckets
     ) -> list[tuple[Target, Tensor]]:
         """Return the new values of one replica's copies."""
         iterations = _copy(self._iterations, replica)
@@ -388,7 +400,10 @@ class Optimizer(_overrides.Subclassable):
             step = iterations.read_value() + 1
         rate = _copy(self._learning_rate, replica).read_value()
         updates: list[tuple[Target, Tensor]] = [(iterations, step)]
-        for gradient, copies in self._units(replica, variables, gradients):
+        gradients = self._clip(gradients)
+        for places, copies in self._units(replica, variables):
+            flat = isinstance(copies[0], FlatVariable)
+            gradient = gradients.vector(places) if flat else gradients[places[0]]
             value, *slots = (each.read_value() for each in copies)
             with devices.device(copies[0].device):
                 local_rate = ops.cast(rate, value.dtype)
@@ -407,13 +422,14 @@ class Optimizer(_overrides.Subclassable):
             updates += zip(copies, results, strict=True)
         return updates
 
-    def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
+    def _clip(self, gradients: Buckets) -> Buckets:
+        each = (gradients[i] for i in range(len(gradients)))
         if self.clipvalue is not None:
-            return [ops.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
+            return Buckets(ops.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in each)
         if self.clipnorm is not None:
-            return [ops.clip_by_norm(g, self.clipnorm) for g in gradients]
+            return Buckets(ops.clip_by_norm(g, self.clipnorm) for g in each)
         if self.global_clipnorm is not None:
-            return ops.clip_by_global_norm(gradients, self.global_clipnorm)[0]
+            return Buckets(ops.clip_by_global_norm(list(each), self.global_clipnorm)[0])
         return gradients
 
 
@@ -422,6 +438,12 @@ def _copy(variable: Variable, replica: int) -> Any:
     return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
 
 
-def _part(gradient: Any, replica: int) -> Tensor:
-    part: Tensor = gradient.values[replica] if isinstance(gradient, DistributedValues) else gradient
-    return part
+def _of_replica(gradients: Any, replica: int) -> Buckets:
+    """Return one replica's part of what `prepare` is given."""
+    if isinstance(gradients, DistributedValues):
+        gradients = gradients.values[replica]
+    if isinstance(gradients, Buckets):
+        return gradients
+    return Buckets(
+        each.values[replica] if isinstance(each, DistributedValues) else each for each in gradients
+    )

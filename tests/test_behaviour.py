@@ -186,7 +186,8 @@ HELD: dict[str, dict[str, str]] = {
         "packs": "test_hierarchical_copy test_recorded_as_eager",
     },
     "distribute/cross_device_ops/test_buckets.py": {
-        "packs": "test_every_tensor_once_and_in_order test_num_packs test_how_large",
+        "packs": "test_every_tensor_once_and_in_order test_num_packs test_how_large "
+        "test_vectors_and_back",
     },
     "distribute/cross_device_ops/test_choice.py": {
         "default-collective": "test_the_rules test_which_and_why test_on_cards test_without_nccl "
@@ -214,9 +215,6 @@ HELD: dict[str, dict[str, str]] = {
         "communication-options": "test_defaults test_refused",
         "nccl-deadline": "test_timeouts",
         "reduce": "test_a_reduce_op test_no_such_reduce_op",
-    },
-    "distribute/cross_device_ops/test_packing.py": {
-        "packs": "test_vectors_and_back",
     },
     "distribute/cross_device_ops/test_connections.py": {"virtual-gpus-nccl": "test_a_rank_a_card"},
     "distribute/cross_device_ops/test_reduction_to_one_device.py": {

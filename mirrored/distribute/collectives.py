@@ -16,6 +16,7 @@ from mirrored._arguments import explained
 from mirrored.devices import Device
 from mirrored.distribute.context import check_cross_replica, enter
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
+from mirrored.distribute.cross_device_ops.buckets import by_replica
 from mirrored.distribute.cross_device_ops.choice import choose_without_nccl
 from mirrored.distribute.cross_device_ops.interface import checked_axis, joining_device
 from mirrored.distribute.cross_device_ops.options import ReduceOp
@@ -25,6 +26,7 @@ from mirrored.errors import CollectiveError, DeviceUnavailableError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.variables import Variable
+from mirrored.variables.flat import packing_order
 
 ON_NCCL_FAILURE = ("raise", "fallback")
 
@@ -185,14 +187,35 @@ class Collectives:
                 long (CollectiveTimeoutError).
             DeviceUnavailableError: Something that it takes to connect the devices is missing.
         """
+        return [Mirrored(parts) for parts in self._all_reduced(reduce_op, values, options)]
+
+    def sum_gradients(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Any:
+        """Return the sums of gradients over the replicas, packed: `Buckets`, a copy a replica.
+
+        They are numbered as the variables, and lie as these do where a program updates them. So
+        the bucket of the last layers, whose gradients are there first, begins first.
+
+        Args:
+            variables: The variables.
+            gradients: For each its gradient, by replica; None: there is none, and no sum.
+        """
+        order = [i for i in packing_order(variables) if gradients[i] is not None]
+        sums = self._all_reduced(ReduceOp.SUM, [gradients[i] for i in order])
+        numbers = {i: place for place, i in enumerate(order)}
+        replicas = by_replica(sums, self.num_replicas_in_sync)
+        return Mirrored([each.renumbered(numbers) for each in replicas])
+
+    def _all_reduced(
+        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+    ) -> Sequence[Sequence[Any]]:
+        """Return the reduction of each value, by replica."""
         # A tensor may come from elsewhere, such as a constant made outside the replicas.
         batch = [
             [select(i, value).copy_to(device) for i, device in enumerate(self.devices)]
             for value in values
         ]
         hints = self._options if options is None else options
-        reduced = self._prepared().batch_all_reduce(reduce_op, batch, hints)
-        return [Mirrored(parts) for parts in reduced]
+        return self._prepared().batch_all_reduce(reduce_op, batch, hints)
 
     def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
         """Return the replicas' tensors, one after the other along an axis.

@@ -34,10 +34,19 @@ class _SingleStrategy(Strategy):
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
     ) -> list[Any]:
         """Return the values: they are all that there is to reduce."""
+        return [value for (value,) in self._all_reduced(reduce_op, values, options)]
+
+    def sum_gradients(self, variables: Sequence[Variable], gradients: Sequence[Any]) -> Any:
+        """Return the gradients: another strategy's optimizer may take them for all replicas."""
+        return super().sum_gradients(variables, gradients).values[0]
+
+    def _all_reduced(
+        self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
+    ) -> Sequence[Sequence[Any]]:
         del options
         ReduceOp.of(reduce_op)
         with only():
-            return [ops.identity(value) for value in values]
+            return [[ops.identity(value)] for value in values]
 
     def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
         """Return the only part."""

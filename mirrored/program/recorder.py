@@ -119,8 +119,6 @@ class GraphRecorder:
             return self._tensor(alias)
         if op.elementwise:
             values = tuple(self._scalar_for(each, values, spec) for each in values)
-        if joins_rows(op, attrs):
-            values = _with_neighbours(values)
         lane = self._lane(op, values)
         key = None if op.random else (op, device, lane, repr(sorted(attrs.items())), *values)
         known = self._known.get(key)
@@ -331,19 +329,6 @@ def _as_part(
             end += value.size
         return inputs[0].part(spec)
     return None
-
-
-def _with_neighbours(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return values to be joined, with those as one that lie behind one another already."""
-    joined: list[Value] = []
-    for value in values:
-        last = joined[-1] if joined else None
-        if last is not None and last.base is value.base and last.offset + last.size == value.offset:
-            (rows, *row), dtype = last.spec
-            joined[-1] = last.part(TensorSpec((rows + value.spec.shape[0], *row), dtype))
-        else:
-            joined.append(value)
-    return tuple(joined)
 
 
 def _contiguous(index: tuple[Any, ...], shape: tuple[int, ...]) -> int | None:

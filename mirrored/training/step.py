@@ -4,7 +4,6 @@ The gradient is that of the global batch: each replica divides by the number of 
 one place, and the replicas' gradients are summed. The same code is run eagerly and recorded.
 """
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,9 +14,9 @@ from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.distribute import DistributedValues, PerReplica, Strategy
+from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
-from mirrored.optim.packing import summed
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.variables import Variable
 
@@ -80,7 +79,9 @@ class Step:
             ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
         outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
-        gradients, statistics = self._reduce(outcome["gradients"], outcome["statistics"])
+        gradients: Any = self._strategy.sum_gradients(self._variables, outcome["gradients"])
+        # The loss is among the statistics.
+        statistics = _first(self._strategy.batch_all_reduce("sum", [outcome["statistics"]])[0])
         penalty = None
         if self._regularized:
             # Once for the global batch, after the sum: a penalty is no replica's.
@@ -88,10 +89,12 @@ class Step:
         losses = self._strategy.experimental_local_results(outcome["loss"])
         totals = Totals(statistics, _first(penalty), losses)
         check(totals)
-        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        used = sorted(_first(gradients))
         self._check_used(used)
+        parts = self._strategy.experimental_local_results(gradients)
         self._model.required_compilation().optimizer.prepare(
-            [self._variables[i] for i in used], [gradients[i] for i in used]
+            [self._variables[i] for i in used],
+            PerReplica([each.renumbered(dict(enumerate(used))) for each in parts]),
         ).commit()
         return totals
 
@@ -167,14 +170,13 @@ class Step:
         penalties = [penalty(weight) for weight, penalty in self._regularized]
         return ops.add_n(penalties) if penalties else None
 
-    def _add_penalties(
-        self, gradients: list[Tensor | None]
-    ) -> tuple[list[Tensor | None], Tensor | None]:
+    def _add_penalties(self, gradients: Buckets) -> tuple[Buckets, Tensor | None]:
         """Add the penalties' gradients to those of the global batch; return the penalty too."""
         with GradientTape() as tape:
             penalty = self._penalty()
-        added = tape.gradient(penalty, self._variables)
-        return [_sum(g, h) for g, h in zip(gradients, added, strict=True)], penalty
+        added = enumerate(tape.gradient(penalty, self._variables))
+        sums = {i: gradients[i] + g if i in gradients else g for i, g in added if g is not None}
+        return gradients.updated(sums), penalty
 
     # ------------------------------------------------------------------ around the replicas
 
@@ -213,22 +215,6 @@ class Step:
             return PerReplica(parts, leaf.first_examples)
 
         return _nest.map_structure(filled, outcome)
-
-    def _reduce(
-        self, gradients: list[PerReplica | Tensor | None], statistics: PerReplica | Tensor
-    ) -> tuple[list[Any], Tensor]:
-        """Sum over the replicas; every replica gets the gradients.
-
-        The loss is among the statistics.
-        """
-        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        batch_sum = functools.partial(self._strategy.batch_all_reduce, "sum")
-        sums = summed([self._variables[i] for i in used], [gradients[i] for i in used], batch_sum)
-        total = batch_sum([statistics])[0]
-        reduced: list[Any] = [None] * len(gradients)
-        for i, gradient in zip(used, sums, strict=True):
-            reduced[i] = gradient
-        return reduced, _first(total)
 
     def _check_used(self, used: list[int]) -> None:
         """Raise where no weight would be trained, and warn once where some would not."""
@@ -284,9 +270,3 @@ def _state_of_weights(model: CompiledNetwork) -> str:
 def _first(value: Any) -> Any:
     """Return replica 0's part of what is equal on all of them."""
     return value.values[0] if isinstance(value, DistributedValues) else value
-
-
-def _sum(x: Tensor | None, y: Tensor | None) -> Tensor | None:
-    if x is None or y is None:
-        return y if x is None else x
-    return x + y

@@ -27,6 +27,7 @@ class Noting(ReductionToOneDevice):
         super().__init__()
         self.failure = failure
         self.calls: list[Any] = []
+        self.shapes: list[Any] = []
 
     def prepare(self, devices: Sequence[devices.Device]) -> None:
         self.calls.append(("prepare", [device.name for device in devices]))
@@ -47,6 +48,7 @@ class Noting(ReductionToOneDevice):
         self, reduce_op: ReduceOp, batch: Any, options: CommunicationOptions
     ) -> list[list[ops.Tensor]]:
         self.calls.append(("all-reduce", options))
+        self.shapes = [values[0].shape for values in batch]
         return super().batch_all_reduce_implementation(reduce_op, batch, options)
 
 
@@ -58,6 +60,23 @@ def all_reduce(options: CommunicationOptions | None = None) -> Any:
     assert context is not None
     number = context.replica_id_in_sync_group
     return context.all_reduce("sum", mr.constant(float(number + 1)), options)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_gradients_are_summed_in_the_order_of_the_update(simulate: Simulate, replicas: int) -> None:
+    simulate(replicas)
+    collectives = Noting()
+    strategy = MirroredStrategy(cross_device_ops=collectives)
+    with strategy.scope():
+        sizes = (32, 3, 7, 160, 10)
+        variables = [mr.Variable(np.zeros(size, np.float32)) for size in sizes]
+    parts = strategy.run(lambda: [None if v.shape == (7,) else v + v.shape[0] for v in variables])
+    sums = strategy.sum_gradients(variables, parts)
+    assert collectives.shapes == [(160,), (32,), (10,), (3,)]
+    for each in sums.values:
+        found = {i: (each.spec(i).shape, float(each[i][0])) for i in each}
+        assert found == {i: ((n,), n * replicas) for i, n in enumerate(sizes) if n != 7}
+    assert not any(strategy.sum_gradients([], []).values)
 
 
 def run(strategy: MirroredStrategy, recorded: bool, *args: Any) -> list[float]:

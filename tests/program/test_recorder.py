@@ -191,7 +191,7 @@ def test_what_a_variable_was_is_a_result(record: Any) -> None:
 
 
 def test_a_graph_knows_when_its_variables_have_moved(record: Any) -> None:
-    from mirrored.flat import pack
+    from mirrored.variables.flat import pack
 
     v, w = (mr.Variable(np.ones((3,), np.float32)) for _ in range(2))
     graph = record(lambda x: [x[0] * v * w], [X]).graph

@@ -12,9 +12,9 @@ from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
+from mirrored.distribute.cross_device_ops.buckets import Buckets, as_batch
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, FirstLines
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
-from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 from mirrored.ops.tensor import Tensor
 
@@ -79,7 +79,7 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         reduce_op: ReduceOp,
         batch: Sequence[Sequence[Tensor]],
         options: CommunicationOptions,
-    ) -> list[list[Tensor]]:
+    ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
         if batch and self._lines.take():
             logger.info(
@@ -88,26 +88,23 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
                 self.algorithm,
                 self._num_packs,
             )
-        results: list[list[Tensor]] = [[] for _ in batch]
+        results = [Buckets() for _ in (batch[0] if batch else ())]
         groups = self._buckets(batch, options)
         for number, members in enumerate(groups):
-            replicas = list(zip(*(batch[i] for i in members), strict=True))
-            lone = len(members) == 1
-            values = [tensors[0] if lone else flatten(tensors) for tensors in replicas]
+            values = buckets.packed([batch[i] for i in members])
             what = buckets.described(number, len(groups), values[0].spec)
             reduced = self.all_reduce_implementation(reduce_op, values, options, number, what)
-            for result, tensors in zip(reduced, replicas, strict=True):
-                parts = [result] if lone else unflatten(result, tensors)
-                for i, part in zip(members, parts, strict=True):
-                    results[i].append(part)
-        return results
+            shapes = [batch[i][0].shape for i in members]
+            for result, vector in zip(results, reduced, strict=True):
+                result.add(members, vector, shapes)
+        return as_batch(results)
 
     def _buckets(
         self, batch: Sequence[Sequence[Tensor]], options: CommunicationOptions
     ) -> list[list[int]]:
         """Return the positions of the values that are reduced together."""
         groups = []
-        for members in alike(batch):
+        for members in buckets.alike(batch):
             sizes = [buckets.nbytes(batch[i][0].spec) for i in members]
             least = buckets.bucket_bytes(sum(sizes), self._num_packs, options.bytes_per_pack)
             for places in buckets.cut(sizes, least):

@@ -1,16 +1,179 @@
-"""Buckets: which tensors are summed as one vector, so that sums are few and begin early.
+"""Buckets: tensors that are packed into one vector, so that sums are few and begin early.
 
-A bucket can be summed while the gradients of the next one are still being computed.
+Gradients are packed here once: a bucket can be summed while those of the next one are still being
+computed, and what sums, clips or updates takes them out as they lie there.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from mirrored import devices, ops
 from mirrored.backends import MEGABYTE
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.spec import Shape, TensorSpec
+from mirrored.ops.tensor import Tensor
 
 # PyTorch's default (`bucket_cap_mb` of DistributedDataParallel). It was never measured here on
 # several GPUs.
 BUCKET_BYTES = 25 * MEGABYTE
+
+
+class _Place(NamedTuple):
+    """Where a tensor lies: in a vector, from an element on. A tensor alone is its own vector."""
+
+    vector: Tensor
+    start: int
+    spec: TensorSpec
+
+    @property
+    def stop(self) -> int:
+        return self.start + _size(self.spec)
+
+
+class Buckets(Mapping[int, Tensor]):
+    """Tensors of one replica by their numbers, packed into vectors or alone.
+
+    Reading one gives a view of its vector; `vector` gives several as one.
+
+    Args:
+        tensors: Tensors that are alone, numbered from 0.
+    """
+
+    def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
+        """Note the tensors."""
+        self._places = {i: _Place(each, 0, each.spec) for i, each in enumerate(tensors)}
+
+    def __getitem__(self, number: int) -> Tensor:
+        vector, start, spec = self._places[number]
+        if vector.spec == spec:
+            return vector
+        with only(), devices.device(vector._device):
+            return ops.reshape(vector[start : start + _size(spec)], spec.shape)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def spec(self, number: int) -> TensorSpec:
+        """Return the shape and dtype of a tensor."""
+        return self._places[number].spec
+
+    def add(self, numbers: Sequence[int], vector: Tensor, shapes: Sequence[Shape]) -> None:
+        """Add tensors that lie in a vector, one after the other.
+
+        Outside programs each is taken out at once, since a view is a copy there.
+        """
+        start, added = 0, {}
+        for number, shape in zip(numbers, shapes, strict=True):
+            added[number] = place = _Place(vector, start, TensorSpec(shape, vector.dtype))
+            start = place.stop
+        self._places.update(added)
+        if active_recorder() is None:
+            for number in numbers:
+                self._places[number] = _Place(self[number], 0, self.spec(number))
+
+    def vector(self, numbers: Sequence[int]) -> Tensor:
+        """Return several tensors as one vector; those that lie in this order cost no copy."""
+        runs: list[_Place] = []
+        for number in numbers:
+            place = self._places[number]
+            if runs and runs[-1].vector is place.vector and runs[-1].stop == place.start:
+                last = runs.pop()
+                place = last._replace(spec=TensorSpec((place.stop - last.start,), last.spec.dtype))
+            runs.append(place)
+        parts = [_flat(run) for run in runs]
+        return parts[0] if len(parts) == 1 else ops.concat(parts, axis=0)
+
+    def renumbered(self, numbers: Mapping[int, int]) -> "Buckets":
+        """Return some of the tensors: by the new number of each, the one that it has here."""
+        result = Buckets()
+        result._places = {new: self._places[old] for new, old in numbers.items()}
+        return result
+
+    def updated(self, tensors: Mapping[int, Tensor]) -> "Buckets":
+        """Return the same tensors, but for some that are alone in place of theirs, or beside."""
+        result = Buckets()
+        alone = {number: _Place(each, 0, each.spec) for number, each in tensors.items()}
+        result._places = {**self._places, **alone}
+        return result
+
+
+class BucketedBatch(Sequence[list[Any]]):
+    """A batch of values, each as its tensors by replica, that lies in buckets on each replica.
+
+    Args:
+        replicas: The buckets of each replica, with a tensor for each value.
+    """
+
+    def __init__(self, replicas: Sequence[Buckets]) -> None:
+        """Note the buckets."""
+        self.replicas = list(replicas)
+
+    def __len__(self) -> int:
+        return len(self.replicas[0]) if self.replicas else 0
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"A batch of {len(self)} values has no value {place}.")
+        return [each[place % len(self)] for each in self.replicas]
+
+
+def as_batch(replicas: Sequence[Buckets]) -> Sequence[list[Tensor]]:
+    """Return the values of all replicas' buckets: as a list, which stays packed in a program."""
+    batch = BucketedBatch(replicas)
+    return list(batch) if active_recorder() is None else batch
+
+
+def by_replica(batch: Sequence[Sequence[Tensor]], replicas: int) -> list[Buckets]:
+    """Return a batch's tensors of each replica, in the buckets that they lie in.
+
+    Args:
+        batch: For each value its tensors, by replica.
+        replicas: How many replicas there are.
+    """
+    if isinstance(batch, BucketedBatch) and batch.replicas:
+        return batch.replicas
+    return [Buckets([tensors[replica] for tensors in batch]) for replica in range(replicas)]
+
+
+def alike(batch: Sequence[Sequence[Tensor]]) -> list[list[int]]:
+    """Return the places of the values that fit one vector: of one dtype, on the same devices.
+
+    Args:
+        batch: For each value its tensors, by replica.
+    """
+    groups: dict[Any, list[int]] = {}
+    for i, values in enumerate(batch):
+        key = (values[0].dtype, *(value._device for value in values))
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
+
+
+def packed(values: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Return values as one vector a replica; a lone value is as it is.
+
+    Args:
+        values: For each value its tensors, by replica, all of one dtype and on the same devices.
+    """
+    replicas = list(zip(*values, strict=True))
+    return [tensors[0] if len(tensors) == 1 else _joined(tensors) for tensors in replicas]
+
+
+def _joined(tensors: Sequence[Tensor]) -> Tensor:
+    with devices.device(tensors[0]._device):
+        return ops.concat([ops.reshape(each, (each.size,)) for each in tensors], axis=0)
+
+
+def _flat(run: _Place) -> Tensor:
+    vector, start, _ = run
+    if run.stop - start == vector.size:
+        return vector if vector.ndim == 1 else ops.reshape(vector, (vector.size,))
+    return vector[start : run.stop]
 
 
 def bucket_bytes(total: int, num_packs: int, bytes_per_pack: int) -> int:
@@ -63,10 +226,11 @@ def nbytes(spec: TensorSpec) -> int:
     Args:
         spec: Its shape and dtype.
     """
-    count: int = spec.dtype.itemsize
-    for size in spec.shape:
-        count *= size
-    return count
+    return _size(spec) * spec.dtype.itemsize
+
+
+def _size(spec: TensorSpec) -> int:
+    return math.prod(spec.shape)
 
 
 def described(number: int, count: int, spec: TensorSpec) -> str:

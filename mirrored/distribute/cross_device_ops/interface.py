@@ -143,8 +143,10 @@ class CrossDeviceOps(_overrides.Subclassable):
         reduce_op: ReduceOp | str,
         batch: Sequence[Sequence[Value]],
         options: CommunicationOptions | None = None,
-    ) -> list[list[Value]]:
+    ) -> Sequence[list[Value]]:
         """Reduce many values, and return each result on the devices that the value came from.
+
+        What is recorded may keep them packed: it takes a result out where it is asked for.
 
         Args:
             reduce_op: Sum or mean.
@@ -162,7 +164,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         with only():
             reduced = self.batch_all_reduce_implementation(op, cast(Any, dense), hints)
             if len(dense) == len(batch):
-                return cast(list[list[Value]], reduced)
+                return cast(Sequence[list[Value]], reduced)
             rest = iter(reduced)
             return [
                 cast(Any, _all_reduce_slices(op, cast(Any, values)))
@@ -236,7 +238,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         reduce_op: ReduceOp,
         batch: Sequence[Sequence[Tensor]],
         options: CommunicationOptions,
-    ) -> list[list[Tensor]]:
+    ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`: reduce to each value's first device, and broadcast."""
         results = []
         for values in batch:

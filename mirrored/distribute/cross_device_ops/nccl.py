@@ -103,9 +103,11 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
         reduce_op: ReduceOp,
         batch: Sequence[Sequence[Tensor]],
         options: CommunicationOptions,
-    ) -> list[list[Tensor]]:
+    ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`; what NCCL cannot do is left to the reference."""
         by_nccl = [self._sums(values) for values in batch]
+        if all(by_nccl):
+            return super().batch_all_reduce_implementation(reduce_op, batch, options)
         reduced = iter(
             super().batch_all_reduce_implementation(
                 reduce_op, [v for v, here in zip(batch, by_nccl, strict=True) if here], options

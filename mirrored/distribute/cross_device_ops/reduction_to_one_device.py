@@ -9,6 +9,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
+from mirrored.distribute.cross_device_ops.buckets import Buckets, alike, as_batch, packed
 from mirrored.distribute.cross_device_ops.interface import (
     CrossDeviceOps,
     FirstLines,
@@ -16,7 +17,6 @@ from mirrored.distribute.cross_device_ops.interface import (
     of_sum,
 )
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
-from mirrored.distribute.cross_device_ops.packing import alike, flatten, unflatten
 from mirrored.ops.hooks import Recorder, active_recorder
 from mirrored.ops.tensor import Tensor
 
@@ -82,7 +82,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         reduce_op: ReduceOp,
         batch: Sequence[Sequence[Tensor]],
         options: CommunicationOptions,
-    ) -> list[list[Tensor]]:
+    ) -> Sequence[list[Tensor]]:
         """Compute `batch_all_reduce`; its arguments are checked."""
         where = [[value._device for value in values] for values in batch]
         recorder = active_recorder()
@@ -126,23 +126,21 @@ def _recorded_all_reduce(
     reduce_op: ReduceOp,
     batch: Sequence[Sequence[Tensor]],
     device: Device | None,
-) -> list[list[Tensor]]:
+) -> Sequence[list[Tensor]]:
     """Note the reduction of each dtype's values as one vector a replica: one sum, one pass.
 
     The order of the sum is that of the reference, so its bits are.
     """
-    results: list[list[Tensor]] = [[] for _ in batch]
+    results = [Buckets() for _ in batch[0]]
     for members in alike(batch):
-        replicas = list(zip(*(batch[i] for i in members), strict=True))
-        flats = [flatten(tensors) for tensors in replicas]
-        total = _sum(recorder, flats, device or flats[0]._device)
+        vectors = packed([batch[i] for i in members])
+        total = _sum(recorder, vectors, device or vectors[0]._device)
         with devices.device(total._device):
-            reduced = of_sum(reduce_op, total, len(flats))
-        for flat, tensors in zip(flats, replicas, strict=True):
-            parts = unflatten(reduced.copy_to(flat._device), tensors)
-            for i, part in zip(members, parts, strict=True):
-                results[i].append(part)
-    return results
+            reduced = of_sum(reduce_op, total, len(vectors))
+        shapes = [batch[i][0].shape for i in members]
+        for result, vector in zip(results, vectors, strict=True):
+            result.add(members, reduced.copy_to(vector._device), shapes)
+    return as_batch(results)
 
 
 def _sum(recorder: Recorder, tensors: Sequence[Tensor], device: Device) -> Tensor:

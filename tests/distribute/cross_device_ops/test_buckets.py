@@ -1,16 +1,25 @@
-"""Buckets: every tensor is in one, in order, and each but the last is as large as was asked."""
+"""Buckets: every tensor is in one, in order, comes out as it went in, and costs no copy twice."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mirrored as mr
 from mirrored.distribute.cross_device_ops.buckets import (
     BUCKET_BYTES,
+    BucketedBatch,
+    Buckets,
+    alike,
     bucket_bytes,
+    by_replica,
     cut,
     described,
     nbytes,
+    packed,
 )
 from mirrored.ops import TensorSpec
 
@@ -66,3 +75,82 @@ def test_how_large(num_packs: int, bytes_per_pack: int, expected: int) -> None:
 def test_what_errors_call_them(spec: TensorSpec, expected: str) -> None:
     assert described(1, 5, spec) == f"bucket 2 of 5 ({expected})"
     assert nbytes(spec) == np.zeros(spec.shape, spec.dtype).nbytes
+
+
+SHAPES = pytest.mark.parametrize("shapes", [[()], [(2, 3), (), (0, 2), (4,)], [(0,)]])
+
+
+def filled(shapes: Sequence[tuple[int, ...]]) -> list[mr.Tensor]:
+    rng = np.random.default_rng(0)
+    return [mr.constant(rng.normal(size=shape)) for shape in shapes]
+
+
+def bucket(tensors: Sequence[mr.Tensor], numbers: Sequence[int]) -> Buckets:
+    result = Buckets()
+    (vector,) = packed([[each] for each in tensors])
+    result.add(numbers, vector, [each.shape for each in tensors])
+    return result
+
+
+@SHAPES
+def test_vectors_and_back(shapes: list[tuple[int, ...]]) -> None:
+    tensors = filled(shapes)
+    numbers = range(5, 5 + len(tensors))
+    buckets = bucket(tensors, numbers)
+    assert list(buckets) == list(numbers)
+    for number, tensor in zip(numbers, tensors, strict=True):
+        assert buckets.spec(number) == tensor.spec
+        np.testing.assert_array_equal(buckets[number].numpy(), tensor.numpy())
+    elements = np.concatenate([each.numpy().ravel() for each in tensors])
+    np.testing.assert_array_equal(buckets.vector(numbers).numpy(), elements)
+
+
+def test_what_is_packed_together() -> None:
+    mr.config.experimental.set_simulated_gpus(2)
+    with mr.device("GPU:0"):
+        a, b = mr.constant(1.0), mr.constant(1)
+    with mr.device("GPU:1"):
+        c, d = mr.constant([1.0, 2.0]), mr.constant([1])
+    batch = [[a, c], [b, d], [a, c], [c, a], [a], [b, d]]
+    assert alike(batch) == [[0, 2], [1, 5], [3], [4]]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "changed"),
+    [([2, 0, 1], []), ([0, 1], []), ([1, 2, 0], [0]), ([2, 0, 1], [0, 1, 2])],
+)
+def test_a_vector_of_any_of_them(record: Any, numbers: list[int], changed: list[int]) -> None:
+    """Whatever lies in a bucket, was changed since, or comes in another order; in a program too."""
+    arrays = [each.numpy() for each in filled([(2, 3), (4,), ()])]
+
+    def function(*tensors: mr.Tensor) -> list[mr.Tensor]:
+        buckets = bucket([tensors[2], tensors[0], tensors[1]], [2, 0, 1])
+        new = buckets.updated({i: buckets[i] * 2.0 for i in changed})
+        return [new.vector(numbers), buckets.vector(numbers) + 0.0]
+
+    factors = [2.0 if i in changed else 1.0 for i in numbers]
+    expected = [f * arrays[i].ravel() for f, i in zip(factors, numbers, strict=True)]
+    for run in (function, record(function, arrays)):
+        new, old = run(*(mr.constant(each) if run is function else each for each in arrays))
+        np.testing.assert_array_equal(np.asarray(new), np.concatenate(expected))
+        np.testing.assert_array_equal(
+            np.asarray(old), np.concatenate([arrays[i].ravel() for i in numbers])
+        )
+
+
+def test_other_numbers() -> None:
+    buckets = Buckets(filled([(1,), (2,), (3,)]))
+    new = buckets.renumbered({0: 2, 7: 0})
+    assert {number: new[number].shape for number in new} == {0: (3,), 7: (1,)}
+
+
+def test_by_replica_and_back() -> None:
+    a, b, c = filled([(1,), (2,), (3,)])
+    batch = BucketedBatch([Buckets([a, b]), Buckets([b, c])])
+    assert list(batch) == [[a, b], [b, c]]
+    assert (batch[-1], batch[:1]) == ([b, c], [[a, b]])
+    with pytest.raises(IndexError, match="has no value 2"):
+        batch[2]
+    assert by_replica(batch, 2) is batch.replicas
+    assert [dict(each) for each in by_replica([[a, b], [b, c]], 2)] == [{0: a, 1: b}, {0: b, 1: c}]
+    assert [dict(each) for each in by_replica([], 2)] == [{}, {}]

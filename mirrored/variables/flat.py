@@ -12,7 +12,10 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.variable_access import variable_writes
-from mirrored.variables import DeviceVariable, VariableStorage
+from mirrored.variables.device_variable import DeviceVariable, VariableStorage
+from mirrored.variables.variable import Variable
+
+_LINE = 16  # Elements: the floats of a cache line.
 
 
 class FlatVariable:
@@ -72,6 +75,31 @@ class FlatVariable:
                 part = value[start : start + member.size]
                 member.commit(ops.reshape(part, member.shape), method)
                 start += member.size
+
+
+def packing_order(variables: Sequence[Variable]) -> list[int]:
+    """Return the places of variables in the order in which they are packed.
+
+    The last ones come first, as their gradients do; but those that fill whole cache lines come
+    before the others, so that the matrices among them begin where a line does.
+
+    Args:
+        variables: The variables.
+    """
+    last_first = range(len(variables) - 1, -1, -1)
+    return sorted(last_first, key=lambda i: variables[i].size % _LINE != 0)
+
+
+def packing_groups(variables: Sequence[Variable]) -> list[list[int]]:
+    """Return the places of variables that make a vector: by device and dtype, in packing order.
+
+    Args:
+        variables: Variables of one replica.
+    """
+    groups: dict[Any, list[int]] = {}
+    for i in packing_order(variables):
+        groups.setdefault((variables[i].device, variables[i].dtype), []).append(i)
+    return list(groups.values())
 
 
 def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:

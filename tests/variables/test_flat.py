@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.errors import ResourceExhaustedError
-from mirrored.flat import pack
+from mirrored.variables.flat import pack, packing_groups, packing_order
 
 
 def variables() -> list[Any]:
@@ -113,3 +113,17 @@ def test_a_program_reads_as_one_what_was_written_one_by_one(record: Any) -> None
     for value in (50, 60):
         (whole,) = recorded(np.array([value], np.float32))
         np.testing.assert_array_equal(whole, [0, 1, 2, 3, 4, 5, value, 8, 9])
+
+
+def of_sizes(*sizes: int) -> list[mr.Variable]:
+    return [mr.Variable(np.zeros(size, np.float32)) for size in sizes]
+
+
+def test_the_last_come_first_but_whole_cache_lines_before_all() -> None:
+    assert packing_order(of_sizes(32, 3, 160, 10)) == [2, 0, 3, 1]
+    assert packing_order([]) == []
+
+
+def test_each_dtype_is_a_group_of_its_own() -> None:
+    double = mr.Variable(np.zeros(3))
+    assert packing_groups([*of_sizes(16, 5), double]) == [[0, 1], [2]]
