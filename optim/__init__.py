@@ -10,7 +10,7 @@ from typing import Any
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.optim.adam import Adam as Adam
-from mirrored.optim.base import Optimizer as Optimizer
+from mirrored.optim.optimizer import Optimizer as Optimizer
 from mirrored.optim.sgd import SGD as SGD
 
 __all__ = [

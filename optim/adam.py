@@ -8,8 +8,8 @@ from typing import ClassVar
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.base import Optimizer
-from mirrored.optim.checks import check_number
+from mirrored.optim.hyperparameters import check_number
+from mirrored.optim.optimizer import Optimizer
 
 
 @explained

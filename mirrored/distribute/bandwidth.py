@@ -39,9 +39,9 @@ _TURN, _MOST_CALLS = 5e-3, 1000
 # All-reduces before that: the first records, and connects; the second captures, where that is done.
 _WARM_UP = 2
 
-HEADING = (
-    f"{'collective':<25} {'bytes':>10} {'count':>10} {'type':>8} {'time, us':>11} "
-    f"{'algbw, GB/s':>12} {'busbw, GB/s':>12} {'#wrong':>7}"
+_LINE = "{:<25} {:>10} {:>10} {:>8} {:>11} {:>12} {:>12} {:>7}"
+HEADING = _LINE.format(
+    *("collective", "bytes", "count", "type", "time, us", "algbw, GB/s", "busbw, GB/s", "#wrong")
 )
 
 # What a measurement takes of each device, in arrays: what is added, the sum, and scratch memory.
@@ -93,11 +93,10 @@ class Row:
 
     def __str__(self) -> str:
         """Return a line of a table below `HEADING`."""
-        return (
-            f"{self.collective:<25} {self.nbytes:>10} {self.count:>10} {self.dtype:>8} "
-            f"{self.seconds * 1e6:>11.1f} {self.algorithm_bandwidth:>12.2f} "
-            f"{self.bus_bandwidth:>12.2f} {self.wrong:>7}"
-        )
+        sizes = (self.collective, self.nbytes, self.count, self.dtype)
+        bandwidths = (self.algorithm_bandwidth, self.bus_bandwidth)
+        rates = (f"{self.seconds * 1e6:.1f}", *(f"{each:.2f}" for each in bandwidths))
+        return _LINE.format(*sizes, *rates, self.wrong)
 
 
 class _Measured(Protocol):

@@ -1,13 +1,7 @@
-"""Checks of what optimizers are given, before anything is made of it.
-
-Their errors say what was wrong, what was received and what to do.
-"""
+"""What the settings of optimizers may be: numbers, each in a range of its own."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
-
-from mirrored.variables import Variable
 
 
 def check_number(
@@ -41,27 +35,3 @@ def check_number(
         high += "" if at_most == math.inf else f" and at most {at_most:g}"
         raise ValueError(f"`{name}` is a finite number {low}{high}. Received: {name}={value!r}")
     return number
-
-
-def check_variables(variables: Sequence[Any]) -> None:
-    """Refuse what is no variable, and a variable that is there twice.
-
-    Args:
-        variables: What is to be updated in one step.
-
-    Raises:
-        TypeError: Something is no variable.
-        ValueError: A variable is there twice.
-    """
-    seen: set[int] = set()
-    for variable in variables:
-        if not isinstance(variable, Variable):
-            raise TypeError(
-                f"Optimizers update variables made by mr.Variable. Received: {variable!r}"
-            )
-        if id(variable) in seen:
-            raise ValueError(
-                "A step updates each variable once. Received: more than one gradient for "
-                f"{variable.name}. Add them up first."
-            )
-        seen.add(id(variable))

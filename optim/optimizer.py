@@ -24,7 +24,7 @@ from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only, recorded_by
-from mirrored.optim.checks import check_number, check_variables
+from mirrored.optim.hyperparameters import check_number
 from mirrored.program.creation import ruled_by
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
 from mirrored.variables.flat import FlatVariable, pack, packing_groups
@@ -281,7 +281,7 @@ class Optimizer(_overrides.Subclassable):
                 f"Optimizer ({self.name}) was not created in the distribution strategy scope of "
                 f"({context.strategy}). {_SAME_SCOPE}"
             )
-        check_variables([variable for _, variable in pairs])
+        _check_variables([variable for _, variable in pairs])
         kept = self._with_gradients(pairs)
         variables = [variable for _, variable in kept]
         gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
@@ -447,3 +447,19 @@ def _of_replica(gradients: Any, replica: int) -> Buckets:
     return Buckets(
         each.values[replica] if isinstance(each, DistributedValues) else each for each in gradients
     )
+
+
+def _check_variables(variables: Sequence[Any]) -> None:
+    """Refuse what is no variable, and a variable that is there twice."""
+    seen: set[int] = set()
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            raise TypeError(
+                f"Optimizers update variables made by mr.Variable. Received: {variable!r}"
+            )
+        if id(variable) in seen:
+            raise ValueError(
+                "A step updates each variable once. Received: more than one gradient for "
+                f"{variable.name}. Add them up first."
+            )
+        seen.add(id(variable))
