@@ -42,15 +42,6 @@ def unbuilt(layer: WeightOwner) -> list[WeightOwner]:
     """Return the layer, or those inside it, whose weights are still to be made.
 
     Those that a layer did not use when it ran are left out.
-
-    Args:
-        layer: The layer.
-
-    Example:
-        >>> import mirrored as mr
-        >>> model = mr.Sequential([mr.layers.Dense(2, name="hidden")], name="net")
-        >>> unbuilt(model)
-        [<Sequential name=net, built=False>]
     """
     if not layer.built:
         return [layer]
@@ -80,20 +71,6 @@ def undone_on_failure(root: WeightOwner) -> Iterator[None]:
 
     That is, their attributes and what is in lists and dicts among these. What is built already
     does not change by building, so it is left alone.
-
-    Args:
-        root: The layer that is about to be built.
-
-    Example:
-        >>> import mirrored as mr
-        >>> layer = mr.layers.Dense(3)
-        >>> try:
-        ...     with undone_on_failure(layer):
-        ...         layer.build((None, 2))
-        ...         raise MemoryError
-        ... except MemoryError:
-        ...     layer.built, layer.weights
-        (False, [])
     """
     before = [(owner, _copied(vars(owner))) for owner in root._walk() if not owner.built]
     try:

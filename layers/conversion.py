@@ -17,18 +17,9 @@ from mirrored.ops.spec import holds_numbers, is_bfloat16
 def as_input(inputs: Any, dtype: np.dtype[Any], owner: str) -> Tensor:
     """Return ``inputs`` as a tensor of ``dtype``.
 
-    Args:
-        inputs: A tensor, a variable, an array, or nested lists of numbers.
-        dtype: The dtype wanted; integers and booleans are converted too.
-        owner: The name of the layer; errors give it.
-
     Raises:
         TypeError: The values are not real numbers.
         ValueError: There are several inputs, or lists of unequal lengths.
-
-    Example:
-        >>> as_input([[1, 2]], ops.float32, "dense").numpy().tolist()
-        [[1.0, 2.0]]
     """
     if hasattr(inputs, "_as_tensor"):  # A variable, or what a strategy keeps a replica.
         inputs = ops.convert_to_tensor(inputs)

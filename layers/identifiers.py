@@ -12,17 +12,8 @@ def resolve(
 ) -> Callable[..., Any]:
     """Return the callable that ``identifier`` stands for.
 
-    Args:
-        kind: What is looked for, as the error says it.
-        identifier: A name in ``names``, or a callable, which is returned as it is.
-        names: The callables that have a name.
-
     Raises:
         ValueError: ``identifier`` is neither; the names there are follow.
-
-    Example:
-        >>> resolve("activation function", "abs", {"abs": abs})
-        <built-in function abs>
     """
     if isinstance(identifier, str) and identifier in names:
         return names[identifier]

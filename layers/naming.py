@@ -11,27 +11,14 @@ _counters: dict[str, Iterator[int]] = {}
 
 
 def snake_case(class_name: str) -> str:
-    """Return a class's name in lower case, its words joined by underscores.
-
-    Example:
-        >>> snake_case("InputLayer"), snake_case("Conv2D"), snake_case("_Private")
-        ('input_layer', 'conv2d', 'private')
-    """
+    """Return a class's name in lower case, its words joined by underscores."""
     name = re.sub(r"\W+", "", class_name).lstrip("_")
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 def unique_name(prefix: str) -> str:
-    """Return ``prefix`` the first time it is asked for, then ``prefix_1``, ``prefix_2``.
-
-    Args:
-        prefix: Usually a class's name in snake case.
-
-    Example:
-        >>> unique_name("rectifier"), unique_name("rectifier")
-        ('rectifier', 'rectifier_1')
-    """
+    """Return ``prefix`` the first time it is asked for, then ``prefix_1``, ``prefix_2``."""
     count = next(_counters.setdefault(prefix, itertools.count()))
     return prefix if count == 0 else f"{prefix}_{count}"
 
@@ -41,10 +28,6 @@ def check_name(name: object) -> str:
 
     Raises:
         ValueError: It cannot.
-
-    Example:
-        >>> check_name("encoder")
-        'encoder'
     """
     if not isinstance(name, str) or not name or "/" in name:
         raise ValueError(

@@ -15,15 +15,8 @@ _Size = TypeVar("_Size", int, int | None)
 def as_shape(shape: object) -> Shape:
     """Return ``shape`` as a tuple of Python integers and ``None``.
 
-    Args:
-        shape: Any iterable of non-negative integers (NumPy's too) and ``None``.
-
     Raises:
         ValueError: ``shape`` is not such an iterable.
-
-    Example:
-        >>> as_shape([None, 28, 28])
-        (None, 28, 28)
     """
     if not isinstance(shape, Iterable) or isinstance(shape, str | bytes):
         raise ValueError(
@@ -54,16 +47,8 @@ def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
 def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
     """Return ``shape`` as a tuple of integers, all of them known.
 
-    Args:
-        shape: Any iterable of non-negative integers.
-        owner: The name of the variable that the shape is for; errors give it.
-
     Raises:
         ValueError: ``shape`` is not a shape, or a dimension is None.
-
-    Example:
-        >>> as_known_shape([64, 10], "dense/kernel")
-        (64, 10)
     """
     dimensions = as_shape(shape)
     known = tuple(size for size in dimensions if size is not None)
@@ -77,29 +62,12 @@ def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
 
 
 def without_batch(shape: tuple[int, ...]) -> Shape:
-    """Return the shape of one concrete batch with the batch axis left open.
-
-    Args:
-        shape: The shape of a tensor; a scalar's is returned as it is.
-
-    Example:
-        >>> without_batch((32, 28, 28))
-        (None, 28, 28)
-    """
+    """Return the shape of one concrete batch with the batch axis left open."""
     return (None, *shape[1:]) if shape else ()
 
 
 def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:
-    """Return a shape with a last axis of size 1 added or left out, where the expected one asks.
-
-    Args:
-        shape: The shape of what is there.
-        expected: The shape that is wanted.
-
-    Example:
-        >>> fitted_rank((32,), (None, 1)), fitted_rank((32, 28, 28, 1), (None, 28, 28))
-        ((32, 1), (32, 28, 28))
-    """
+    """Return a shape with a last axis of size 1 added or left out, where the expected one asks."""
     if len(shape) == len(expected) + 1 and shape[-1] == 1:
         return shape[:-1]
     if len(shape) == len(expected) - 1 and expected[-1] == 1:
@@ -110,16 +78,8 @@ def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:
 def check_matches(owner: str, expected: Shape, received: Shape) -> None:
     """Raise ValueError unless ``received`` is ``expected`` wherever both are known.
 
-    Args:
-        owner: The name of the layer or model that expects the shape.
-        expected: The shape expected; None matches any size.
-        received: The shape of the input.
-
     Raises:
         ValueError: They differ; the text gives both.
-
-    Example:
-        >>> check_matches("flatten", expected=(None, 8, 8), received=(32, 8, 8))
     """
     if len(expected) == len(received) and all(
         None in (want, have) or want == have for want, have in zip(expected, received, strict=True)

@@ -42,40 +42,20 @@ class Steps(Protocol):
     ) -> None:
         """Take a step of training for each batch.
 
-        Args:
-            span: The global batches.
-            where: From the number of a step in the span to what errors call it.
-            take: Called with what came of the steps that were done.
-            going_on: Asked after each step whether to go on.
-
         Raises:
             NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
             ResourceExhaustedError: A device has not enough memory; that step changed nothing.
         """
 
     def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch.
-
-        Args:
-            span: The global batches.
-            take: Called with what came of the steps.
-        """
+        """Evaluate each batch."""
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
-        """Compute the outputs for each batch, in its order.
-
-        Args:
-            span: The global batches; only their inputs are used.
-            take: Called with the outputs of each batch.
-        """
+        """Compute the outputs for each batch, in its order."""
 
 
 class EagerSteps:
-    """Runs Python for every op of every step.
-
-    Args:
-        model: A model that is built and, but for prediction, compiled with a loss.
-    """
+    """Runs Python for every op of every step."""
 
     def __init__(self, model: CompiledNetwork) -> None:
         self._model = model
@@ -144,13 +124,7 @@ class EagerSteps:
 
 
 def input_dtypes(model: CompiledNetwork, x: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs.
-
-    Args:
-        model: A model that is built.
-        x: The inputs. Bytes are copied to the devices as such, a quarter of what floats take, and
-            the model casts them there.
-    """
+    """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs."""
     compilation = model._compilation
     loss = None if compilation is None else compilation.loss
     keeps = loss is not None and loss.targets_are_labels

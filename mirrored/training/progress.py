@@ -30,18 +30,8 @@ class ProgressBar(Callback):
 
     The values shown are those in `logs`: the means over the global batches.
 
-    Args:
-        verbose: 0 shows nothing; 1 and "auto" print a line an epoch, and on a terminal or in a
-            notebook draw a bar until then; 2 prints lines alone.
-
     Raises:
         ValueError: `verbose` is something else.
-
-    Example:
-        >>> from mirrored.training.progress import ProgressBar
-        >>> ProgressBar(verbose=3)
-        Traceback (most recent call last):
-        ValueError: `verbose` must be "auto", 0, 1 or 2. Received: verbose=3.
     """
 
     def __init__(self, verbose: int | str = "auto") -> None:
@@ -148,16 +138,7 @@ class ProgressBar(Callback):
 
 
 def format_logs(logs: Logs) -> str:
-    """Return the values as a line shows them: four decimals, or scientific for small ones.
-
-    Args:
-        logs: Values by name.
-
-    Example:
-        >>> from mirrored.training.progress import format_logs
-        >>> format_logs({"loss": 0.30119, "lr": 1e-4})
-        'loss: 0.3012 - lr: 1.0000e-04'
-    """
+    """Return the values as a line shows them: four decimals, or scientific for small ones."""
     return " - ".join(f"{name}: {_format_value(value)}" for name, value in logs.items())
 
 
@@ -178,12 +159,7 @@ def can_draw() -> bool:
 
 
 class Bar:
-    """A bar that is on the screen from now on, until it is closed.
-
-    Args:
-        title: What stands before it.
-        steps: How many steps make it full; None: nobody knows.
-    """
+    """A bar that is on the screen from now on, until it is closed."""
 
     def __init__(self, title: str, steps: int | None) -> None:
         with ExitStack() as stack:
@@ -193,22 +169,13 @@ class Bar:
             self._stack = stack.pop_all()
 
     def advance(self, steps: int, values: str) -> None:
-        """Show that so many steps are done.
-
-        Args:
-            steps: Their number.
-            values: What stands behind the bar.
-        """
+        """Show that so many steps are done."""
         if values:
             self._bar.set_postfix_str(values, refresh=False)
         self._bar.update(steps - self._bar.n)
 
     def close(self, *, leave: bool = False) -> None:
-        """Take the bar off the screen.
-
-        Args:
-            leave: Whether it stays there as it is.
-        """
+        """Take the bar off the screen."""
         self._bar.leave = leave
         self._stack.close()
 

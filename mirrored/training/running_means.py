@@ -8,11 +8,7 @@ from mirrored.training.metrics import Metric
 
 
 class RunningMeans:
-    """The means over an epoch so far: of the loss by example, of the metrics by their counts.
-
-    Args:
-        model: The model, whose metrics begin anew.
-    """
+    """The means over an epoch so far: of the loss by example, of the metrics by their counts."""
 
     def __init__(self, model: CompiledNetwork) -> None:
         self._metrics: list[Metric] = model.metrics
@@ -24,12 +20,7 @@ class RunningMeans:
             metric.reset_state()
 
     def add(self, rows: list[list[float]], examples: int) -> None:
-        """Add global batches of one size.
-
-        Args:
-            rows: For each its loss, then each metric's total and count.
-            examples: The number of examples in each.
-        """
+        """Add global batches of one size."""
         for row in rows:
             self._loss += row[0] * examples
         self._examples += examples * len(rows)

@@ -8,21 +8,7 @@ from mirrored.training.network import Network
 
 
 def summary_lines(model: Network) -> list[str]:
-    """Return the lines of the table.
-
-    Args:
-        model: A model that is built.
-
-    Example:
-        >>> import mirrored as mr
-        >>> x = mr.layers.Input(shape=(2,))
-        >>> model = mr.Model(x, mr.layers.Dense(1)(x), name="line")
-        >>> for line in summary_lines(model)[-3:]:
-        ...     print(line)
-        Total params: 3
-        Trainable params: 3
-        Non-trainable params: 0
-    """
+    """Return the lines of the table."""
     head = ("Layer (type)", "Output Shape", "Param #")
     rows = [
         (f"{layer.name} ({type(layer).__name__})", _shape_of(layer), _size_of(layer))

@@ -14,20 +14,8 @@ OutputShape = tuple[int | None, ...]
 def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: str) -> np.ndarray:
     """Return `y` in the shape of the model's output; only a last axis of size 1 may differ.
 
-    Args:
-        loss: The loss's name, for the error.
-        y: Targets of shape (examples, ...).
-        output_shape: The model's output shape, (None, ...).
-        hint: What to do where the shapes do not fit, for the error.
-
     Raises:
         ValueError: The shapes do not fit.
-
-    Example:
-        >>> import numpy as np
-        >>> from mirrored.training.losses.targets import match_output
-        >>> match_output("mse", np.zeros(3), (None, 1), hint="").shape
-        (3, 1)
     """
     aligned = align_last_axis(y, output_shape)
     if not _fits(aligned.shape, output_shape):
@@ -40,18 +28,7 @@ def match_output(loss: str, y: np.ndarray, output_shape: OutputShape, *, hint: s
 
 
 def align_last_axis(y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-    """Return `y` with a last axis of size 1 added or removed, where that gives the output's rank.
-
-    Args:
-        y: Targets of shape (examples, ...).
-        output_shape: The model's output shape, (None, ...).
-
-    Example:
-        >>> import numpy as np
-        >>> from mirrored.training.losses.targets import align_last_axis
-        >>> align_last_axis(np.zeros((3, 1)), (None,)).shape
-        (3,)
-    """
+    """Return `y` with a last axis of size 1 more or less, where outputs have as many."""
     if len(output_shape) == y.ndim + 1 and output_shape[-1] == 1:
         return y[..., np.newaxis]
     if len(output_shape) == y.ndim - 1 and y.shape[-1] == 1:
@@ -62,18 +39,8 @@ def align_last_axis(y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
 def check_probabilities(loss: str, y: np.ndarray) -> np.ndarray:
     """Return `y`, whose values must be within [0, 1].
 
-    Args:
-        loss: The loss's name, for the error.
-        y: Targets of any shape.
-
     Raises:
         ValueError: A value is outside, or is not a number.
-
-    Example:
-        >>> import numpy as np
-        >>> from mirrored.training.losses.targets import check_probabilities
-        >>> check_probabilities("binary_crossentropy", np.array([0, 1])).tolist()
-        [0, 1]
     """
     if y.size and not (y.min() >= 0 and y.max() <= 1):  # False for NaN too.
         wrong = y[~((y >= 0) & (y <= 1))][0]
@@ -87,19 +54,8 @@ def check_probabilities(loss: str, y: np.ndarray) -> np.ndarray:
 def check_labels(loss: str, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
     """Return class indices as int32, int64 or uint8 of the output's shape without its last axis.
 
-    Args:
-        loss: The loss's name, for the error.
-        y: Labels of shape (examples, ...) or (examples, ..., 1); floats must be whole numbers.
-        output_shape: The model's output shape, (None, ..., classes).
-
     Raises:
         ValueError: The shape does not fit, or a label is no integer in [0, classes).
-
-    Example:
-        >>> import numpy as np
-        >>> from mirrored.training.losses.targets import check_labels
-        >>> check_labels("sparse_categorical_crossentropy", np.array([[1.0], [0.0]]), (None, 4))
-        array([1, 0])
     """
     expected, classes = output_shape[:-1], output_shape[-1]
     labels = y[..., 0] if y.ndim == len(output_shape) and y.shape[-1] == 1 else y

@@ -19,11 +19,7 @@ def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 
 def as_predictions(y_pred: Any) -> Tensor:
-    """Return predictions as a tensor of the dtype that losses are computed in.
-
-    Args:
-        y_pred: What a model gave, of shape (batch, ...).
-    """
+    """Return predictions as a tensor of the dtype that losses are computed in."""
     y_pred = ops.convert_to_tensor(y_pred)
     dtype = loss_dtype(y_pred.dtype)
     return y_pred if y_pred.dtype == dtype else cast_with_logits(y_pred, dtype)
@@ -33,9 +29,6 @@ def loss_dtype(dtype: DType) -> DType:
     """Return the dtype that losses of predictions are computed in.
 
     Bfloat16 would be too coarse; integers, which wrap around and have no halves, become floats.
-
-    Args:
-        dtype: That of the predictions.
     """
     if is_bfloat16(dtype):
         return ops.float32
@@ -43,12 +36,7 @@ def loss_dtype(dtype: DType) -> DType:
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """Return `x` in `dtype`, itself where it has it.
-
-    Args:
-        x: A tensor.
-        dtype: A dtype that tensors have.
-    """
+    """Return `x` in `dtype`, itself where it has it."""
     return x if x.dtype == dtype else ops.cast(x, dtype)
 
 
@@ -61,10 +49,6 @@ def aligned(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return targets with a last axis of size 1 added or removed, where that gives y_pred's shape.
 
     Without this (batch,) against (batch, 1) would be broadcast to (batch, batch).
-
-    Args:
-        y_true: Targets of shape (batch, ...).
-        y_pred: Predictions of shape (batch, ...).
     """
     if y_pred.shape in ((*y_true.shape, 1), y_true.shape[:-1]) and y_true.size == y_pred.size:
         return ops.reshape(y_true, y_pred.shape)
@@ -73,10 +57,6 @@ def aligned(y_true: Tensor, y_pred: Tensor) -> Tensor:
 
 def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
     """Refuse shapes that would be broadcast against each other.
-
-    Args:
-        y_true: Targets.
-        y_pred: Predictions.
 
     Raises:
         ValueError: The shapes differ.
@@ -90,10 +70,6 @@ def check_same_shape(y_true: Tensor, y_pred: Tensor) -> None:
 
 def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return labels as integers of the predictions' shape without its last axis.
-
-    Args:
-        y_true: Labels of shape (...) or (..., 1).
-        y_pred: Predictions of shape (..., classes).
 
     Raises:
         ValueError: The shapes do not fit.
@@ -112,12 +88,6 @@ def class_indices(y_true: Tensor, y_pred: Tensor) -> Tensor:
 def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None:
     """Raise where a loss or metric returned neither a value an example nor one for the batch.
 
-    Args:
-        what: What returned them, for messages.
-        values: What it returned.
-        y_pred: The predictions, of shape (batch, ...).
-        advice: What to do, as sentences.
-
     Raises:
         ValueError: It did not.
     """
@@ -130,29 +100,17 @@ def check_values(what: str, values: Tensor, y_pred: Tensor, advice: str) -> None
 
 
 def mean_of_rest(values: Tensor) -> Tensor:
-    """Return the mean over all axes but the first, the batch.
-
-    Args:
-        values: A tensor of shape (batch, ...).
-    """
+    """Return the mean over all axes but the first, the batch."""
     return ops.reduce_mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
 
 
 def mean_of_last(values: Tensor) -> Tensor:
-    """Return the mean over the last axis, unless that is the batch.
-
-    Args:
-        values: A tensor of shape (batch, ...).
-    """
+    """Return the mean over the last axis, unless that is the batch."""
     return ops.reduce_mean(values, axis=-1) if values.ndim > 1 else values
 
 
 def weighted(values: Tensor, sample_weight: Any) -> Tensor:
     """Return the values times their weights.
-
-    Args:
-        values: A tensor of shape (batch, ...).
-        sample_weight: Weights as in `example_weights`, or None.
 
     Raises:
         ValueError: The weights' shape does not fit.
@@ -168,10 +126,6 @@ def weighted(values: Tensor, sample_weight: Any) -> Tensor:
 def weighted_means(values: Tensor, sample_weight: Any) -> Tensor:
     """Return the means over all axes but the first of the values times their weights.
 
-    Args:
-        values: A tensor of shape (batch, ...).
-        sample_weight: Weights as in `example_weights`, or None.
-
     Raises:
         ValueError: The weights' shape does not fit.
     """
@@ -186,12 +140,6 @@ def weighted_means(values: Tensor, sample_weight: Any) -> Tensor:
 def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None) -> Tensor:
     """Return weights in the dtype of `values`, one an example, one for all, or as many axes.
 
-    Args:
-        sample_weight: Weights of shape (batch,), (batch, 1) or (), or one that broadcasts to that
-            of the values.
-        values: What they weigh, of shape (batch, ...).
-        axes: How many of the values' first axes they are for; None: all.
-
     Returns:
         A tensor of shape () or (batch,), or of as many axes as the values.
 
@@ -204,10 +152,6 @@ def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None)
 
 def check_one_weight(what: str, sample_weight: Any) -> Tensor:
     """Return the weight of a whole batch; refuse weights of examples.
-
-    Args:
-        what: What returned one number for the batch, for the error.
-        sample_weight: The weight.
 
     Raises:
         ValueError: It is no scalar.
@@ -225,20 +169,11 @@ def check_one_weight(what: str, sample_weight: Any) -> Tensor:
 def fitted_shape(weights: tuple[int, ...], values: Shape) -> tuple[int, ...]:
     """Return the shape in which weights broadcast to values of this shape.
 
-    Args:
-        weights: The shape of the weights.
-        values: The shape of what they weigh, (batch, ...); None where a size is not known.
-
     Returns:
         (), (batch,) for one weight an example, or a shape of as many axes as `values`.
 
     Raises:
         ValueError: They would not broadcast, or would along another axis than is meant.
-
-    Example:
-        >>> from mirrored.training.losses.values import fitted_shape
-        >>> fitted_shape((32, 1), (32, 8)), fitted_shape((32, 8, 1), (32, 8))
-        ((32,), (32, 8))
     """
     shape = weights
     if len(shape) == len(values) + 1 and shape[-1] == 1:
@@ -255,17 +190,7 @@ def fitted_shape(weights: tuple[int, ...], values: Shape) -> tuple[int, ...]:
 
 
 def refusal(weights: tuple[int, ...], values: Shape) -> str:
-    """Return what an error says of weights that do not fit.
-
-    Args:
-        weights: The shape of the weights.
-        values: The shape of what they are to weigh, (batch, ...).
-
-    Example:
-        >>> from mirrored.training.losses.values import refusal
-        >>> "shape (2,) or (2, 1)" in refusal((2, 3), (2,))
-        True
-    """
+    """Return what an error says of weights that do not fit."""
     batch = "batch" if values[0] is None else values[0]
     more = f", or weights that broadcast to {values}" if len(values) > 1 else ""
     return (

@@ -155,11 +155,7 @@ class Metric(_overrides.Subclassable):
 
 
 def float_dtype(x: Tensor) -> Any:
-    """Return the dtype that the statistics of values are computed in.
-
-    Args:
-        x: The values.
-    """
+    """Return the dtype that the statistics of values are computed in."""
     return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
 
 
@@ -167,11 +163,6 @@ def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Stat
     """Return the sums of the values and of their weights, both in the values' dtype.
 
     Elements are summed, not means of an example's elements: ones and zeros add up exactly.
-
-    Args:
-        values: A tensor of shape (batch, ...).
-        sample_weight: Their weights, or None.
-        averaged: How many of the last axes have no weights of their own.
 
     Raises:
         ValueError: The weights do not broadcast to the values.
@@ -195,12 +186,6 @@ class Comparison(Metric):
 
     def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
         """Return the sum over a batch and the number of elements, or the sum of their weights.
-
-        Args:
-            y_true: Targets of shape (batch, ...).
-            y_pred: Predictions of shape (batch, ...).
-            sample_weight: Weights of shape (batch,), (batch, 1) or (), weights that broadcast to
-                the values or to their first axes, or None.
 
         Raises:
             ValueError: The shapes do not fit.
