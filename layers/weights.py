@@ -280,6 +280,9 @@ def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.In
     return initializers.get(identifier) or usual
 
 
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+
+
 def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
     """Return the instances of ``kind`` among ``values``, each once, in order.
 
@@ -307,6 +310,8 @@ def _inside(
     for value in values:
         if isinstance(value, kind):
             yield value
+        elif type(value) in _LEAVES:  # Quick: most values are.
+            continue
         elif isinstance(value, list | tuple | dict) and id(value) not in open_containers:
             open_containers.add(id(value))  # A container may hold itself.
             inner = value.values() if isinstance(value, dict) else value

@@ -36,7 +36,7 @@ def threads_of_products(operations: int) -> int | None:
 
     Of several products it is the largest that counts.
     """
-    return 1 if operations < _THREADS_FROM else None
+    return 1 if _ONE_ANYWAY < operations < _THREADS_FROM else None
 
 
 class BlasThreads:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import Context, ContextVar
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -128,6 +129,21 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     return raw[start : start + nbytes].view(dtype).reshape(shape)
 
 
+def _settings_of_kernels() -> tuple[ContextVar[Any], Any]:
+    """Return where NumPy keeps its settings, and those that kernels run with.
+
+    `np.errstate` makes them anew each time, which takes longer than a small kernel.
+    """
+    context = Context()
+    context.run(np.seterr, all="ignore")
+    context.run(np.setbufsize, _BUFFER_ELEMENTS)
+    ((variable, settings),) = context.items()
+    return variable, settings
+
+
+_SETTINGS, _OF_KERNELS = _settings_of_kernels()
+
+
 class HostPlace:
     """Memory of the host that keeps its place while its bytes are given back and taken again.
 
@@ -192,9 +208,11 @@ class HostBackend:
 
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
         """Call a kernel; infinities and NaN are its results, never warnings."""
-        with np.errstate(all="ignore"):
-            np.setbufsize(_BUFFER_ELEMENTS)  # In force until `errstate` restores NumPy's own.
+        token = _SETTINGS.set(_OF_KERNELS)
+        try:
             kernel(*args, **attrs)
+        finally:
+            _SETTINGS.reset(token)
 
     def address(self, array: Any) -> int:
         """Return where an array begins in memory, in bytes."""

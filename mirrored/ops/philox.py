@@ -7,6 +7,7 @@ SC 2011), so any part of a stream can be drawn without what comes before it.
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from mirrored.ops.op import Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, float32
@@ -16,12 +17,25 @@ _CHUNK = 1024  # Elements a round: keeps the temporaries of a kernel at a few Ki
 Key = tuple[int, int]
 
 
+class _NoSeed(ISeedSequence):
+    """Seeds what gets its key afterwards: NumPy would ask the system for a seed first."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """Return zeros."""
+        return np.zeros(n_words, dtype)
+
+
+_NO_SEED: Any = _NoSeed()
+_FRESH = np.random.Philox(_NO_SEED).state
+
+
 def philox(key: Key, draw: int, first: int, per_block: int) -> np.random.Generator:
     """Return a generator whose next number is number `first` of draw number `draw`."""
     block, skip = divmod(first, per_block)
     # As arrays: among plain integers one above 63 bits would turn all of them into floats.
     counter = np.array([block, 0, draw % WORD, 0], np.uint64)
-    bits = np.random.Philox(key=np.array(key, np.uint64), counter=counter)
+    bits = np.random.Philox(_NO_SEED)
+    bits.state = _FRESH | {"state": {"counter": counter, "key": np.array(key, np.uint64)}}
     generator = np.random.Generator(bits)
     if skip:
         generator.random(skip, dtype=np.float32 if per_block == 8 else np.float64)

@@ -3,7 +3,6 @@
 A recorder makes a graph, which is scheduled, given memory, and bound to arrays as a program.
 """
 
-from mirrored.program.arguments import Input as Input
 from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
 from mirrored.program.arrays import Arenas as Arenas

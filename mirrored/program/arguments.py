@@ -4,7 +4,7 @@ A call is served by the recording of another one where the keys are equal.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -47,18 +47,8 @@ def register_per_replica(kind: type, rebuild: Callable[[Any, list[Any]], Any]) -
     _per_replica[kind] = rebuild
 
 
-class Input(NamedTuple):
-    """One tensor that is fed to a program.
-
-    Attributes:
-        spec: Its shape and dtype.
-        device: Where it is fed to.
-        lane: The replica that it is for, or JOINT.
-    """
-
-    spec: TensorSpec
-    device: Device
-    lane: int
+# A tensor that is fed to a program: what it is like, where, and for which replica, or JOINT.
+Input = tuple[TensorSpec, Device, int]
 
 
 class Arguments:
@@ -105,7 +95,10 @@ class Arguments:
         kind = type(item)
         if kind in _TENSORS:  # Most leaves are.
             self.leaves.append(item)
-            self._feed(item.to_feed(), Input(item._spec, item._device, JOINT))
+            given = item._spec, item._device, JOINT
+            self._key.append(given)
+            self.arrays.append(item.to_feed())
+            self.inputs.append(given)
         elif isinstance(item, list | tuple):
             self._key += (kind, len(item))
             for each in item:
@@ -132,11 +125,11 @@ class Arguments:
 
     def _add_part(self, leaf: Any, lane: int) -> None:
         if isinstance(leaf, Tensor):
-            self._feed(leaf.to_feed(), Input(leaf._spec, leaf._device, lane))
+            self._feed(leaf.to_feed(), (leaf._spec, leaf._device, lane))
         elif isinstance(leaf, np.ndarray | np.generic):
             array = np.asarray(to_array(leaf))
             spec = TensorSpec(array.shape, array.dtype)
-            self._feed(array, Input(spec, self._device, lane))
+            self._feed(array, (spec, self._device, lane))
         elif isinstance(leaf, _STATIC):
             # As text: 0.0 equals -0.0, and NaN not even itself.
             self._key += (type(leaf), leaf.hex() if isinstance(leaf, float) else leaf)

@@ -46,7 +46,7 @@ _R = TypeVar("_R")
 _MOST_PLANS = 16
 _MOST_MAKERS = 64
 _NOTHING_TO_SPOIL = contextlib.nullcontext()
-_TAKES_NOTHING: list[Plan] = [()]
+_TAKES_NOTHING: Sequence[Plan] = [()]
 
 
 @refused_members(
@@ -74,7 +74,7 @@ class Function(Generic[_P, _R]):
         self.python_function: Callable[..., _R] = python_function
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
         self._traces = TraceCache(f"The function {self._name}")
-        # What calls with arguments of one kind took from datasets, the latest kind first.
+        # What calls with arguments of one kind took from datasets, if they did, the latest first.
         self._plans: dict[Any, list[Plan]] = {}
         self._under: dict[int, tuple[Any, Function[..., Any]]] = {}
         # The objects among the arguments of calls that ran Python and made variables.
@@ -126,11 +126,12 @@ class Function(Generic[_P, _R]):
             return result
         with self._traces.lock:
             arguments = Arguments(given)
-            plans = self._plans.get(arguments.key)
-            if plans == _TAKES_NOTHING:  # The usual case, and the one that has to be quick.
-                recorded = self._traces.find((arguments.key, ()))
+            # The usual case, and the one that has to be quick.
+            takes_nothing = not self._plans or arguments.key not in self._plans
+            recorded = self._traces.find((arguments.key, ())) if takes_nothing else None
+            if recorded is not None:
                 with variable_writes:
-                    if recorded is not None and recorded.graph.is_current():
+                    if recorded.graph.is_current():
                         result = _run(recorded, arguments.arrays)
                         return result
             with contextlib.closing(Pulls(arguments.streams)) as pulls:
@@ -169,7 +170,7 @@ class Function(Generic[_P, _R]):
 
     def _known(self, key: Any, pulls: Pulls) -> Trace | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
-        for plan in self._plans.get(key, ()):
+        for plan in self._plans.get(key, _TAKES_NOTHING):
             if pulls.match(plan):
                 return self._traces.find((key, plan))
         return None
@@ -219,10 +220,11 @@ class Function(Generic[_P, _R]):
         moves = Moves.count
         made.kept = arguments.known
         made.program()  # Where there is no room for it, it is not kept.
-        plans = self._plans.setdefault(arguments.key, [])
-        if pulls.plan not in plans:
-            plans.insert(0, pulls.plan)
-            del plans[_MOST_PLANS:]
+        if pulls.plan or arguments.key in self._plans:
+            plans = self._plans.setdefault(arguments.key, [])
+            if pulls.plan not in plans:
+                plans.insert(0, pulls.plan)
+                del plans[_MOST_PLANS:]
         return self._traces.keep((arguments.key, pulls.plan), made), moves
 
 
@@ -243,7 +245,7 @@ def _run(recorded: Trace, arrays: list[Any]) -> Any:
     with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
         recorded.run(1, arrays)
     tensors = []
-    outputs = recorded.program().outputs
+    outputs = recorded.program().outputs if storages else ()
     for value, array, storage in zip(graph.outputs, outputs, storages, strict=True):
         value.device.backend.copy_between(array, storage.array)
         tensors.append(Tensor(storage.array, storage, value.device, value.spec))

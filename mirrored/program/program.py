@@ -122,8 +122,8 @@ class Program:
         if callable(feed):
             feeders = feed(self.inputs)
         elif feed is not None:
-            for value, target, array in zip(self.graph.inputs, self.inputs, feed, strict=True):
-                value.device.backend.copy_between(array, target)
+            for target, array in zip(self.inputs, feed, strict=True):
+                target[...] = array
         after: After = _go_on if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:

@@ -50,7 +50,7 @@ class Trace:
         Raises:
             ResourceExhaustedError: A device has no room for it.
         """
-        if self._program is not None and not self._program.take_memory():
+        if arenas is not None and self._program is not None and not self._program.take_memory():
             self.let_go()
         if self._program is None:
             strategy = self.graph.strategy
@@ -66,8 +66,8 @@ class Trace:
         arenas: Arenas | None = None,
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
-        program, strategy = self.program(arenas), self.graph.strategy
-        team = None if strategy is None else strategy.team(program.threads)
+        program = self.program(arenas)
+        team = None if program.threads == 1 else self.graph.strategy.team(program.threads)
         return program.run(steps, feed, report, team)
 
     def let_go(self) -> None:

@@ -5,7 +5,7 @@ Batches are gathered from the user's arrays straight into the memory that a prog
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
-from mirrored.program import GuardFailed, Input, Report, Trace, trace
+from mirrored.program import GuardFailed, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.eager_steps import Take, input_dtypes
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
@@ -42,7 +42,6 @@ class RecordedSteps:
     def __init__(self, model: CompiledNetwork) -> None:
         self._model = model
         self._strategy = model.distribute_strategy
-        self._step = Step(model)
         self._traces = model._traces
         self._identity = _identity(model)
         self._stepped = False
@@ -139,6 +138,10 @@ class RecordedSteps:
 
     # ------------------------------------------------------------------ recording
 
+    @cached_property
+    def _step(self) -> Step:
+        return Step(self._model)  # It looks through all layers, which a replay need not.
+
     def _sharding(self, span: Span) -> Sharding:
         return sharding_of(span.size, self._strategy.num_replicas_in_sync)
 
@@ -166,7 +169,7 @@ class RecordedSteps:
             # Where only some variables have a gradient, those are brought together meanwhile.
             optimizer.pack(self._model.trainable_variables)
         inputs = [
-            Input(TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[lane], lane)
+            (TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[lane], lane)
             for lane, rows in enumerate(sharding.sizes)
             for spec in specs
             if spec is not None

@@ -114,13 +114,13 @@ def test_what_is_fed(simulate: Callable[..., Any]) -> None:
     parts = PerReplica([ONES, there, "text"], [0, 2, 3])
     stream = Elements()
     arguments = Arguments(((there, {"b": ONES, "a": 3}), {"p": parts, "s": [stream]}))
-    assert [(each.device.full_name[-5:], each.lane) for each in arguments.inputs] == [
+    assert [(device.full_name[-5:], lane) for _, device, lane in arguments.inputs] == [
         ("GPU:1", JOINT),
         ("GPU:0", JOINT),
         ("GPU:0", 0),
         ("GPU:1", 1),
     ]
-    assert [each.spec.shape for each in arguments.inputs] == [(1,), (2,), (2,), (1,)]
+    assert [spec.shape for spec, _, _ in arguments.inputs] == [(1,), (2,), (2,), (1,)]
     assert [np.asarray(array).tolist() for array in arguments.arrays] == [
         [1.0],
         [1.0, 1.0],

@@ -43,7 +43,7 @@ RULE: dict[str, tuple[int, int, str, list[int], tuple[int, int | None]]] = {
     "told not to": (2, 8, "serial", [WIDE, WIDE], (1, None)),
     "told not to on little work": (2, 8, "serial", [NARROW], (1, 1)),
     "a wide product": (1, 8, "auto", [1, WIDE], (1, None)),
-    "no product": (2, 2, "auto", [], (1, 1)),
+    "no product": (2, 2, "auto", [], (1, None)),
 }
 
 
