@@ -187,9 +187,9 @@ def work_of_a_step(
     asked: list[str] = []
     enqueue, all_reduce = emulator.enqueue, emulator.nccl.ncclAllReduce
 
-    def enqueued(queue: Any, label: str, function: Any) -> None:
+    def enqueued(queue: Any, label: str, function: Any, *more: Any) -> None:
         asked.append(label)
-        enqueue(queue, label, function)
+        enqueue(queue, label, function, *more)
 
     def summed(*args: Any) -> int:
         asked.append("sum")
