@@ -57,17 +57,21 @@ def test_memory_growth_of_a_split_device() -> None:
     assert devices.get_memory_growth(GPU) is None
 
 
-@pytest.mark.parametrize("function", ["get_memory_growth", "get_logical_device_configuration"])
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        ("get_memory_growth", ()),
+        ("set_memory_growth", (True,)),
+        ("get_logical_device_configuration", ()),
+        ("set_logical_device_configuration", ([part(1)],)),
+        ("get_device_details", ()),
+    ],
+)
 @pytest.mark.parametrize("device", [ABSENT, "GPU:0", None])
-def test_reading_settings_of_unknown_devices(function: str, device: Any) -> None:
+def test_unknown_devices(function: str, args: tuple[Any, ...], device: Any) -> None:
     with pytest.raises(ValueError, match="Unrecognized device: ") as error:
-        getattr(devices, function)(device)
+        getattr(devices, function)(device, *args)
     assert f"Unrecognized device: {device!r}" in str(error.value)
-
-
-def test_memory_growth_of_an_unknown_device() -> None:
-    with pytest.raises(ValueError, match="Unrecognized device: "):
-        devices.set_memory_growth(ABSENT, True)
 
 
 @pytest.mark.parametrize("enable", ["true", None, 2, 0.5])
@@ -158,11 +162,6 @@ def test_unusable_logical_configurations(parts: Any, message: str) -> None:
         devices.set_logical_device_configuration(GPU, parts)
     assert message in str(error.value)
     assert devices.get_logical_device_configuration(GPU) is None
-
-
-def test_logical_configuration_of_an_unknown_device() -> None:
-    with pytest.raises(ValueError, match="Unrecognized device: "):
-        devices.set_logical_device_configuration(ABSENT, [part(1)])
 
 
 def open_host(_: int | None) -> HostBackend:
