@@ -293,11 +293,7 @@ def tensor_float_32_execution_enabled() -> bool:
 
 
 def _checked_count(value: object, name: str) -> int:
-    """Return a whole number from 0 that a user gave.
-
-    Raises:
-        InvalidArgumentError: It is something else.
-    """
+    """Return a whole number from 0 that a user gave; else raise."""
     count = as_integer(value)
     if count is None or count < 0:
         raise InvalidArgumentError(
@@ -307,11 +303,7 @@ def _checked_count(value: object, name: str) -> int:
 
 
 def _checked_limit(megabytes: object) -> float | None:
-    """Return a memory limit in MB that a user gave, None for no limit.
-
-    Raises:
-        InvalidArgumentError: It is not a finite number above 0.
-    """
+    """Return a memory limit in MB that a user gave, None for no limit; else raise."""
     if megabytes is None:
         return None
     if (
@@ -327,11 +319,7 @@ def _checked_limit(megabytes: object) -> float | None:
 
 
 def _checked_parts(device: PhysicalDevice, parts: object) -> list[LogicalDeviceConfiguration]:
-    """Return the logical devices that a user wants of a physical one, as a list.
-
-    Raises:
-        InvalidArgumentError: The device cannot be split, or not like this.
-    """
+    """Return the parts that a user wants of a device; raise where it cannot be split so."""
     if device.device_type not in ("CPU", "GPU"):
         raise InvalidArgumentError(f"Virtual devices are not supported for {device.device_type}")
     # One configuration alone is a tuple too, but of numbers.

@@ -20,7 +20,7 @@ from mirrored.errors import DevicesResetError, ResourceExhaustedError
 class Device:
     """A logical device that arrays live on.
 
-    Made by the configuration when it is initialised, never by users.
+    Made by the registry when it is initialised, never by users.
 
     Attributes:
         name: As in '/device:GPU:0'.

@@ -111,15 +111,7 @@ class Registry:
             self.logical = {d: c for d, c in self.logical.items() if d.device_type != "GPU"}
 
     def known(self, device: object, device_type: str | None = None) -> PhysicalDevice:
-        """Return a physical device that a user gave.
-
-        Args:
-            device: What the user gave.
-            device_type: The type that it must have, None for any.
-
-        Raises:
-            InvalidArgumentError: There is no such device, or it is of another type.
-        """
+        """Return a physical device that a user gave; raise where there is none of that type."""
         found = self.hardware()
         if (
             not isinstance(device, PhysicalDevice)
@@ -136,11 +128,7 @@ class Registry:
         return device
 
     def refuse_if_initialised(self, what: str) -> None:
-        """Raise unless the configuration may still be changed.
-
-        Raises:
-            RuntimeError: The devices are in use.
-        """
+        """Raise a RuntimeError unless the configuration may still be changed."""
         if self.initialised:
             raise RuntimeError(
                 f"{what} cannot be modified after being initialized. Do this at the start of the "
@@ -219,11 +207,7 @@ class Registry:
 
 
 def checked_bool(value: object, name: str) -> bool:
-    """Return a flag that a user gave.
-
-    Raises:
-        InvalidArgumentError: It is something else than a bool (or 0 or 1).
-    """
+    """Return a flag that a user gave; raise where it is something else than a bool, 0 or 1."""
     if not isinstance(value, int) or value not in (0, 1):
         raise InvalidArgumentError(f"`{name}` must be True or False. Received: {value!r}")
     return bool(value)
