@@ -281,6 +281,7 @@ def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.In
 
 
 _LEAVES = frozenset((str, int, float, bool, type(None)))
+_CONTAINERS = (list, tuple, dict)
 
 
 def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
@@ -298,24 +299,28 @@ def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
         >>> find([1, "a", [2, {"x": (3, 1)}]], int)
         [1, 2, 3]
     """
-    unique: dict[int, _Found] = {}
-    for item in _inside(values, kind, set()):
-        unique.setdefault(id(item), item)
-    return list(unique.values())
+    found: dict[int, _Found] = {}
+    _find(values, kind, found, set())
+    return list(found.values())
 
 
-def _inside(
-    values: Iterable[object], kind: type[_Found], open_containers: set[int]
-) -> Iterator[_Found]:
+def _find(
+    values: Iterable[object],
+    kind: type[_Found],
+    found: dict[int, _Found],
+    open_containers: set[int],
+) -> None:
+    # A model's attributes are looked through several times in each call of `fit`.
     for value in values:
         if isinstance(value, kind):
-            yield value
-        elif type(value) in _LEAVES:  # Quick: most values are.
+            found.setdefault(id(value), value)
+        elif type(value) in _LEAVES:
             continue
-        elif isinstance(value, list | tuple | dict) and id(value) not in open_containers:
-            open_containers.add(id(value))  # A container may hold itself.
-            inner = value.values() if isinstance(value, dict) else value
-            yield from _inside(inner, kind, open_containers)
+        elif isinstance(value, _CONTAINERS):
+            if value and id(value) not in open_containers:
+                open_containers.add(id(value))  # A container may hold itself.
+                inner = value.values() if isinstance(value, dict) else value
+                _find(inner, kind, found, open_containers)
         elif isinstance(value, set | frozenset):
             for item in value:
                 if isinstance(item, kind):

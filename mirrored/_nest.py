@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+_SEQUENCES = (list, tuple)
+
 
 def flatten(structure: Any) -> list[Any]:
     """Return the leaves of nested lists, tuples and dicts, in order; dicts by sorted key."""
@@ -17,7 +19,7 @@ def _leaves(structure: Any) -> Iterator[Any]:
     if isinstance(structure, dict):
         for key in sorted_keys(structure):
             yield from _leaves(structure[key])
-    elif isinstance(structure, list | tuple):
+    elif isinstance(structure, _SEQUENCES):
         for item in structure:
             yield from _leaves(item)
     else:
@@ -53,7 +55,7 @@ def _map_one(function: Callable[..., Any], structure: Any) -> Any:
         # In sorted order, so that `flatten` of the result meets the leaves in the same order.
         mapped = {key: _map_one(function, structure[key]) for key in sorted_keys(structure)}
         return rebuild_dict(structure, {key: mapped[key] for key in structure})
-    if isinstance(structure, list | tuple):
+    if isinstance(structure, _SEQUENCES):
         return rebuild(structure, [_map_one(function, item) for item in structure])
     return function(structure)
 
@@ -70,7 +72,7 @@ def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, e
             for key in sorted_keys(first)
         }
         return rebuild_dict(first, {key: mapped[key] for key in first})
-    if isinstance(first, list | tuple):
+    if isinstance(first, _SEQUENCES):
         _check_alike(
             structures,
             path,
@@ -115,7 +117,7 @@ def _describe(item: Any) -> str:
 
 
 def _is_sequence(item: Any) -> bool:
-    return isinstance(item, list | tuple)
+    return isinstance(item, _SEQUENCES)
 
 
 def rebuild(like: Any, items: list[Any]) -> Any:

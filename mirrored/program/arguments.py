@@ -99,7 +99,7 @@ class Arguments:
             self._key.append(given)
             self.arrays.append(item.to_feed())
             self.inputs.append(given)
-        elif isinstance(item, list | tuple):
+        elif kind is tuple or isinstance(item, list | tuple):
             self._key += (kind, len(item))
             for each in item:
                 self._add(each)

@@ -196,20 +196,19 @@ class RecordedSteps:
         )
 
 
+_SETTINGS = (bool, int, float, str, type(None))
+
+
 def _identity(model: CompiledNetwork) -> tuple[Any, ...]:
     """Return what a recorded step of a model depends on beside the batch."""
     compilation = model._compilation
     optimizer = None if compilation is None else compilation.optimizer
-    settings = {
-        name: value
-        for name, value in vars(optimizer or object).items()
-        if isinstance(value, bool | int | float | str | None)
-    }
+    settings = {} if optimizer is None else vars(optimizer)
     return (
         id(compilation),
-        tuple(id(layer) for layer in model.layers),
-        tuple(id(variable) for variable in model.trainable_variables),
-        tuple(sorted(settings.items(), key=lambda item: item[0])),
+        tuple(map(id, model.layers)),
+        tuple(map(id, model.trainable_variables)),
+        tuple([each for each in settings.items() if isinstance(each[1], _SETTINGS)]),
     )
 
 
