@@ -179,7 +179,7 @@ class Arrays:
         )
 
     def piece(self, value: Value, thread: int, begin: int, end: int) -> Any:
-        """Return a piece of a vector of a region, or a scalar."""
+        """Return a piece of a vector of a group, or a scalar."""
         block = self.plan.registers.get((thread, value.base))
         if block is not None:
             return self.bytes_of(block).view(value.spec.dtype)[: end - begin]

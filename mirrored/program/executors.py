@@ -12,8 +12,8 @@ from typing import Any
 
 from mirrored._threads import new_thread, start
 from mirrored.backends.blas_threads import available_threads, threads_of_products
-from mirrored.program.graph import Graph, Node
-from mirrored.program.schedule import Lanes, Schedule
+from mirrored.program.graph import JOINT, Graph, product_operations
+from mirrored.program.schedule import Schedule
 
 # A replica's products take so many operations before a thread of its own is worth its meetings.
 _THREADS_FROM = 2e7
@@ -41,26 +41,14 @@ def choose_executor(
     work = {node: product_operations(node) for node in graph.nodes}
     if replicas > 1 and executor == "auto" and available_threads() > 1:
         # A function may take several steps, and replicas meet in each.
-        phases = [
-            sum(work[node] for nodes in phase.nodes.values() for node in nodes)
-            for phase in schedule.phases
-            if isinstance(phase, Lanes)
-        ]
-        between = max(1, sum(operations > 0 for operations in phases))
+        beside = [stage for stage in schedule.stages if stage[0].lane != JOINT]
+        products = [any(work[node] for each in stage for node in each.nodes()) for stage in beside]
+        between = max(1, sum(products))
         if sum(work.values()) / between / replicas >= _THREADS_FROM:
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1
     return 1, threads_of_products(max(work.values(), default=0))
-
-
-def product_operations(node: Node) -> int:
-    """Return the additions and multiplications of a matrix product; 0 for other ops."""
-    if node.op.name not in ("MatMul", "BatchMatMulV2"):
-        return 0
-    a = node.inputs[0].spec.shape
-    inner: int = a[-2] if node.attrs["transpose_a"] else a[-1]
-    return 2 * node.output.size * inner
 
 
 class Stopped(Exception):

@@ -7,6 +7,7 @@ from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.arrays import Arenas
 from mirrored.program.executors import choose_executor
 from mirrored.program.graph import Graph
+from mirrored.program.overlap import Threads
 from mirrored.program.program import Program
 from mirrored.program.schedule import make_schedule
 from mirrored.program.streamed import Planned, StreamedProgram
@@ -37,6 +38,6 @@ def make_program(
     values += [value for _, value in graph.writes]
     if any(is_streamed(value.device.backend) for value in values):
         return StreamedProgram(graph, memory, planned)
-    schedule = make_schedule(graph)
+    schedule = make_schedule(graph, Threads())
     threads, blas = choose_executor(graph, schedule, replicas, executor)
     return Program(graph, threads, blas, memory, schedule)

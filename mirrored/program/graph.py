@@ -230,3 +230,12 @@ def is_between(node: Node) -> bool:
         node: The node.
     """
     return node.op is COPY and node.inputs[0].device.backend.memory != node.device.backend.memory
+
+
+def product_operations(node: Node) -> int:
+    """Return the additions and multiplications of a matrix product; 0 for other ops."""
+    if node.op.name not in ("MatMul", "BatchMatMulV2"):
+        return 0
+    a = node.inputs[0].spec.shape
+    inner: int = a[-2] if node.attrs["transpose_a"] else a[-1]
+    return 2 * node.output.size * inner

@@ -19,7 +19,7 @@ def find_homes(
 
     Args:
         usage: Who reads what, and when.
-        chains: Whether regions are chains, whose steps need no memory but for their results, and
+        chains: Whether groups are chains, whose steps need no memory but for their results, and
             which alone can leave a variable as it is where the guard fails.
     """
     by_base: dict[Value, list[tuple[Any, Value]]] = {}
@@ -28,7 +28,7 @@ def find_homes(
     homed: dict[Value, Place] = {}
     left: list[tuple[Any, Value]] = []
     for base, writes in by_base.items():
-        guarded = chains and usage.graph.gate is not None and base.node not in usage.region
+        guarded = chains and usage.graph.gate is not None and base.node not in usage.group
         place = None if guarded else _home_of(usage, base, writes)
         if place is None:
             left += writes
@@ -67,7 +67,7 @@ def _may_write(usage: Usage, node: Node, home: Any, offset: int) -> bool:
             if usage.is_beside(reader, node):
                 return False
             aligned = value.offset == offset and value.size == size
-            if usage.region.get(reader, reader) is usage.region.get(node, node):
+            if usage.group.get(reader, reader) is usage.group.get(node, node):
                 # Piece by piece: each piece is read before it is written, or by its writer.
                 if not aligned or usage.position[reader] > position:
                     return False
@@ -81,11 +81,11 @@ def _may_write(usage: Usage, node: Node, home: Any, offset: int) -> bool:
 def _extend(usage: Usage, homed: dict[Value, Place]) -> None:
     """Let what only leads to a variable's new value be computed in its memory too.
 
-    A region then reads and writes one piece of memory less.
+    A group then reads and writes one piece of memory less.
     """
     for base, (home, offset) in list(homed.items()):
         node = base.node
-        while node is not None and node in usage.region:
+        while node is not None and node in usage.group:
             earlier = _overwritten_by(usage, node)
             maker = None if earlier is None else earlier.node
             if earlier is None or maker is None or earlier in homed:
@@ -97,12 +97,12 @@ def _extend(usage: Usage, homed: dict[Value, Place]) -> None:
 
 
 def _overwritten_by(usage: Usage, node: Node) -> Value | None:
-    """Return a value within a node's region that the node's result may be written over."""
+    """Return a value within a node's group that the node's result may be written over."""
     for value in node.inputs:
         maker = value.base.node
         if (
             maker is not None
-            and usage.region.get(maker) is usage.region[node]
+            and usage.group.get(maker) is usage.group[node]
             and usage.is_local(maker)
             and may_overwrite(node, value)
             and value.whole

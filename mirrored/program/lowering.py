@@ -18,6 +18,7 @@ from mirrored.ops.op import implementation
 from mirrored.program.arrays import Arrays
 from mirrored.program.calls import Call, kernel_calls
 from mirrored.program.draws import Draws
+from mirrored.program.fusion import pieces
 from mirrored.program.graph import (
     ASSIGN,
     COPY,
@@ -28,8 +29,7 @@ from mirrored.program.graph import (
     is_between,
     joins_rows,
 )
-from mirrored.program.regions import pieces
-from mirrored.program.schedule import Guard, Joint, Lanes, Launch, Phase, Region, Schedule
+from mirrored.program.schedule import FusedGroup, Guard, Launch, Phase, Schedule, Stage
 from mirrored.program.write_guard import Gate
 
 
@@ -123,7 +123,7 @@ class HostLowering(_Lowering):
 
     Args:
         arrays: Where the values are.
-        threads: How many threads share regions.
+        threads: How many threads share fused groups.
         validates: Whether ops look at their inputs' values.
 
     Attributes:
@@ -136,19 +136,20 @@ class HostLowering(_Lowering):
         self.draws = Draws()
 
     def lower(self, schedule: Schedule) -> list[LoweredPhase]:
-        """Return the phases with their calls, and the writes that are left at the end."""
-        phases = [self._phase(phase) for phase in schedule.phases]
+        """Return what each stage does, and the writes that are left at the end."""
+        phases = [self._stage(stage) for stage in schedule.stages]
         commits = [call for each in self._plan.commits for call in self._commit(*each)]
         return [*phases, LoweredPhase(calls=commits)] if commits else phases
 
-    def _phase(self, phase: Phase) -> LoweredPhase:
+    def _stage(self, stage: Stage) -> LoweredPhase:
+        (phase,) = stage[0].phases
         if isinstance(phase, Guard):
             return LoweredPhase(check=self._check(phase.values))
-        if isinstance(phase, Region):
+        if isinstance(phase, FusedGroup):
             return LoweredPhase(shards=[self._shard(phase, i) for i in range(self._threads)])
-        if isinstance(phase, Joint):
+        if stage[0].lane == JOINT:
             return LoweredPhase(calls=self._nodes(phase.nodes))
-        return LoweredPhase(lanes={i: self._nodes(nodes) for i, nodes in phase.nodes.items()})
+        return LoweredPhase(lanes={each.lane: self._nodes(each.nodes()) for each in stage})
 
     def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
         calls = []
@@ -179,12 +180,12 @@ class HostLowering(_Lowering):
         only, isfinite = read[0], math.isfinite
         return lambda: isfinite(only())
 
-    def _shard(self, region: Region, thread: int) -> list[list[Call]]:
+    def _shard(self, group: FusedGroup, thread: int) -> list[list[Call]]:
         """Return the calls of each piece of one thread's shard."""
         shard = []
-        for begin, end in pieces(region.size, self._threads, thread):
+        for begin, end in pieces(group.size, self._threads, thread):
             calls = []
-            for node in region.nodes:
+            for node in group.nodes:
                 out, *inputs = (
                     self.arrays.piece(value, thread, begin, end)
                     for value in (node.output, *node.inputs)
@@ -250,10 +251,8 @@ class StreamLowering(_Lowering):
     def _phase(self, phase: Phase, backend: Backend) -> list[Call]:
         if isinstance(phase, Guard):
             return self._guard(phase.values, backend)
-        if isinstance(phase, Region):
-            return [call._replace(node=phase.nodes[-1]) for call in self._chain(phase, backend)]
-        if isinstance(phase, Lanes):
-            raise ValueError("Streams have launches, and no lanes.")
+        if isinstance(phase, FusedGroup):
+            return [call._replace(node=phase.nodes[-1]) for call in self._fused(phase, backend)]
         if len(phase.nodes) == 2 and is_streamed(backend):
             second = phase.nodes[1]
             return [call._replace(node=second) for call in self._pair(phase.nodes, backend)]
@@ -305,13 +304,13 @@ class StreamLowering(_Lowering):
         outs = self.arrays.of(first.output), self.arrays.of(second.output)
         return kernel_calls(backend, kernel, outs, *map(self.arrays.of, second.inputs))
 
-    def _chain(self, region: Region, backend: Backend) -> list[Call]:
+    def _fused(self, group: FusedGroup, backend: Backend) -> list[Call]:
         if not is_streamed(backend):
-            raise ValueError("Chains are for devices that have streams.")
+            raise ValueError("Kernels of several ops are for devices that have streams.")
         inputs: dict[Any, Value] = {}
-        made = {node.output: i for i, node in enumerate(region.nodes)}
+        made = {node.output: i for i, node in enumerate(group.nodes)}
         read: list[list[Any]] = []
-        for node in region.nodes:
+        for node in group.nodes:
             keys: list[Any] = []
             for value in node.inputs:
                 key: Any = made.get(value.base)
@@ -327,18 +326,18 @@ class StreamLowering(_Lowering):
                 tuple(len(inputs) + k if isinstance(k, int) else numbers[k] for k in keys),
                 *node.output.spec,
             )
-            for node, keys in zip(region.nodes, read, strict=True)
+            for node, keys in zip(group.nodes, read, strict=True)
         )
         local = self._plan.locals
-        kept = [i for i, node in enumerate(region.nodes) if node.output not in local]
+        kept = [i for i, node in enumerate(group.nodes) if node.output not in local]
         chain = Chain(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
         flag = None
-        if any(region.nodes[i].output in self._homed for i in kept):
+        if any(group.nodes[i].output in self._homed for i in kept):
             flag = self._flags.get(backend.memory)
         return kernel_calls(
             backend,
             backend.chain_kernel(chain),
-            tuple(self.arrays.of(region.nodes[i].output) for i in kept),
+            tuple(self.arrays.of(group.nodes[i].output) for i in kept),
             tuple(self.arrays.of(value) for value in inputs.values()),
             flag,
         )

@@ -11,10 +11,10 @@ from typing import Any
 from mirrored.devices import Device
 from mirrored.ops.op import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
+from mirrored.program.fusion import pieces, register_numbers
 from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.homes import find_homes
-from mirrored.program.regions import pieces, register_numbers
-from mirrored.program.schedule import Region, Schedule
+from mirrored.program.schedule import FusedGroup, Schedule
 from mirrored.program.usage import FOREVER, Usage, may_overwrite
 
 ALIGNMENT = 64  # Bytes: the length of a cache line, and of the widest vector registers.
@@ -66,7 +66,7 @@ class Plan:
         blocks: For each base value that has one, its block.
         arenas: How many bytes each device and lane needs for blocks of its own.
         scratch: For each node with a workspace, the blocks of that.
-        locals: The values that exist only within pieces of one region.
+        locals: The values that exist only within pieces of one group.
         registers: For each thread and each of those, the memory of a piece.
         commits: The writes that are left to do at the end: a variable and its value.
         alignment: Arenas begin at a multiple of so many bytes.
@@ -95,7 +95,7 @@ def make_plan(graph: Graph, schedule: Schedule, threads: int = 1) -> Plan:
     Args:
         graph: The graph.
         schedule: Its schedule.
-        threads: How many threads share its regions.
+        threads: How many threads share its groups.
     """
     return Planner(graph, schedule, threads).plan
 
@@ -125,8 +125,8 @@ class Planner:
         self._place_parts()
         self._overwrite_inputs()
         self.place_outputs()
-        for region in dict.fromkeys(self._usage.region.values()):
-            self.make_registers(region)
+        for group in dict.fromkeys(self._usage.group.values()):
+            self.make_registers(group)
         self._lay_out()
 
     def find_homes(self, usage: Usage) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
@@ -233,8 +233,8 @@ class Planner:
         block = self.plan.blocks.get(value.base)
         if block is None or block is own or block.home is not None or value.base.node is None:
             return None
-        if node in self._usage.region and block.parent is not None:
-            return None  # Another node of the region may read what it is a part of.
+        if node in self._usage.group and block.parent is not None:
+            return None  # Another node of the group may read what it is a part of.
         # Of two places where parts are joined only one can be kept.
         both_placed = block.parent is not None and own.parent is not None
         same_place = block.device is own.device and own.lane in (block.lane, JOINT)
@@ -254,17 +254,17 @@ class Planner:
             elif each.parent is block:
                 each.parent = into
 
-    def make_registers(self, region: Region) -> None:
-        """Give what only a region's pieces have memory of a piece, for each thread."""
-        numbers = register_numbers(region, self.plan.locals)
-        start, end = self._usage.position[region.nodes[0]], self._usage.position[region.nodes[-1]]
+    def make_registers(self, group: FusedGroup) -> None:
+        """Give what only a group's pieces have memory of a piece, for each thread."""
+        numbers = register_numbers(group, self.plan.locals)
+        start, end = self._usage.position[group.nodes[0]], self._usage.position[group.nodes[-1]]
         widths: dict[tuple[Device, int], int] = {}
         for value, number in numbers.items():
             key = value.device, number
             widths[key] = max(widths.get(key, 0), value.spec.dtype.itemsize)
         homes = {node.lane: node.device for node in self._usage.nodes}
         for thread in range(self._threads):
-            longest = max((e - b for b, e in pieces(region.size, self._threads, thread)), default=0)
+            longest = max((e - b for b, e in pieces(group.size, self._threads, thread)), default=0)
             blocks = {
                 # A thread's are on its replica's device, so that each has its own to give.
                 key: Block(homes.get(thread, key[0]), JOINT, longest * width, start, end)

@@ -16,6 +16,7 @@ from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredPhase
 from mirrored.program.memory import make_plan
 from mirrored.program.observed import ObservedPhases
+from mirrored.program.overlap import Threads
 from mirrored.program.replay import (
     After,
     Feed,
@@ -33,7 +34,7 @@ class Program:
 
     Args:
         graph: The graph.
-        threads: How many threads run the replicas and share regions; 1: one does everything.
+        threads: How many threads run the replicas and share groups; 1: one does everything.
         blas: How many threads a matrix product uses; None: as many as it does anyway.
         memory: The arenas to use; None: its own.
         schedule: Its schedule, where that is known.
@@ -58,7 +59,7 @@ class Program:
         self.graph = graph
         self.threads = threads
         self._blas = blas
-        self._schedule = schedule or make_schedule(graph)
+        self._schedule = schedule or make_schedule(graph, Threads())
         self._arrays = Arrays(
             make_plan(graph, self._schedule, threads), memory or Arenas(), graph.purpose
         )

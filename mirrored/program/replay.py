@@ -80,7 +80,7 @@ class SerialReplay:
 
 
 class ThreadedReplay:
-    """Runs replicas side by side, a thread each, and regions in a shard a thread.
+    """Runs replicas side by side, a thread each, and groups in a shard a thread.
 
     Args:
         phases: What a step does.

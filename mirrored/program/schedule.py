@@ -1,29 +1,38 @@
 """In which order a graph's nodes run, and which of them may run side by side.
 
-Replicas run side by side between the places where they meet; elementwise work on whole vectors
-after such a place is cut into shards for all threads.
+Replicas run side by side between the places where they meet; all-reduces between devices beside
+all that comes behind them, until something needs their sums. What else may overlap depends on what
+runs a program, and is a parameter: see `overlap`.
 """
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Protocol
 
 from mirrored.backends import Backend
+from mirrored.program.collectives import Start, find_starts, in_order
 from mirrored.program.graph import JOINT, Collective, Graph, Node, Value
 
 
 @dataclass(eq=False, slots=True)
-class Lanes:
-    """Nodes that replicas run side by side: a list for each."""
+class Kernels:
+    """Nodes that are computed one after the other, or two of them by one kernel."""
 
-    nodes: dict[int, list[Node]]
+    nodes: list[Node]
 
 
 @dataclass(eq=False, slots=True)
-class Joint:
-    """Nodes that one thread runs while the others wait."""
+class FusedGroup:
+    """Elementwise nodes on as many elements, none of which waits for all of another's result.
+
+    Attributes:
+        nodes: The nodes, in order.
+        size: The number of elements.
+    """
 
     nodes: list[Node]
+    size: int
 
 
 @dataclass(eq=False, slots=True)
@@ -33,85 +42,118 @@ class Guard:
     values: list[Value]
 
 
-@dataclass(eq=False, slots=True)
-class Region:
-    """Elementwise nodes on vectors of one length, run piece by piece.
-
-    Attributes:
-        nodes: The nodes, in order.
-        size: The length of the vectors.
-    """
-
-    nodes: list[Node]
-    size: int
-
-
-Phase = Lanes | Joint | Guard | Region
+Phase = Kernels | FusedGroup | Guard
 
 
 @dataclass(eq=False, slots=True)
 class Launch:
-    """Phases that a stream runs one after the other.
+    """Phases that a thread or a stream runs one after the other.
 
     Attributes:
-        backend: The one on whose stream they run.
+        backend: The one that runs them, on its stream if it has any.
         phases: The phases.
+        lane: The lane that they run in.
         between: Whether they are copies from another memory, or the host's work.
         collective: The all-reduce that they are, on streams of its own.
-        meets: Whether they wait for what other streams were asked for before.
+        meets: Whether they wait for what others were asked for before.
         waits: For how many of the program's all-reduces, counted from the first, they wait.
     """
 
     backend: Backend
     phases: list[Phase]
+    lane: int = JOINT
     between: bool = False
     collective: Collective | None = None
     meets: bool = True
     waits: int = 0
 
-
-@dataclass(eq=False, slots=True)
-class Schedule:
-    """The phases of a program, in order.
-
-    Attributes:
-        phases: The phases.
-        beside: Phases that run side by side, one or several behind one another on each side; those
-            that are in none of these groups run alone.
-        lanes: The lanes of nodes that run in another one than they were recorded in.
-        running: For each all-reduce, which runs beside all that comes behind it, the phase before
-            which it is done; None: that is the end.
-    """
-
-    phases: list[Phase] = field(default_factory=list)
-    beside: list[list[Phase]] = field(default_factory=list)
-    lanes: dict[Node, int] = field(default_factory=dict)
-    running: list[tuple[Collective, Phase | None]] = field(default_factory=list)
-
-    def nodes(self) -> Iterable[Node]:
-        """Yield all nodes; those that run side by side one replica after the other."""
+    def nodes(self) -> Iterator[Node]:
+        """Yield its nodes, in order."""
         for phase in self.phases:
             yield from nodes_of(phase)
 
 
-def nodes_of(phase: Phase) -> Iterable[Node]:
-    """Yield the nodes of a phase; those that run side by side one replica after the other."""
-    if isinstance(phase, Lanes):
-        for lane in sorted(phase.nodes):
-            yield from phase.nodes[lane]
-    elif not isinstance(phase, Guard):
-        yield from phase.nodes
+# Launches that run side by side.
+Stage = list[Launch]
 
 
-def make_schedule(graph: Graph) -> Schedule:
-    """Return the order in which to run what a graph's results depend on."""
-    early, late = split_at_guard(graph)
+@dataclass(eq=False, slots=True)
+class Schedule:
+    """In which order a program runs.
+
+    Attributes:
+        stages: Its launches, in order; those of one stage run side by side.
+        beside: Phases that run side by side, one or several behind one another on each side; those
+            that are in none of these groups run alone.
+        running: For each all-reduce, which runs beside all that comes behind it, the phase before
+            which it is done; None: that is the end.
+    """
+
+    stages: list[Stage] = field(default_factory=list)
+    beside: list[list[Phase]] = field(default_factory=list)
+    running: list[tuple[Collective, Phase | None]] = field(default_factory=list)
+
+    def launches(self) -> Iterator[Launch]:
+        """Yield all launches; those that run side by side one after the other."""
+        for stage in self.stages:
+            yield from stage
+
+    def phases(self) -> Iterator[Phase]:
+        """Yield the phases of all launches."""
+        for launch in self.launches():
+            yield from launch.phases
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the nodes of all launches."""
+        for launch in self.launches():
+            yield from launch.nodes()
+
+    def add(self, stage: Stage) -> None:
+        """Add launches that run side by side."""
+        self.stages.append(stage)
+        if len(stage) > 1:
+            self.beside.append([phase for launch in stage for phase in launch.phases])
+
+
+class Overlap(Protocol):
+    """What of a program may run side by side, and which of its nodes are computed together.
+
+    With `branches`, nodes that run alone may be put on two sides.
+    """
+
+    def replicas(self, lanes: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
+        """Yield what replicas do, by lane, none of which depends on another."""
+        ...
+
+    def joint(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
+        """Yield what is done where replicas have met."""
+        ...
+
+
+def nodes_of(phase: Phase) -> Sequence[Node]:
+    """Return the nodes of a phase."""
+    return () if isinstance(phase, Guard) else phase.nodes
+
+
+def make_schedule(graph: Graph, overlap: Overlap) -> Schedule:
+    """Return the order in which to run what a graph's results depend on.
+
+    Args:
+        graph: The graph.
+        overlap: What of it may run side by side.
+    """
     schedule = Schedule()
-    _add_levels(schedule, early)
-    if graph.guards:
-        schedule.phases.append(Guard(graph.guards))
-    _add_levels(schedule, late)
+    early, late = split_at_guard(graph)
+    _add_levels(schedule, early, graph.collectives, overlap)
+    place = len(schedule.stages)
+    _add_levels(schedule, late, graph.collectives, overlap)
+    if graph.gate is not None:
+        _insert_guard(schedule, place, Launch(graph.gate.backend, [Guard(graph.guards)]))
+    _let_wait(schedule)
     return schedule
+
+
+# ------------------------------------------------------------------ what runs before what
 
 
 def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
@@ -158,14 +200,7 @@ def ancestors(values: Iterable[Value]) -> set[Node]:
     return found
 
 
-def _add_levels(schedule: Schedule, nodes: list[Node]) -> None:
-    for lanes, joint in levels(nodes):
-        if lanes:
-            schedule.phases.append(Lanes(lanes))
-        _add_joint(schedule, joint)
-
-
-def levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node]]]:
+def _levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node]]]:
     """Yield what replicas do side by side, a list for each, and what is done where they then meet.
 
     A level holds what depends on nothing of another lane in it.
@@ -189,48 +224,115 @@ def levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node
         yield lanes, [node for node in here if node.lane == JOINT]
 
 
-def _add_joint(schedule: Schedule, nodes: list[Node]) -> None:
-    """Add nodes of no replica: as few and as long regions of elementwise work as there can be."""
-    waiting = list(nodes)
-    while waiting:
-        plain = _take_ready(waiting, lambda node: not _in_pieces(node))
-        if plain:
-            schedule.phases.append(Joint(plain))
-        if not waiting:
-            return
-        size = waiting[0].output.size
-        region = _take_ready(waiting, functools.partial(_joins, size, set()))
-        schedule.phases.append(Region(region, size))
+def _add_levels(
+    schedule: Schedule, nodes: list[Node], collectives: Sequence[Collective], overlap: Overlap
+) -> None:
+    found = list(_levels(nodes))
+    started: set[Node] = set()
+    for (lanes, joint), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
+        for part in in_order([node for node in joint if node not in started], collectives):
+            if isinstance(part, Collective):
+                _add_collective(schedule, part)
+                continue
+            for stage in overlap.joint(part, branches=True):
+                schedule.add(stage)
+        starts = find_starts(lanes, ahead, collectives)
+        if starts:
+            _add_overlapped(schedule, lanes, starts, overlap)
+            started |= {node for each in starts for node in (*each.joint, *each.collective.nodes)}
+            continue
+        for stage in overlap.replicas(lanes, branches=True):
+            schedule.add(stage)
 
 
-def _joins(size: int, made: set[Value], node: Node) -> bool:
-    """Whether a node joins a region, whose results so far are `made`, and if so note its own."""
-    # A number out of a vector is known only when all of the vector is.
-    scalars = (value.base for value in node.inputs if not value.spec.shape)
-    if not _in_pieces(node, size) or any(base in made for base in scalars):
-        return False
-    made.add(node.output)
-    return True
+# ------------------------------------------------------------------ all-reduces
 
 
-def _take_ready(waiting: list[Node], wanted: Callable[[Node], bool]) -> list[Node]:
-    """Take out of `waiting`, in order, the wanted nodes that depend on no node left in it."""
-    taken: list[Node] = []
-    left: set[Node] = set(waiting)
-    for node in list(waiting):
-        if wanted(node) and not any(value.node in left for value in node.inputs):
-            taken.append(node)
-            left.discard(node)
-    waiting[:] = [node for node in waiting if node in left]
-    return taken
+def _add_collective(schedule: Schedule, collective: Collective) -> None:
+    streams = collective.connection.streams
+    phase = Kernels(list(collective.nodes))
+    schedule.add([Launch(streams[0], [phase], collective=collective)])
 
 
-def _in_pieces(node: Node, size: int | None = None) -> bool:
-    """Whether a node may be computed piece by piece: a vector from vectors and scalars."""
-    shape = node.output.spec.shape
-    return (
-        node.op.elementwise
-        and len(shape) == 1
-        and (shape[0] > 1 if size is None else shape[0] == size)
-        and all(value.spec.shape in (shape, ()) for value in node.inputs)
-    )
+def _add_overlapped(
+    schedule: Schedule, lanes: dict[int, list[Node]], starts: Sequence[Start], overlap: Overlap
+) -> None:
+    """Add lanes with all-reduces that start in the midst of them."""
+    left = {lane: list(nodes) for lane, nodes in lanes.items()}
+    added: list[Phase] = []
+    ahead: set[Backend] = set()
+    for start in starts:
+        new = {node for nodes in start.lanes.values() for node in nodes}
+        left = {lane: [node for node in nodes if node not in new] for lane, nodes in left.items()}
+        ahead = _add_parts(schedule, overlap.replicas(start.lanes, branches=False), ahead, added)
+        if start.joint:
+            for stage in overlap.joint(start.joint, branches=False):
+                schedule.add(stage)
+            ahead = set()
+        _add_collective(schedule, start.collective)
+    _add_parts(schedule, overlap.replicas(left, branches=False), ahead, added)
+    # Replicas need not wait for each other in between.
+    schedule.beside.append(added)
+
+
+def _add_parts(
+    schedule: Schedule, parts: Iterable[Stage], ahead: set[Backend], added: list[Phase]
+) -> set[Backend]:
+    """Add a part of each lane, and its phases to a list; return the streams that it is on.
+
+    Args:
+        schedule: What they are added to.
+        parts: The parts.
+        ahead: The streams of the parts before, where nothing else came between.
+        added: The list.
+    """
+    stages = list(parts)
+    used = {launch.backend for stage in stages for launch in stage}
+    # Lanes that go on where they were have nothing to wait for.
+    meets = len(stages) != 1 or not used <= ahead
+    for stage in stages:
+        for launch in stage:
+            launch.meets = meets
+            added += launch.phases
+        schedule.add(stage)
+    return used | (set() if meets else ahead)
+
+
+def _insert_guard(schedule: Schedule, place: int, guard: Launch) -> None:
+    """Insert the guard at a place or, where there are all-reduces behind it, behind the last.
+
+    Whether a step writes is decided once, when all sums are there on all devices.
+    """
+    sums = [i for i, stage in enumerate(schedule.stages) if stage[0].collective is not None]
+    schedule.stages.insert(max([place, *(i + 1 for i in sums)]), [guard])
+
+
+def _let_wait(schedule: Schedule) -> None:
+    """Note which stages wait for which all-reduces: for those whose sums they read."""
+    number: dict[Node, int] = {}
+    running: list[Collective] = []
+    count = 0
+    for stage in schedule.stages:
+        phases = [phase for launch in stage for phase in launch.phases]
+        read = [value for phase in phases for value in _read_by(phase)]
+        waits = max((number[value.node] for value in read if value.node in number), default=0)
+        if isinstance(phases[0], Guard):
+            waits = count
+        for launch in stage:
+            launch.waits = waits
+        collective = stage[0].collective
+        if collective is not None:
+            count += 1
+            number |= dict.fromkeys(collective.nodes, count)
+            running.append(collective)
+            continue
+        done = [each for each in running if number[each.nodes[0]] <= waits]
+        schedule.running += [(each, phases[0]) for each in done]
+        running = [each for each in running if each not in done]
+    schedule.running += [(each, None) for each in running]
+
+
+def _read_by(phase: Phase) -> Iterable[Value]:
+    if isinstance(phase, Guard):
+        return phase.values
+    return [value for node in phase.nodes for value in node.inputs]

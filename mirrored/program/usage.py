@@ -4,7 +4,7 @@ The plan of the memory rests on it: what nobody will read may be written over.
 """
 
 from mirrored.program.graph import JOINT, Graph, Node, Value
-from mirrored.program.schedule import Guard, Phase, Region, Schedule, nodes_of
+from mirrored.program.schedule import FusedGroup, Guard, Phase, Schedule, nodes_of
 
 FOREVER = 1 << 60
 
@@ -20,7 +20,7 @@ class Usage:
         graph: The graph.
         nodes: In the order of the schedule; a node's place there is its position.
         position: The position of each node.
-        region: The region of each node that is in one.
+        group: The fused group of each node that is in one.
         reads: For each base value the nodes that read it, each with the part that it reads.
         kept: The base values that are needed after the last node.
         first_write: The position from which on nothing can stop the program any more.
@@ -29,13 +29,14 @@ class Usage:
     def __init__(self, graph: Graph, schedule: Schedule) -> None:
         """Look at every node once."""
         self.graph = graph
-        self._lanes = schedule.lanes
+        launches = list(schedule.launches())
+        self._lanes = {node: launch.lane for launch in launches for node in launch.nodes()}
         self.nodes: list[Node] = list(schedule.nodes())
         self.position = {node: i for i, node in enumerate(self.nodes)}
-        self.region: dict[Node, Region] = {
+        self.group: dict[Node, FusedGroup] = {
             node: phase
-            for phase in schedule.phases
-            if isinstance(phase, Region)
+            for phase in schedule.phases()
+            if isinstance(phase, FusedGroup)
             for node in phase.nodes
         }
         self._phase_end, self.first_write = self._phases(schedule)
@@ -51,7 +52,7 @@ class Usage:
         """Return where the phase of each node ends, and from where on variables may be written."""
         ends: dict[Node, int] = {}
         position = first = 0
-        for phase in schedule.phases:
+        for phase in schedule.phases():
             if isinstance(phase, Guard):
                 first = position
                 continue
@@ -67,7 +68,7 @@ class Usage:
         """Return, for nodes of all-reduces, up to where they may be running."""
         begins: dict[Phase, int] = {}
         position = 0
-        for phase in schedule.phases:
+        for phase in schedule.phases():
             begins[phase] = position
             position += sum(1 for _ in nodes_of(phase))
         until: dict[Node, int] = {}
@@ -80,8 +81,8 @@ class Usage:
     def _meetings(self, schedule: Schedule) -> tuple[dict[Node, int], dict[Node, int]]:
         """Return, for each node, from where on and up to where other lanes may run beside it."""
         begins, ends = dict(self.position), dict(self._phase_end)
-        for group in schedule.beside:
-            nodes = [node for phase in group for node in nodes_of(phase)]
+        for phases in schedule.beside:
+            nodes = [node for phase in phases for node in nodes_of(phase)]
             begins |= dict.fromkeys(nodes, min(map(self.position.__getitem__, nodes)))
             ends |= dict.fromkeys(nodes, max(map(self._phase_end.__getitem__, nodes)))
         return begins, ends
@@ -101,25 +102,25 @@ class Usage:
             return FOREVER
         last = defined if base.node is None else max(defined, self._until.get(base.node, -1))
         for node, _ in self.reads.get(base, ()):
-            # A region's nodes take turns, piece by piece.
-            end = self._phase_end[node] if node in self.region else self.position[node]
+            # A group's nodes take turns, piece by piece.
+            end = self._phase_end[node] if node in self.group else self.position[node]
             # Another lane runs side by side with what comes later in its phase.
             other = self.lane(node) not in (self.lane_of(base), JOINT)
             last = max(last, self._meeting[node] if other else end, self._until.get(node, -1))
         return last
 
     def first_written(self, node: Node) -> int:
-        """Return when a node's result is first written: a region's nodes take turns."""
-        region = self.region.get(node)
-        return self.position[node if region is None else region.nodes[0]]
+        """Return when a node's result is first written: a group's nodes take turns."""
+        group = self.group.get(node)
+        return self.position[node if group is None else group.nodes[0]]
 
     def is_local(self, node: Node) -> bool:
-        """Return whether a node's result is needed within pieces of its region alone."""
-        region = self.region.get(node)
-        if region is None or node.output in self.kept:
+        """Return whether a node's result is needed within pieces of its group alone."""
+        group = self.group.get(node)
+        if group is None or node.output in self.kept:
             return False
         return all(
-            self.region.get(reader) is region and value.whole
+            self.group.get(reader) is group and value.whole
             for reader, value in self.reads.get(node.output, ())
         )
 
@@ -131,10 +132,10 @@ class Usage:
             base: The value.
             end: The position up to which the memory is needed.
         """
-        if node not in self.region:
+        if node not in self.group:
             # Another lane's reader runs beside the node, wherever it stands in their phase.
             return end == self.position[node] and not self._is_read_beside(node, base)
-        inside = [r for r, _ in self.reads[base] if self.region.get(r) is self.region[node]]
+        inside = [r for r, _ in self.reads[base] if self.group.get(r) is self.group[node]]
         alone = inside == [node] and not self._is_read_beside(node, base)
         return alone and end == self._phase_end[node]
 
@@ -149,11 +150,11 @@ class Usage:
 
     def lane(self, node: Node) -> int:
         """Return the lane that a node runs in."""
-        return self._lanes.get(node, node.lane)
+        return self._lanes[node]
 
     def lane_of(self, value: Value) -> int:
         """Return the lane that a base value is computed in, or belongs to."""
-        return value.lane if value.node is None else self._lanes.get(value.node, value.lane)
+        return value.lane if value.node is None else self._lanes[value.node]
 
 
 def may_overwrite(node: Node, value: Value) -> bool:

@@ -9,6 +9,8 @@ from mirrored.ops.hooks import recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.program import GraphRecorder, executors
 from mirrored.program.executors import choose_executor
+from mirrored.program.graph import product_operations
+from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
 
@@ -60,7 +62,7 @@ def test_the_rule(
 ) -> None:
     monkeypatch.setattr(executors, "available_threads", lambda: cores)
     graph = graph_of([(each, i % replicas) for i, each in enumerate(products)])
-    assert choose_executor(graph, make_schedule(graph), replicas, wanted) == expected
+    assert choose_executor(graph, make_schedule(graph, Threads()), replicas, wanted) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_a_function_of_several_steps_is_one_of_each(
                     totals.append(ops.reduce_sum((a * factor) @ b))
             factor = ops.add_n(totals)  # Where they meet.
     graph = recorder.finish([factor])
-    assert choose_executor(graph, make_schedule(graph), 2)[0] == threads
+    assert choose_executor(graph, make_schedule(graph, Threads()), 2)[0] == threads
 
 
 def test_a_transposed_product_takes_as_many_operations() -> None:
@@ -97,4 +99,4 @@ def test_a_transposed_product_takes_as_many_operations() -> None:
     with recorded_by(recorder):
         product = ops.OPS["MatMul"](a, b, transpose_a=True, transpose_b=True)
     (node,) = recorder.finish([product]).nodes
-    assert executors.product_operations(node) == 2 * 7 * 5 * 3
+    assert product_operations(node) == 2 * 7 * 5 * 3

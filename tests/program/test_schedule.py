@@ -8,25 +8,26 @@ import numpy as np
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
-from mirrored.program.schedule import Guard, Joint, Lanes, Region, make_schedule
+from mirrored.program.graph import JOINT
+from mirrored.program.overlap import Threads
+from mirrored.program.schedule import FusedGroup, Guard, make_schedule
 
 X = np.ones((2, 3), np.float32)
 V = np.ones((500,), np.float32)
 
 
 def described(graph: Any) -> list[Any]:
-    """Return the phases as names of ops: by lane, in a list, in a tuple with a length."""
+    """Return the stages as names of ops: by lane, in a list, in a tuple with a length."""
     found: list[Any] = []
-    for phase in make_schedule(graph).phases:
-        if isinstance(phase, Lanes):
-            found.append({i: [n.op.name for n in each] for i, each in phase.nodes.items()})
-        elif isinstance(phase, Guard):
+    for stage in make_schedule(graph, Threads()).stages:
+        names = {launch.lane: [node.op.name for node in launch.nodes()] for launch in stage}
+        (phase,) = stage[0].phases
+        if isinstance(phase, Guard):
             found.append("guard")
-        elif isinstance(phase, Region):
-            found.append((phase.size, [node.op.name for node in phase.nodes]))
+        elif isinstance(phase, FusedGroup):
+            found.append((phase.size, *names.values()))
         else:
-            assert isinstance(phase, Joint)
-            found.append([node.op.name for node in phase.nodes])
+            found.append(names.get(JOINT, names))
     return found
 
 

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mirrored.devices import Device
-from mirrored.program.graph import JOINT, Graph, Value
+from mirrored.ops.spec import TensorSpec
+from mirrored.program.graph import JOINT, Graph, Node, Value
 from mirrored.program.homes import find_homes
 from mirrored.program.memory import CONSTANTS, Block, Plan, Planner, aligned
-from mirrored.program.schedule import Region
-from mirrored.program.streamed.stages import StreamedSchedule
+from mirrored.program.schedule import FusedGroup, Schedule
 from mirrored.program.usage import FOREVER, Usage
 
 # Results of at most so many bytes are told together: a copy of a few takes as long as one of some.
 _SMALL = 1 << 12
+
+_COUNTER = TensorSpec((3,), np.dtype(np.uint64))
 
 
 @dataclass(eq=False, slots=True)
@@ -44,27 +48,30 @@ class StreamedPlan(NamedTuple):
         feeds: What is fed.
         reports: For each device the memory where small results lie together. On the gate's device
             it begins with the flag that says whether the step writes.
+        counters: For each random node what it reads key and number of its draw from.
     """
 
     plan: Plan
     feeds: list[Feed]
     reports: dict[Device, Block]
+    counters: dict[Node, Value]
 
 
-def make_streamed_plan(graph: Graph, schedule: StreamedSchedule) -> StreamedPlan:
+def make_streamed_plan(graph: Graph, schedule: Schedule) -> StreamedPlan:
     """Return where each value of a scheduled graph lives, what is fed to it and what it tells."""
     planner = _StreamedPlanner(graph, schedule)
-    return StreamedPlan(planner.plan, planner.feeds, planner.reports)
+    return StreamedPlan(planner.plan, planner.feeds, planner.reports, planner.counters)
 
 
 class _StreamedPlanner(Planner):
     alignment = 256  # Bytes, as CUDA's own allocations: products and wide loads are quicker so.
     gap = 0
 
-    def __init__(self, graph: Graph, schedule: StreamedSchedule) -> None:
+    def __init__(self, graph: Graph, schedule: Schedule) -> None:
         self.feeds: list[Feed] = []
         self.reports: dict[Device, Block] = {}
-        self._counters = schedule.counters
+        random = [node for node in schedule.nodes() if node.op.random]
+        self.counters = {node: Value(_COUNTER, node.device, node.lane) for node in random}
         super().__init__(graph, schedule, 1)
 
     def find_homes(self, usage: Usage) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
@@ -72,11 +79,11 @@ class _StreamedPlanner(Planner):
 
     def place_inputs(self) -> None:
         blocks = self.plan.blocks
-        for node, value in self._counters.items():
+        for node, value in self.counters.items():
             end = self._usage.position[node]
             blocks[value] = Block(value.device, value.lane, value.nbytes, -1, end)
         groups: dict[tuple[Device, int], list[Value]] = {}
-        for value in (*self._graph.inputs, *self._counters.values()):
+        for value in (*self._graph.inputs, *self.counters.values()):
             groups.setdefault((value.device, value.lane), []).append(value)
         for (device, lane), values in groups.items():
             # Kept: a call that is given what the one before was need not copy it again.
@@ -105,7 +112,7 @@ class _StreamedPlanner(Planner):
             root.become_part(report, report.nbytes)
             report.nbytes = aligned(report.nbytes + root.nbytes, self.alignment)
 
-    def make_registers(self, region: Region) -> None:
+    def make_registers(self, group: FusedGroup) -> None:
         pass  # They are those of the card.
 
     def all_blocks(self) -> Iterator[Block]:

@@ -22,11 +22,11 @@ from mirrored.program.draws import Draws
 from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import StreamLowering
+from mirrored.program.overlap import Streams
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
-from mirrored.program.schedule import Guard, Launch, ancestors
+from mirrored.program.schedule import Guard, Launch, ancestors, make_schedule
 from mirrored.program.streamed.observed import run_observed
 from mirrored.program.streamed.plan import make_streamed_plan
-from mirrored.program.streamed.stages import make_stages
 from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps
 from mirrored.program.write_guard import Gate, spread_flag
@@ -47,7 +47,7 @@ class Planned:
 
     def __init__(self, graph: Graph) -> None:
         """Schedule it, and plan its memory."""
-        self.schedule = make_stages(graph)
+        self.schedule = make_schedule(graph, Streams())
         self.plan = make_streamed_plan(graph, self.schedule)
 
 
@@ -79,10 +79,9 @@ class StreamedProgram:
         self.graph = graph
         self.planned = planned or Planned(graph)
         schedule = self.planned.schedule
-        plan, self._feeds, reports = self.planned.plan
+        plan, self._feeds, reports, self._counters = self.planned.plan
         self._arrays = Arrays(plan, memory or Arenas(), graph.purpose)
         self._arrays.take()
-        self._counters = schedule.counters
         self._draws = Draws()
         for node in self._counters:
             self._draws.add(node.attrs["draw"], node.output.number)
@@ -157,7 +156,8 @@ class StreamedProgram:
                 others = [launch.backend for launches in stages for launch in launches]
                 copies = spread_flag(launches[0].backend, [*others, *self._writers()], flags)
                 if copies:
-                    bound.append([BoundLaunch(Launch(to, [], True), [call]) for to, call in copies])
+                    sides = [(Launch(backend, [], between=True), call) for backend, call in copies]
+                    bound.append([BoundLaunch(launch, [call]) for launch, call in sides])
         for backend in self._writers():
             last = Launch(backend, [], waits=len(self.graph.collectives))
             bound.append([BoundLaunch(last, lowering.commits(backend))])

@@ -280,8 +280,11 @@ def eagerly(function: Function, arrays: Sequence[np.ndarray]) -> tuple[list[np.n
     return results, False
 
 
-def check(eager: Function, recorded: Function, runs: Any, in_turn: bool, bits: Any) -> None:
+def check(
+    eager: Function, recorded: Function, runs: Any, in_turn: bool, bits: Any, check_plan: Any
+) -> None:
     program = Recorded(recorded, runs[0])
+    check_plan(program.graph, streams=True)
     recorded.draws.restore((5, 0))
     if in_turn and not program.graph.guards:
         for arrays in runs:
@@ -340,6 +343,7 @@ def test_random_programs(
     seed: int,
     emulated_cuda: Callable[..., Any],
     bits: Any,
+    check_plan: Any,
 ) -> None:
     emulator = emulated_cuda(cards=len(layout), seed=seed)
     names = make_names(layout)
@@ -349,7 +353,7 @@ def test_random_programs(
     eager, recorded = (
         Function(instructions, names, lanes, make_variables(names), gradients) for _ in range(2)
     )
-    check(eager, recorded, make_runs(spoilt), in_turn, bits)
+    check(eager, recorded, make_runs(spoilt), in_turn, bits, check_plan)
     emulator.finish()
 
 
@@ -373,6 +377,7 @@ def test_random_programs_with_sums_over_cards(
     seed: int,
     emulated_cuda: Callable[..., Any],
     bits: Any,
+    check_plan: Any,
 ) -> None:
     """There is at least one, on streams of its own, beside what the replicas compute."""
     emulator = emulated_cuda(cards=len(layout), seed=seed)
@@ -385,6 +390,6 @@ def test_random_programs_with_sums_over_cards(
         Function(instructions, names, lanes, make_variables(names), False, connection)
         for _ in range(2)
     )
-    check(eager, recorded, make_runs(spoilt), in_turn, bits)
+    check(eager, recorded, make_runs(spoilt), in_turn, bits, check_plan)
     connection.close()
     emulator.finish()

@@ -75,7 +75,7 @@ def test_new_settings_begin_anew(runs: int) -> None:
 @pytest.mark.parametrize(("between", "log"), [(False, ["run", "work"]), (True, ["work"])])
 def test_only_kernels_run_in_the_state_of_the_device(between: bool, log: list[str]) -> None:
     backend: Any = Recorder()
-    BoundLaunch(Launch(backend, [], between), [Call(backend.work)]).run()
+    BoundLaunch(Launch(backend, [], between=between), [Call(backend.work)]).run()
     assert backend.log == log
 
 

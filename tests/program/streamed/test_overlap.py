@@ -10,51 +10,14 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.graph import JOINT
-from mirrored.program.schedule import Guard, nodes_of
-from mirrored.program.streamed.stages import make_stages
+from mirrored.program.overlap import Streams
+from mirrored.program.schedule import Guard, make_schedule
 
 X = np.zeros((4, 3), np.float32)
 
 
-def nodes_in(launch: Any) -> list[Any]:
-    return [node for phase in launch.phases for node in nodes_of(phase)]
-
-
-@pytest.mark.parametrize("guarded", [False, True])
-@pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1), (2, 1)], ids=str)
-def test_order(parts: tuple[int, ...], guarded: bool, cards: Any) -> None:
-    """Nodes run once, behind what they need: on the same stream, or in a stage before."""
-    names = cards.make(*parts)
-    for seed in range(6):
-        graph = cards.random(seed, replicas=len(names), guarded=guarded)
-        schedule = make_stages(graph)
-        seen: set[Any] = set()
-        behind_the_guard = False
-        for launches in schedule.stages:
-            assert len({launch.backend for launch in launches}) == len(launches)
-            made: set[Any] = set()
-            for launch in launches:
-                own: set[Any] = set()
-                for phase in launch.phases:
-                    if isinstance(phase, Guard):
-                        assert len(launches) == 1
-                        assert {value.node for value in phase.values} <= seen
-                        behind_the_guard = True
-                    members = list(nodes_of(phase))
-                    for node in members:
-                        needed = {value.node for value in node.inputs} - {None}
-                        assert needed <= seen | own | set(members)
-                        assert node.device.backend.memory == launch.backend.memory
-                    own |= set(members)
-                assert not own & (seen | made)
-                made |= own
-            seen |= made
-        assert behind_the_guard == guarded
-        wanted = [*graph.outputs, *(value for _, value in graph.writes)]
-        assert {value.node for value in wanted} - {None} <= seen
-        random = {node for node in graph.nodes if node.op.random}
-        assert set(schedule.counters) == random <= seen
-        assert all(value.spec == ((3,), np.uint64) for value in schedule.counters.values())
+def scheduled(graph: Any) -> list[Any]:
+    return make_schedule(graph, Streams()).stages
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
@@ -63,7 +26,7 @@ def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards
     cards.make(1, 1)
     connection = cards.unconnected()
     graph = cards.record(functools.partial(cards.gradients, connection, layers), X, X, replicas=2)
-    stages = make_stages(graph).stages
+    stages = scheduled(graph)
     asked = [launches[0].collective for launches in stages]
     assert [each.what for each in asked if each] == [f"layer {i}" for i in range(layers)]
     done: set[Any] = set()
@@ -74,13 +37,13 @@ def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards
         collective = launches[0].collective
         if collective is None:
             # Work goes on beside what is being summed, without a wait for the other card.
-            assert sorted({n.lane for launch in launches for n in nodes_in(launch)}) == [0, 1]
+            assert sorted({n.lane for launch in launches for n in launch.nodes()}) == [0, 1]
             assert all(launch.meets == (number == 0) and not launch.waits for launch in launches)
-            done |= {node for launch in launches for node in nodes_in(launch)}
+            done |= {node for launch in launches for node in launch.nodes()}
             continue
         assert {value.node for value in collective.sends()} <= done
         # What it sums ends the stage before it: nothing later had to be computed first.
-        last = [nodes_in(launch)[-1] for launch in stages[number - 1]]
+        last = [list(launch.nodes())[-1] for launch in stages[number - 1]]
         assert {value.node for value in collective.sends()} == set(last)
 
 
@@ -99,7 +62,7 @@ def test_all_ranks_take_part_whoever_reads_the_sums(cards: Any) -> None:
         return [recorder.all_reduce(parts, connection, what="read", timeout=1.0)[1] * 2.0]
 
     graph = cards.record(function, X, X, replicas=2)
-    stages = make_stages(graph).stages
+    stages = scheduled(graph)
     asked = [launches[0].collective for launches in stages if launches[0].collective]
     assert [each.what for each in asked] == ["read"]
     assert len(asked[0].nodes) == 2
@@ -120,10 +83,10 @@ def test_replicas_run_side_by_side(parts: tuple[int, ...], cards: Any) -> None:
         return [ops.add_n([ops.identity(part) for part in parts])]
 
     graph = cards.record(function, *[X] * len(names), replicas=len(names))
-    first = make_stages(graph).stages[0]
+    first = scheduled(graph)[0]
     sides: dict[int, Any] = {}
     for launch in first:
-        lanes = {node.lane for node in nodes_in(launch)}
+        lanes = {node.lane for node in launch.nodes()}
         assert len(lanes) == 1
         sides.setdefault(lanes.pop(), []).append(launch.backend)
     assert sorted(sides) == list(range(len(names)))
@@ -146,8 +109,8 @@ def test_what_is_joint_runs_behind_all_replicas(cards: Any) -> None:
         return [c, d]
 
     graph = cards.record(function, X, X, replicas=2)
-    stages = make_stages(graph).stages
-    lanes = [{node.lane for launch in launches for node in nodes_in(launch)} for launches in stages]
+    stages = scheduled(graph)
+    lanes = [{node.lane for launch in launches for node in launch.nodes()} for launches in stages]
     where = lanes.index({JOINT})
     assert {0, 1} <= set().union(*lanes[:where])
     assert {0, 1} <= set().union(*lanes[where + 1 :])
@@ -162,8 +125,8 @@ def test_work_of_the_host_and_copies_are_tracks_of_their_own(cards: Any) -> None
             z = ops.identity(y) + 1.0
         return [ops.identity(z) * 3.0]
 
-    stages = make_stages(cards.record(function, X)).stages
-    found = [(launch.between, [n.op.name for n in nodes_in(launch)]) for (launch,) in stages]
+    stages = scheduled(cards.record(function, X))
+    found = [(launch.between, [n.op.name for n in launch.nodes()]) for (launch,) in stages]
     assert found == [
         (False, ["Mul"]),
         (True, ["_Send", "AddV2"]),
@@ -187,14 +150,14 @@ def test_updates_are_behind_the_guard(cards: Any) -> None:
         variable.assign_add(a + ops.identity(b))
         return [a]
 
-    schedule = make_stages(cards.record(function, X, X, replicas=2))
-    guards = [isinstance(launches[0].phases[0], Guard) for launches in schedule.stages]
-    behind = schedule.stages[guards.index(True) + 1 :]
-    late = [node.op.name for launches in behind for launch in launches for node in nodes_in(launch)]
+    stages = scheduled(cards.record(function, X, X, replicas=2))
+    guards = [isinstance(launches[0].phases[0], Guard) for launches in stages]
+    behind = stages[guards.index(True) + 1 :]
+    late = [node.op.name for launches in behind for launch in launches for node in launch.nodes()]
     assert "AssignAddVariableOp" in late
     assert "Tanh" not in late
 
 
 def test_nothing_to_do(cards: Any) -> None:
     cards.make(1)
-    assert make_stages(cards.record(lambda x: [x], X)).stages == []
+    assert scheduled(cards.record(lambda x: [x], X)) == []

@@ -1,4 +1,4 @@
-"""Which nodes one kernel computes: what may be a step of a chain, and a loss with its gradient."""
+"""Which nodes one kernel computes: what may be fused, and a loss with its gradient."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,10 +9,10 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.ops.hooks import active_recorder
+from mirrored.program import fusion
+from mirrored.program.fusion import group
 from mirrored.program.graph import Graph, is_between
-from mirrored.program.schedule import Region
-from mirrored.program.streamed import chains
-from mirrored.program.streamed.chains import group
+from mirrored.program.schedule import FusedGroup
 
 X = np.zeros((4, 3), np.float32)
 ROW = np.zeros((3,), np.float32)
@@ -23,11 +23,11 @@ bias_add = ops.OPS["BiasAdd"]
 
 
 def grouped(graph: Graph) -> list[str]:
-    """Return the phases of a graph: 'A+B' for a chain, '[A]' and '[A, B]' for other kernels."""
+    """Return the phases of a graph: 'A+B' for a fused group, '[A]', '[A, B]' for other kernels."""
     found = []
     for phase in group(graph.nodes):
         names = [node.op.name for node in phase.nodes]
-        found.append("+".join(names) if isinstance(phase, Region) else f"[{', '.join(names)}]")
+        found.append("+".join(names) if isinstance(phase, FusedGroup) else f"[{', '.join(names)}]")
     return found
 
 
@@ -101,7 +101,7 @@ TABLE: dict[str, tuple[Callable[..., Sequence[Any]], tuple[Any, ...], list[str]]
 
 
 @pytest.mark.parametrize(("function", "args", "expected"), TABLE.values(), ids=TABLE)
-def test_chains(function: Any, args: Any, expected: list[str], cards: Any) -> None:
+def test_groups(function: Any, args: Any, expected: list[str], cards: Any) -> None:
     cards.make(1)
     assert grouped(cards.record(function, *args)) == expected
 
@@ -146,17 +146,17 @@ def test_copies_between_memories_are_no_kernels(cards: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "function", "most"),
     [
-        ("_MOST_STEPS", lambda *xs: [ops.tanh(xs[0]) + float(i) for i in range(9)], 4),
+        ("_MOST_NODES", lambda *xs: [ops.tanh(xs[0]) + float(i) for i in range(9)], 4),
         ("_MOST_INPUTS", lambda *xs: [ops.tanh(x) for x in xs], 3),
     ],
 )
-def test_chains_have_an_end(
+def test_groups_have_an_end(
     name: str, function: Any, most: int, cards: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cards.make(1)
     graph = cards.record(function, *[X] * 10)
     assert len(group(graph.nodes)) == 1
-    monkeypatch.setattr(chains, name, most)
+    monkeypatch.setattr(fusion, name, most)
     sizes = [len(phase.nodes) for phase in group(graph.nodes)]
     assert max(sizes) <= most
     assert sum(sizes) == 10
@@ -228,30 +228,4 @@ def test_the_cpu_has_no_pairs_and_no_chains(cards: Any) -> None:
 
     graph = cards.record(function, X, LABELS)
     phases = group([node for node in graph.nodes if node.device.type == "CPU"])
-    assert all(len(phase.nodes) == 1 and not isinstance(phase, Region) for phase in phases)
-
-
-# ------------------------------------------------------------------------------ any graph
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_every_node_runs_once_behind_what_it_needs(seed: int, cards: Any) -> None:
-    cards.make(1)
-    nodes = cards.random(seed, replicas=1).nodes
-    phases = group(nodes)
-    order = [node for phase in phases for node in phase.nodes]
-    assert len(order) == len(nodes)
-    assert set(order) == set(nodes)
-    place = {node: i for i, phase in enumerate(phases) for node in phase.nodes}
-    seen: set[Any] = set()
-    for phase in phases:
-        for node in phase.nodes:
-            needed = {value.node for value in node.inputs} - {None}
-            assert needed <= seen | set(phase.nodes)
-            inside = [value for value in node.inputs if place.get(value.node) == place[node]]
-            if isinstance(phase, Region):
-                assert node.output.size == phase.size
-                assert all(value.size == phase.size and value.node in seen for value in inside)
-            else:
-                assert not inside or len(phase.nodes) == 2
-            seen.add(node)
+    assert all(len(phase.nodes) == 1 and not isinstance(phase, FusedGroup) for phase in phases)

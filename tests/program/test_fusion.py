@@ -1,10 +1,10 @@
-"""Regions are cut into a shard for each thread, and shards into pieces, without a gap."""
+"""Fused groups are cut into a shard for each thread, and shards into pieces, without a gap."""
 
 import itertools
 
 import pytest
 
-from mirrored.program.regions import pieces
+from mirrored.program.fusion import pieces
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

@@ -1,0 +1,260 @@
+"""Which nodes are computed together, so that what passes between them need not go through memory.
+
+On the host a fused group is cut into pieces that a cache holds, a shard a thread. On a device
+with streams it is one kernel: a launch takes as long as a small op, and passing values through
+memory longer than computing them. There a loss and its gradient are one kernel too.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mirrored.backends import Backend
+from mirrored.backends.stream_backend import is_streamed
+from mirrored.program.graph import Node, Value
+from mirrored.program.schedule import FusedGroup, Kernels
+
+# Elements that a piece of a group has: a few vectors of 64k floats fit a core's own cache.
+# Shorter vectors are not cut: the calls would cost more than the cache saves.
+_PIECE = 1 << 16
+_UNCUT = 1 << 17
+_LINE = 64  # Elements: shards begin where a cache line does, of whatever dtype.
+
+# What one kernel takes.
+_MOST_INPUTS = 32
+_MOST_NODES = 64
+
+
+# ------------------------------------------------------------------ groups of the host, in pieces
+
+
+def cut(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
+    """Return nodes of no replica in as few and as long groups of vectors as there can be.
+
+    Args:
+        nodes: In an order in which they can run.
+    """
+    phases: list[Kernels | FusedGroup] = []
+    waiting = list(nodes)
+    while waiting:
+        plain = _take_ready(waiting, lambda node: not _in_pieces(node))
+        if plain:
+            phases.append(Kernels(plain))
+        if waiting:
+            size = waiting[0].output.size
+            group = _take_ready(waiting, functools.partial(_joins, size, set()))
+            phases.append(FusedGroup(group, size))
+    return phases
+
+
+def _joins(size: int, made: set[Value], node: Node) -> bool:
+    """Whether a node joins a group, whose results so far are `made`, and if so note its own."""
+    # A number out of a vector is known only when all of the vector is.
+    scalars = (value.base for value in node.inputs if not value.spec.shape)
+    if not _in_pieces(node, size) or any(base in made for base in scalars):
+        return False
+    made.add(node.output)
+    return True
+
+
+def _take_ready(waiting: list[Node], wanted: Callable[[Node], bool]) -> list[Node]:
+    """Take out of `waiting`, in order, the wanted nodes that depend on no node left in it."""
+    taken: list[Node] = []
+    left: set[Node] = set(waiting)
+    for node in list(waiting):
+        if wanted(node) and not any(value.node in left for value in node.inputs):
+            taken.append(node)
+            left.discard(node)
+    waiting[:] = [node for node in waiting if node in left]
+    return taken
+
+
+def _in_pieces(node: Node, size: int | None = None) -> bool:
+    """Whether a node may be computed piece by piece: a vector from vectors and scalars."""
+    shape = node.output.spec.shape
+    return (
+        node.op.elementwise
+        and len(shape) == 1
+        and (shape[0] > 1 if size is None else shape[0] == size)
+        and all(value.spec.shape in (shape, ()) for value in node.inputs)
+    )
+
+
+def pieces(size: int, threads: int, thread: int) -> list[tuple[int, int]]:
+    """Return where the pieces of one thread's shard of a vector begin and end.
+
+    Args:
+        size: The length of the vector.
+        threads: How many threads share it.
+        thread: The number of the thread.
+
+    Example:
+        >>> pieces(100, 2, 1)
+        [(64, 100)]
+    """
+    share = -(-size // threads)
+    share = -(-share // _LINE) * _LINE
+    start, stop = min(thread * share, size), min((thread + 1) * share, size)
+    step = _PIECE if stop - start > _UNCUT else max(stop - start, 1)
+    return [(begin, min(begin + step, stop)) for begin in range(start, stop, step)]
+
+
+def register_numbers(group: FusedGroup, local: set[Value]) -> dict[Value, int]:
+    """Give the values that only a group's pieces have as few registers as they need.
+
+    Args:
+        group: The group.
+        local: The values.
+    """
+    last: dict[Value, int] = {}
+    for i, node in enumerate(group.nodes):
+        for value in node.inputs:
+            last[value.base] = i
+    numbers: dict[Value, int] = {}
+    free: list[int] = []
+    for i, node in enumerate(group.nodes):
+        inputs = [value.base for value in node.inputs]
+        ending = {value for value in inputs if value in numbers and last[value] == i}
+        # Before the result has its place: it may take over only what the op may overwrite.
+        early = {
+            value
+            for value in ending
+            if inputs.index(value) in node.op.may_alias
+            and inputs.count(value) == 1
+            and value.spec == node.output.spec
+        }
+        free += [numbers[value] for value in early]
+        if node.output in local:
+            numbers[node.output] = free.pop() if free else len(set(numbers.values()) | set(free))
+        free += [numbers[value] for value in ending - early]
+    return numbers
+
+
+# ------------------------------------------------------------------ groups of one kernel
+
+
+def group(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
+    """Return nodes of one lane as groups that one kernel computes, and others one or two by one.
+
+    Args:
+        nodes: In an order in which they can run.
+    """
+    return _Groups(_with_pairs(list(nodes))).phases
+
+
+class _Groups:
+    def __init__(self, units: list[list[Node]]) -> None:
+        self.phases: list[Kernels | FusedGroup] = []
+        self._place: dict[Node, int] = {}
+        self._inputs: list[set[Value]] = []
+        for unit in units:
+            if len(unit) == 1 and _is_step(unit[0]):
+                self._add_step(unit[0])
+            else:
+                self._add(Kernels(unit), unit)
+
+    def _add(self, phase: Kernels | FusedGroup, nodes: list[Node]) -> None:
+        self._place |= dict.fromkeys(nodes, len(self.phases))
+        self.phases.append(phase)
+        self._inputs.append({value for node in nodes for value in node.inputs})
+
+    def _add_step(self, node: Node) -> None:
+        """Put a node into the last group that can take it, or begin one."""
+        for place in range(len(self.phases) - 1, -1, -1):
+            if self._can_join(node, place):
+                fused = self.phases[place]
+                fused.nodes.append(node)
+                self._place[node] = place
+                self._inputs[place] |= {v for v in node.inputs if v.base.node not in fused.nodes}
+                return
+            if any(self._place.get(value.node) == place for value in node.inputs if value.node):
+                break  # It needs what is computed there.
+        self._add(FusedGroup([node], node.output.size), [node])
+
+    def _can_join(self, node: Node, place: int) -> bool:
+        fused = self.phases[place]
+        if not isinstance(fused, FusedGroup) or fused.size != node.output.size:
+            return False
+        if len(fused.nodes) >= _MOST_NODES:
+            return False
+        if len(self._inputs[place] | set(node.inputs)) > _MOST_INPUTS:
+            return False
+        if node.device.backend.memory != fused.nodes[0].device.backend.memory:
+            return False
+        for value in node.inputs:
+            made = -1 if value.node is None else self._place.get(value.node, -1)
+            # What the group computes itself is there element by element, not as a whole.
+            if made > place or (made == place and not _is_full(value, fused.size)):
+                return False
+        return True
+
+
+def _is_full(value: Value, size: int) -> bool:
+    return value.whole and value.size == size
+
+
+def _is_step(node: Node) -> bool:
+    """Whether one kernel can compute a node with others."""
+    backend = node.device.backend
+    if not is_streamed(backend) or not backend.fuses(node.op.name):
+        return False
+    return all(value.device.backend.memory == backend.memory for value in node.inputs)
+
+
+def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
+    """Return nodes one by one, but a loss with its gradient, brought forward to it."""
+    partner = _pairs(nodes)
+    units: list[list[Node]] = []
+    done: set[Node] = set()
+
+    def emit(node: Node) -> None:
+        if node in done:
+            return
+        second = partner.get(node)
+        done.add(node)
+        if second is None:
+            units.append([node])
+            return
+        # What the gradient needs beside the loss's inputs does not depend on the loss.
+        wanted = _ancestors_in(second, nodes)
+        for each in nodes:
+            if each in wanted:
+                emit(each)
+        done.add(second)
+        units.append([node, second])
+
+    for node in nodes:
+        emit(node)
+    return units
+
+
+def _pairs(nodes: list[Node]) -> dict[Node, Node]:
+    """Return, for each loss whose gradient is wanted too, that gradient's node."""
+    partners: dict[Node, Node] = {}
+    backends = [node.device.backend for node in nodes]
+    fused: dict[Backend, Any] = {each: each.fused for each in backends if is_streamed(each)}
+    names = {name for pairs in fused.values() for pair in pairs for name in pair}
+    candidates = [node for node in nodes if node.op.name in names and node.device.backend in fused]
+    for first, second in itertools.permutations(candidates, 2):
+        if (
+            (first.op.name, second.op.name) in fused[first.device.backend]
+            and first.device is second.device
+            and second.inputs[: len(first.inputs)] == first.inputs
+            and first not in partners
+            and first not in _ancestors_in(second, nodes)
+        ):
+            partners[first] = second
+    return partners
+
+
+def _ancestors_in(node: Node, nodes: list[Node]) -> set[Node]:
+    """Return those of some nodes that a node depends on."""
+    among, found = set(nodes), set[Node]()
+    stack = [value.node for value in node.inputs]
+    while stack:
+        each = stack.pop()
+        if each is not None and each in among and each not in found:
+            found.add(each)
+            stack += [value.node for value in each.inputs]
+    return found

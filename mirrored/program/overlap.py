@@ -1,0 +1,171 @@
+"""What of a program may run side by side: on the host, and on devices with streams.
+
+The host has a thread a replica, and cuts vectors for all of them where they have met. Devices with
+streams run replicas side by side too, and what replicas of several cards share; a lone replica with
+small products takes two streams.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, zip_longest
+
+from mirrored.backends.stream_backend import is_streamed
+from mirrored.program.fusion import cut, group
+from mirrored.program.graph import JOINT, Node, is_between, product_operations
+from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage
+
+# The lane of replica 0's second stream, and that of what belongs to no replica and has something
+# beside it; no other lanes have such numbers.
+SIDE, BESIDE = -100, -98
+
+# Additions and multiplications of a product that leaves room on a card for another kernel.
+_SHORT = 1 << 30
+
+
+class Threads:
+    """Replicas run side by side on threads of the host; see `schedule.Overlap`."""
+
+    def replicas(self, lanes: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
+        """Yield what replicas do as one stage."""
+        stage = [
+            Launch(lanes[lane][0].device.backend, [Kernels(lanes[lane])], lane)
+            for lane in sorted(lanes)
+        ]
+        return [stage] if stage else []
+
+    def joint(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
+        """Yield what one thread does, and fused groups, of which each does a part."""
+        for phase in cut(nodes):
+            yield [Launch(phase.nodes[0].device.backend, [phase])]
+
+
+class Streams:
+    """What is on several streams runs side by side; see `schedule.Overlap`."""
+
+    def replicas(self, lanes: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
+        """Yield what replicas do, a stream each."""
+        if branches and len(lanes) == 1:
+            ((lane, nodes),) = lanes.items()
+            if _may_branch(nodes):
+                yield from _branches(nodes, lane)
+                return
+        # A lane that goes to another device and back meets the others there.
+        for side_by_side in zip_longest(*(_launches(lanes[lane], lane) for lane in sorted(lanes))):
+            yield [launch for launch in side_by_side if launch is not None]
+
+    def joint(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
+        """Yield what belongs to no replica: on several cards side by side, copies one by one."""
+        if branches and _may_branch(nodes):
+            yield from _branches(nodes, JOINT)
+            return
+        level: dict[Node, int] = {}
+        for node in nodes:
+            before = [value.node for value in node.inputs if value.node in level]
+            level[node] = max((level[n] + (_where(n) != _where(node)) for n in before), default=0)
+        for number in range(max(level.values()) + 1):
+            members: dict[tuple[object, bool], list[Node]] = {}
+            for node in nodes:
+                if level[node] == number:
+                    members.setdefault(_where(node), []).append(node)
+            launches = [each for group in members.values() for each in _launches(group, JOINT)]
+            compute = [launch for launch in launches if not launch.between]
+            if compute:
+                yield compute
+            for launch in launches:
+                if launch.between:
+                    yield [launch]
+
+
+def _launches(nodes: Iterable[Node], lane: int) -> list[Launch]:
+    """Return nodes as launches: a new one wherever the memory changes."""
+    launches = []
+    for (_, between), phases in groupby(group(nodes), key=lambda each: _where(each.nodes[0])):
+        members = list(phases)
+        backend = members[0].nodes[0].device.backend
+        launches.append(Launch(backend, [*members], lane, between))
+    return launches
+
+
+def _where(node: Node) -> tuple[object, bool]:
+    """Return the memory that a node works on, and whether it is a copy or the host's work."""
+    backend = node.device.backend
+    return backend.memory, backend.host_readable or is_between(node)
+
+
+# ------------------------------------------------------------------ two streams of one device
+
+
+def _may_branch(nodes: list[Node]) -> bool:
+    """Return whether nodes of one lane may run on two streams: on one device, with small products.
+
+    One large product fills a card: another one beside it takes as long as behind it.
+    """
+    if len({node.device for node in nodes}) != 1 or not is_streamed(nodes[0].device.backend):
+        return False
+    if any(is_between(node) for node in nodes):
+        return False
+    return max(map(product_operations, nodes)) <= _SHORT
+
+
+def _branches(nodes: list[Node], lane: int) -> Iterator[Stage]:
+    """Yield nodes of one lane on two streams of its device.
+
+    Of what is ready, that with the longest way ahead goes first, and the next beside it (Graham,
+    "Bounds on multiprocessing timing anomalies", 1969). The two wait for each other only where
+    one needs what the other has computed since they last did.
+    """
+    phases = group(nodes)
+    needs = _needs(phases)
+    ahead = _ways_ahead(needs)
+    waiting, done = list(range(len(phases))), set[int]()
+    here: list[int] = []
+    beside: list[int] = []
+    while waiting:
+        ready = sorted((i for i in waiting if needs[i] <= done), key=lambda i: -ahead[i])[:2]
+        first, *second = ready
+        if second and needs[first] & {*beside} and not needs[first] & {*here}:
+            first, second = second[0], [first]  # Each goes on behind what it needs.
+        if needs[first] & {*beside} or any(needs[i] & {*here} for i in second):
+            yield _pair([phases[i] for i in here], [phases[i] for i in beside], lane)
+            here, beside = [], []
+        here.append(first)
+        beside += second
+        done |= {*ready}
+        waiting = [i for i in waiting if i not in done]
+    yield _pair([phases[i] for i in here], [phases[i] for i in beside], lane)
+
+
+def _pair(
+    here: list[Kernels | FusedGroup], beside: list[Kernels | FusedGroup], lane: int
+) -> list[Launch]:
+    """Return a stage of a device's own stream and, where there is work for it, another one."""
+    backend = here[0].nodes[0].device.backend
+    if not is_streamed(backend):
+        raise ValueError("Only what has streams has two of them.")
+    if not beside:
+        return [Launch(backend, [*here], lane)]
+    # The memory of what is joint is shared with replicas where it runs alone, and not here.
+    own = BESIDE if lane == JOINT else lane
+    return [Launch(backend, [*here], own), Launch(backend.beside, [*beside], SIDE - lane)]
+
+
+def _needs(phases: Sequence[Kernels | FusedGroup]) -> list[set[int]]:
+    """Return, for each phase, the numbers of those whose results it reads."""
+    place = {node: i for i, phase in enumerate(phases) for node in phase.nodes}
+    return [
+        {
+            place[value.node]
+            for node in phase.nodes
+            for value in node.inputs
+            if value.node in place and place[value.node] != i
+        }
+        for i, phase in enumerate(phases)
+    ]
+
+
+def _ways_ahead(needs: Sequence[set[int]]) -> list[int]:
+    """Return, for each phase, how many come after it at least, one after the other."""
+    ahead = [0] * len(needs)
+    for i in range(len(needs) - 1, -1, -1):  # What a phase needs stands before it.
+        for before in needs[i]:
+            ahead[before] = max(ahead[before], ahead[i] + 1)
+    return ahead
