@@ -50,11 +50,7 @@ class Iteration(NamedTuple):
 class Rng:
     """The seed of a stage, and how many iterators there were.
 
-    Args:
-        seed: An integer; None takes one from the global stream, now and in the caller's thread.
-
-    Raises:
-        TypeError: It is no integer.
+    Without one it is taken from the global stream, now and in the caller's thread.
     """
 
     def __init__(self, seed: int | None = None) -> None:

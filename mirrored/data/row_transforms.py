@@ -33,11 +33,7 @@ _OVER = object()
 class Shuffled(Derived):
     """Elements in random order, each picked from a buffer of those that come next.
 
-    Args:
-        source: What is shuffled.
-        buffer_size: How many elements the buffer holds.
-        rng: What the order is drawn from.
-        anew: Whether each iterator, and each pass of `repeat`, has an order of its own.
+    With `anew` each iterator, and each pass of `repeat`, has an order of its own.
     """
 
     rng: Rng
@@ -104,10 +100,7 @@ def _picked(
 class Batched(Following):
     """Elements joined, so many at a time, along a new first axis.
 
-    Args:
-        source: The elements.
-        size: How many.
-        drop_remainder: Whether to leave out a last batch that has fewer.
+    A last batch that has fewer may be left out.
     """
 
     def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
@@ -196,11 +189,7 @@ def _stacked(form: Form, rows: list[Element], first: int) -> Element:
 
 
 class Unbatched(Following):
-    """The rows of each element.
-
-    Args:
-        source: The elements.
-    """
+    """The rows of each element."""
 
     def __init__(self, source: Stage) -> None:
         super().__init__(source)
@@ -235,12 +224,7 @@ class Unbatched(Following):
 
 
 class Repeated(Derived):
-    """The elements again and again.
-
-    Args:
-        source: The elements.
-        count: How often; None: for ever.
-    """
+    """The elements again and again: `count` times, or for ever."""
 
     def __init__(self, source: Stage, count: int | None) -> None:
         super().__init__(source)

@@ -90,11 +90,7 @@ class Stage(ABC):
 
 
 class Following(Stage):
-    """A stage that makes its elements from those of another one.
-
-    Args:
-        source: The other stage.
-    """
+    """A stage that makes its elements from those of another one."""
 
     def __init__(self, source: Stage) -> None:
         self._source, self.sources = source, (source,)
@@ -102,11 +98,7 @@ class Following(Stage):
 
 
 class Derived(Following):
-    """A stage whose elements have the structure of those of another one.
-
-    Args:
-        source: The other stage.
-    """
+    """A stage whose elements have the structure of those of another one."""
 
     def __init__(self, source: Stage) -> None:
         super().__init__(source)
@@ -135,11 +127,7 @@ def named(stage: str, index: int) -> Iterator[None]:
 
 
 class Single(Stage):
-    """One element.
-
-    Args:
-        element: The element.
-    """
+    """One element."""
 
     known = True
 
@@ -157,12 +145,7 @@ class Single(Stage):
 
 
 class Slices(Stage):
-    """The rows of arrays.
-
-    Args:
-        arrays: A structure of arrays.
-        size: The size of the first axis of each.
-    """
+    """The rows of arrays."""
 
     known = True
 
@@ -209,14 +192,7 @@ class Slices(Stage):
 
 
 class Generated(Stage):
-    """What a user's generator yields.
-
-    Args:
-        generator: Returns an iterable each time that it is called.
-        args: Arrays to call it with.
-        signature: The structure of what it yields, with a `LeafSpec` for each array; None: that
-            of the first element.
-    """
+    """What a user's generator yields, of a signature or else of the form of the first element."""
 
     rng: Rng
 
@@ -261,12 +237,7 @@ _OVER = object()
 
 
 class Counted(Stage):
-    """The numbers of a range.
-
-    Args:
-        numbers: The range.
-        dtype: Their dtype.
-    """
+    """The numbers of a range."""
 
     known = True
 
@@ -286,11 +257,7 @@ class Counted(Stage):
 
 
 class Zipped(Stage):
-    """Elements of several stages side by side; the shortest one ends it.
-
-    Args:
-        stages: A structure of stages.
-    """
+    """Elements of several stages side by side; the shortest one ends it."""
 
     def __init__(self, stages: Any) -> None:
         self._structure = stages

@@ -34,12 +34,7 @@ from mirrored.ops.rng_state import drawing_from
 
 
 class Mapped(Following):
-    """What a function makes of each element.
-
-    Args:
-        source: The elements.
-        function: The function.
-    """
+    """What a function makes of each element."""
 
     rng: Rng
 
@@ -74,12 +69,7 @@ class Mapped(Following):
 
 
 class Filtered(Derived):
-    """The elements of which a predicate is true.
-
-    Args:
-        source: The elements.
-        predicate: The predicate.
-    """
+    """The elements of which a predicate is true."""
 
     rng: Rng
 
@@ -111,14 +101,7 @@ class Filtered(Derived):
 
 
 class Chosen(Derived):
-    """The elements from one number to before another, or every `step`-th of them.
-
-    Args:
-        source: The elements.
-        start: The first one's number.
-        stop: The number before which it ends; None: where the elements end.
-        step: How many numbers it is from one to the next.
-    """
+    """The elements from one number to before another, or to the end, or every `step`-th of them."""
 
     def __init__(self, source: Stage, start: int, stop: int | None, step: int = 1) -> None:
         super().__init__(source)
@@ -139,15 +122,7 @@ class Chosen(Derived):
 
 
 class Concatenated(Derived):
-    """The elements of one stage and then those of another.
-
-    Args:
-        source: The first stage.
-        other: The second one.
-
-    Raises:
-        TypeError: Their elements are known, and differ in structure or dtypes.
-    """
+    """The elements of one stage and then those of another; TypeError where they differ in kind."""
 
     def __init__(self, source: Stage, other: Stage) -> None:
         super().__init__(source)
@@ -196,12 +171,7 @@ def _common_specs(first: Any, second: Any) -> Any:
 
 
 class Enumerated(Following):
-    """Pairs of a number and an element.
-
-    Args:
-        source: The elements.
-        start: The first number.
-    """
+    """Pairs of a number and an element."""
 
     def __init__(self, source: Stage, start: int) -> None:
         super().__init__(source)
@@ -227,11 +197,7 @@ class Enumerated(Following):
 
 
 class Cached(Derived):
-    """Elements that are made once and then kept.
-
-    Args:
-        source: The elements.
-    """
+    """Elements that are made once and then kept."""
 
     def __init__(self, source: Stage) -> None:
         super().__init__(source)
@@ -267,12 +233,7 @@ _LOST = (
 
 
 class Prefetched(Derived):
-    """Elements of another stage, some of which are made before they are asked for.
-
-    Args:
-        source: The other stage.
-        buffer_size: How many are made ahead.
-    """
+    """Elements of another stage, so many of which are made before they are asked for."""
 
     def __init__(self, source: Stage, buffer_size: int) -> None:
         super().__init__(source)
@@ -297,13 +258,7 @@ class Prefetched(Derived):
 
 
 class _Worker:
-    """The thread, and the queue that it fills.
-
-    Args:
-        stage: What makes the elements.
-        iteration: The iteration of that stage.
-        most: How many elements the queue holds.
-    """
+    """The thread, and the queue that it fills with at most so many elements."""
 
     def __init__(self, stage: Stage, iteration: Iteration, most: int) -> None:
         self._process = os.getpid()
