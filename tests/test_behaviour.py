@@ -184,6 +184,7 @@ HELD: dict[str, dict[str, str]] = {
     },
     "distribute/cross_device_ops/test_against_reference.py": {
         "packs": "test_hierarchical_copy test_recorded_as_eager",
+        "virtual-gpus-nccl": "test_nccl test_recorded_between_cards test_training_between_cards",
     },
     "distribute/cross_device_ops/test_buckets.py": {
         "packs": "test_every_tensor_once_and_in_order test_num_packs test_how_large "
@@ -207,9 +208,6 @@ HELD: dict[str, dict[str, str]] = {
         "nccl-failure": "test_a_self_test_that_fails",
         "nccl-deadline": "test_a_sum_that_never_ends test_the_deadline_is_the_strategys",
         "deterministic-option": "test_the_same_bits_cost_nothing_on_one_card",
-    },
-    "distribute/cross_device_ops/test_nccl_against_reference.py": {
-        "virtual-gpus-nccl": "test_eager test_recorded test_training_between_cards",
     },
     "distribute/cross_device_ops/test_options.py": {
         "communication-options": "test_defaults test_refused",
