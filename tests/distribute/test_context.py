@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from replica_context import context
 
 import mirrored as mr
 from mirrored import ops
@@ -29,13 +30,6 @@ class Pair(NamedTuple):
 
     first: Any
     second: Any
-
-
-def context() -> ReplicaContext:
-    """Return the context of the running replica, which there must be."""
-    found = get_replica_context()
-    assert found is not None
-    return found
 
 
 def local(strategy: Strategy, value: Any) -> list[Any]:

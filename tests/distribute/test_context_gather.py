@@ -7,21 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replica_context import context
 
 import mirrored as mr
 from mirrored import devices
-from mirrored.distribute import MirroredStrategy, PerReplica, ReplicaContext, get_replica_context
+from mirrored.distribute import MirroredStrategy, PerReplica
 from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 FULL = "/job:localhost/replica:0/task:0/device:"
-
-
-def context() -> ReplicaContext:
-    """Return the context of the running replica, which there must be."""
-    found = get_replica_context()
-    assert found is not None
-    return found
 
 
 def parts_of(value: Any) -> list[Any]:
@@ -212,14 +206,3 @@ def test_what_replicas_do_not_agree_on(simulate: Simulate) -> None:
         )
     found = strategy.run(lambda: context().all_gather(square, 0))
     assert [part.shape for part in found.values] == [(4, 2)] * 2
-
-
-def test_gather_in_a_replica(simulate: Simulate) -> None:
-    simulate(2)
-    strategy = MirroredStrategy()
-    with pytest.raises(
-        RuntimeError,
-        match=r"mr\.distribute\.Strategy\.gather method requires cross-replica context, use "
-        r"get_replica_context\(\)\.all_gather\(\) instead",
-    ):
-        strategy.run(lambda: strategy.gather(mr.ones((1,)), 0))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replica_context import number
 
 import mirrored as mr
 from mirrored import ops
@@ -13,19 +14,11 @@ from mirrored.distribute import (
     MirroredStrategy,
     MirroredVariable,
     PerReplica,
-    get_replica_context,
 )
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 Aggregation = mr.VariableAggregation
 FULL = "/job:localhost/replica:0/task:0/device:"
-
-
-def number() -> int:
-    """Return the number of the running replica."""
-    context = get_replica_context()
-    assert context is not None
-    return context.replica_id_in_sync_group
 
 
 @pytest.fixture
@@ -44,7 +37,21 @@ def mirrored_variable(
     return variable
 
 
-def copies(variable: MirroredVariable) -> list[Any]:
+MODES = pytest.mark.parametrize("mode", ["ON_WRITE", "ON_READ"])
+
+
+def of_mode(strategy: MirroredStrategy, mode: str, value: Any) -> Any:
+    """Return a variable made in the strategy's scope, of a mode of synchronization."""
+    with strategy.scope():
+        return mr.Variable(
+            value,
+            name="v",
+            synchronization=mr.VariableSynchronization[mode],
+            aggregation=Aggregation.MEAN,
+        )
+
+
+def copies(variable: Any) -> list[Any]:
     """Return the values of the copies."""
     return [copy.numpy().tolist() for copy in variable.copies]
 
@@ -275,17 +282,6 @@ def test_replica_writes_without_aggregation(strategy: MirroredStrategy, method: 
     assert copies(v) == [3.0, 3.0]
 
 
-def test_a_plain_value_cannot_be_summed(strategy: MirroredStrategy) -> None:
-    v = mirrored_variable(strategy, 3.0, aggregation=Aggregation.SUM)
-    with pytest.raises(
-        ValueError,
-        match=r"A non-DistributedValues value 5\.0 cannot be reduced with the given reduce op "
-        r"ReduceOp\.SUM\.",
-    ):
-        strategy.run(lambda: v.assign_add(5.0))
-    assert copies(v) == [3.0, 3.0]
-
-
 @pytest.mark.parametrize("value", [5.0, 5, np.float64(5), np.full((), 5), np.uint8(5)])
 def test_a_plain_value_is_its_own_mean(strategy: MirroredStrategy, value: Any) -> None:
     v = mirrored_variable(strategy, 3.0, aggregation=Aggregation.MEAN)
@@ -308,19 +304,22 @@ def test_a_plain_value_in_one_replica(simulate: Simulate, aggregation: Aggregati
         (np.array(["a", "b"]), TypeError, "Cannot make a tensor"),
     ],
 )
+@MODES
 def test_a_refused_write_changes_no_copy(
-    strategy: MirroredStrategy, value: Any, error: type[Exception], match: str
+    strategy: MirroredStrategy, mode: Any, value: Any, error: type[Exception], match: str
 ) -> None:
-    v = mirrored_variable(strategy, [1.0, 2.0])
+    v = of_mode(strategy, mode, [1.0, 2.0])
     with pytest.raises(error, match=match):
         v.assign(value)
     assert copies(v) == [[1.0, 2.0]] * 2
 
 
-def test_a_write_without_memory_on_one_replica_changes_no_copy(simulate: Simulate) -> None:
+@MODES
+def test_a_write_without_memory_on_one_replica_changes_no_copy(
+    simulate: Simulate, mode: Any
+) -> None:
     simulate(2, memory_limit=1)
-    strategy = MirroredStrategy()
-    v = mirrored_variable(strategy, mr.zeros((1000,)))
+    v = of_mode(MirroredStrategy(), mode, mr.zeros((1000,)))
     with mr.device("GPU:1"):
         ballast = mr.zeros(((1 << 18) - 1500,))
     with pytest.raises(mr.errors.ResourceExhaustedError, match="GPU:1"):

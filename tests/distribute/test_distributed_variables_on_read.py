@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
+from replica_context import number
 
 import mirrored as mr
 from mirrored.distribute import (
@@ -14,22 +14,14 @@ from mirrored.distribute import (
     OneDeviceStrategy,
     PerReplica,
     SyncOnReadVariable,
-    get_replica_context,
 )
-from mirrored.errors import InvalidArgumentError, ResourceExhaustedError
+from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 Aggregation = mr.VariableAggregation
 ON_READ = mr.VariableSynchronization.ON_READ
 FULL = "/job:localhost/replica:0/task:0/device:"
 METHODS = ["assign", "assign_add", "assign_sub"]
-
-
-def number() -> int:
-    """Return the number of the running replica."""
-    context = get_replica_context()
-    assert context is not None
-    return context.replica_id_in_sync_group
 
 
 @pytest.fixture
@@ -282,12 +274,9 @@ def test_values_by_replica_go_to_their_copies(
 # What is refused, and changes nothing
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
-    ([1.0], ValueError, r"Cannot assign value to variable ' v:0': Shape mismatch\.The variable sh"),
     (PerReplica([[1.0, 2.0], [1.0]]), ValueError, "' v/replica_1:0': Shape mismatch"),
-    (np.array(["a", "b"]), TypeError, "Cannot make a tensor"),
     (mr.VariableAggregation, TypeError, "Received: <enum"),
     (PerReplica([[1.0, 2.0]]), ValueError, "one part a replica, here 2. Received: 1 parts for the"),
-    (PerReplica([[1.0, 2.0]] * 3), ValueError, "Received: 3 parts for the variable 'v:0'"),
 ]
 
 
@@ -315,20 +304,6 @@ def test_a_per_replica_value_in_a_replica(strategy: MirroredStrategy, method: st
     with pytest.raises(InvalidArgumentError, match="2 parts, one a replica, cannot be used"):
         strategy.run(lambda: getattr(v, method)(value))
     assert copies(v) == [1.0, 1.0]
-
-
-def test_a_write_without_memory_on_one_replica_changes_no_copy(simulate: Simulate) -> None:
-    simulate(2, memory_limit=1)
-    strategy = MirroredStrategy()
-    v = on_read(strategy, mr.zeros((1000,)), Aggregation.MEAN)
-    with mr.device("GPU:1"):
-        ballast = mr.zeros(((1 << 18) - 1500,))
-    with pytest.raises(ResourceExhaustedError, match="GPU:1"):
-        v.assign_add(np.ones(1000))
-    assert copies(v) == [[0.0] * 1000] * 2
-    del ballast
-    v.assign_add(np.ones(1000))
-    assert copies(v) == [[1.0] * 1000] * 2
 
 
 # One replica, and other strategies

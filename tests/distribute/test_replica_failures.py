@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from replica_context import context, in_use, number
 
 import mirrored as mr
-from mirrored import devices, ops
+from mirrored import ops
 from mirrored.distribute import (
     MirroredStrategy,
     PerReplica,
-    ReplicaContext,
-    get_replica_context,
     replicas,
 )
 
@@ -22,23 +21,6 @@ pytestmark = pytest.mark.usefixtures("no_deadlock", "no_thread_left")
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 REPLICAS = 3
-
-
-def context() -> ReplicaContext:
-    """Return the context of the running replica, which there must be."""
-    found = get_replica_context()
-    assert found is not None
-    return found
-
-
-def number() -> int:
-    """Return the number of the running replica."""
-    return context().replica_id_in_sync_group
-
-
-def in_use() -> list[int]:
-    """Return the bytes in use on every device."""
-    return [device.pool.current for device in devices.logical_devices()]
 
 
 class CustomError(Exception):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from replica_context import number
 
 import mirrored as mr
 from mirrored.distribute import (
@@ -11,20 +12,12 @@ from mirrored.distribute import (
     MirroredStrategy,
     MirroredVariable,
     Strategy,
-    get_replica_context,
     get_strategy,
 )
 from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 FULL = "/job:localhost/replica:0/task:0/device:"
-
-
-def number() -> int:
-    """Return the number of the running replica."""
-    context = get_replica_context()
-    assert context is not None
-    return context.replica_id_in_sync_group
 
 
 def replica_devices(strategy: Strategy) -> list[str]:
@@ -183,10 +176,3 @@ def test_variables_outside_scopes_are_plain(simulate: Simulate) -> None:
     assert [strategy.owns(each) for each in (inside, outside)] == [True, False]
     assert [default.owns(each) for each in (inside, outside)] == [False, True]
     assert not MirroredStrategy().owns(inside)
-
-
-def test_a_variable_made_in_a_replica(simulate: Simulate) -> None:
-    simulate(2)
-    strategy = MirroredStrategy()
-    with pytest.raises(RuntimeError, match="the variable 'late' inside a replica"):
-        strategy.run(lambda: mr.Variable(1.0, name="late"))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from replica_context import number
 
 import mirrored as mr
 from mirrored import ops
@@ -11,7 +12,6 @@ from mirrored.distribute import (
     MirroredStrategy,
     PerReplica,
     Strategy,
-    get_replica_context,
     get_strategy,
     has_strategy,
 )
@@ -25,13 +25,6 @@ class Pair(NamedTuple):
 
     first: Any
     second: Any
-
-
-def number() -> int:
-    """Return the number of the running replica."""
-    context = get_replica_context()
-    assert context is not None
-    return context.replica_id_in_sync_group
 
 
 # run
