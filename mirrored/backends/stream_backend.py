@@ -17,37 +17,37 @@ Shape = tuple[int, ...]
 DType = np.dtype[Any]
 
 
-class Step(NamedTuple):
-    """One op of a chain.
+class FusedOp(NamedTuple):
+    """One op of a fused kernel.
 
     Attributes:
-        op: The op's name.
-        inputs: Where each input comes from: the number of one of the chain's inputs, or, counted
-            on from those, of an earlier step.
+        name: The op's name.
+        inputs: Where each input comes from: the number of one of the kernel's inputs, or, counted
+            on from those, of an earlier op.
         shape: The shape of the result.
         dtype: Its dtype.
     """
 
-    op: str
+    name: str
     inputs: tuple[int, ...]
     shape: Shape
     dtype: DType
 
 
-class Chain(NamedTuple):
+class Fusion(NamedTuple):
     """Elementwise ops on arrays of as many elements, which one kernel computes.
 
-    An element of a step depends on the same element of earlier steps alone; the chain's inputs
-    broadcast to the shape of the step that reads them.
+    An element of an op depends on the same element of earlier ops alone; the kernel's inputs
+    broadcast to the shape of the op that reads them.
 
     Attributes:
         inputs: The shape and dtype of each input.
-        steps: The ops, in order.
-        outputs: The numbers, from 0, of the steps whose results are kept.
+        ops: The ops, in order.
+        outputs: The numbers, from 0, of the ops whose results are kept.
     """
 
     inputs: tuple[tuple[Shape, DType], ...]
-    steps: tuple[Step, ...]
+    ops: tuple[FusedOp, ...]
     outputs: tuple[int, ...]
 
 
@@ -67,18 +67,18 @@ class StreamBackend(Backend, Protocol):
     """A backend whose work runs on streams, beside the host."""
 
     def fuses(self, op_name: str) -> bool:
-        """Whether an op can be a step of a chain."""
+        """Whether an op can be one of several that one kernel computes."""
         ...
 
-    def chain_kernel(self, chain: Chain) -> Callable[..., None]:
-        """Return the kernel of a chain: kernel(xp, outputs, inputs, flag).
+    def fused_kernel(self, fusion: Fusion) -> Callable[..., None]:
+        """Return the kernel of fused ops: kernel(xp, outputs, inputs, flag).
 
         With a flag, an array of one int32, it writes nothing while that is 0.
         """
         ...
 
     @property
-    def fused(self) -> Mapping[tuple[str, str], Callable[..., None]]:
+    def fused_pairs(self) -> Mapping[tuple[str, str], Callable[..., None]]:
         """Kernels of two ops at once, by their names: kernel(xp, (first, second result), *inputs).
 
         The second op has the inputs of the first, and more behind them.

@@ -233,7 +233,7 @@ def _pairs(nodes: list[Node]) -> dict[Node, Node]:
     """Return, for each loss whose gradient is wanted too, that gradient's node."""
     partners: dict[Node, Node] = {}
     backends = [node.device.backend for node in nodes]
-    fused: dict[Backend, Any] = {each: each.fused for each in backends if is_streamed(each)}
+    fused: dict[Backend, Any] = {each: each.fused_pairs for each in backends if is_streamed(each)}
     names = {name for pairs in fused.values() for pair in pairs for name in pair}
     candidates = [node for node in nodes if node.op.name in names and node.device.backend in fused]
     for first, second in itertools.permutations(candidates, 2):

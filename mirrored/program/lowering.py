@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.backends import Backend
-from mirrored.backends.stream_backend import Chain, Step, StreamBackend, is_streamed
+from mirrored.backends.stream_backend import FusedOp, Fusion, StreamBackend, is_streamed
 from mirrored.ops.op import implementation
 from mirrored.program.arrays import Arrays
 from mirrored.program.calls import Call, kernel_calls
@@ -284,8 +284,8 @@ class StreamLowering(_Lowering):
         source, flag = self.arrays.of(value), self._flags.get(backend.memory)
         if not is_streamed(backend):
             return [Call(_copy_on_host, (source, target, flag))]
-        chain = Chain((value.spec,), (Step(COPY.name, (0,), *value.spec),), (0,))
-        return kernel_calls(backend, backend.chain_kernel(chain), (target,), (source,), flag)
+        fusion = Fusion((value.spec,), (FusedOp(COPY.name, (0,), *value.spec),), (0,))
+        return kernel_calls(backend, backend.fused_kernel(fusion), (target,), (source,), flag)
 
     def _guard(self, values: Sequence[Value], backend: Backend) -> list[Call]:
         arrays = [self.arrays.of(value).reshape(-1)[:1] for value in values]
@@ -300,7 +300,7 @@ class StreamLowering(_Lowering):
     def _pair(self, nodes: Sequence[Node], backend: StreamBackend) -> list[Call]:
         """Return the calls of the one kernel that computes two nodes."""
         first, second = nodes
-        kernel = backend.fused[first.op.name, second.op.name]
+        kernel = backend.fused_pairs[first.op.name, second.op.name]
         outs = self.arrays.of(first.output), self.arrays.of(second.output)
         return kernel_calls(backend, kernel, outs, *map(self.arrays.of, second.inputs))
 
@@ -321,7 +321,7 @@ class StreamLowering(_Lowering):
             read.append(keys)
         numbers = {key: i for i, key in enumerate(inputs)}
         steps = tuple(
-            Step(
+            FusedOp(
                 node.op.name,
                 tuple(len(inputs) + k if isinstance(k, int) else numbers[k] for k in keys),
                 *node.output.spec,
@@ -330,13 +330,13 @@ class StreamLowering(_Lowering):
         )
         local = self._plan.locals
         kept = [i for i, node in enumerate(group.nodes) if node.output not in local]
-        chain = Chain(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
+        fusion = Fusion(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
         flag = None
         if any(group.nodes[i].output in self._homed for i in kept):
             flag = self._flags.get(backend.memory)
         return kernel_calls(
             backend,
-            backend.chain_kernel(chain),
+            backend.fused_kernel(fusion),
             tuple(self.arrays.of(group.nodes[i].output) for i in kept),
             tuple(self.arrays.of(value) for value in inputs.values()),
             flag,

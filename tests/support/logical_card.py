@@ -9,11 +9,11 @@ import numpy as np
 
 from mirrored.backends.cuda import nvml
 from mirrored.backends.cuda.backend import CudaBackend
-from mirrored.backends.stream_backend import Chain, Step
+from mirrored.backends.stream_backend import FusedOp, Fusion
 
 F32 = np.dtype(np.float32)
 N = 1000
-ADD = Chain((((N,), F32),) * 2, (Step("AddV2", (0, 1), (N,), F32),), (0,))
+ADD = Fusion((((N,), F32),) * 2, (FusedOp("AddV2", (0, 1), (N,), F32),), (0,))
 
 
 class Device:
@@ -40,7 +40,7 @@ class Device:
     def add(self, out: Any, x: Any, y: Any) -> None:
         """Let the device add arrays of a thousand elements."""
         backend = self.backend
-        backend.run(backend.chain_kernel(ADD), backend.xp, (out,), (x, y), None)
+        backend.run(backend.fused_kernel(ADD), backend.xp, (out,), (x, y), None)
 
     def busy(self) -> Any:
         """Return an array that the device has still to compute: a thousand times 64."""

@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 from mirrored.backends import precision
 from mirrored.backends.backend import Backend, OutOfPoolMemory, OwnKernel, Pool, Storage
 from mirrored.backends.communication.watch import WATCH
-from mirrored.backends.cuda import blas, copies, driver, fusion, graphs, kernels, nccl, toolkit
+from mirrored.backends.cuda import blas, copies, driver, graphs, kernels, nccl, toolkit
 from mirrored.backends.cuda.context import Entered, lock_of, made_once
 from mirrored.backends.cuda.faults import translated
+from mirrored.backends.cuda.fusion import KERNELS as ELEMENTWISE
+from mirrored.backends.cuda.fusion import fused_kernel
 from mirrored.backends.cuda.kernels.cross_entropy import LOSS_AND_GRAD, SPARSE_LOSS_AND_GRAD
 from mirrored.backends.cuda.kernels.finite import ALL_FINITE
 from mirrored.backends.cuda.launcher import CudaLauncher
 from mirrored.backends.cuda.nvml import Card
 from mirrored.backends.cuda.pool import CudaPool
-from mirrored.backends.stream_backend import Chain, Communicator, Event, Launchable, StreamBackend
+from mirrored.backends.stream_backend import Communicator, Event, Fusion, Launchable, StreamBackend
 from mirrored.errors import DeviceUnavailableError, ResourceExhaustedError
 
-_KERNELS: Mapping[str, OwnKernel] = MappingProxyType({**fusion.KERNELS, **kernels.KERNELS})
+_KERNELS: Mapping[str, OwnKernel] = MappingProxyType({**ELEMENTWISE, **kernels.KERNELS})
 
 # Pairs of ops that one kernel computes.
 _FUSED: Mapping[tuple[str, str], Callable[..., None]] = MappingProxyType(
@@ -56,7 +58,7 @@ class CudaBackend:
 
     host_readable: bool = False
     kernels: Mapping[str, OwnKernel] = _KERNELS
-    fused: Mapping[tuple[str, str], Callable[..., None]] = _FUSED
+    fused_pairs: Mapping[tuple[str, str], Callable[..., None]] = _FUSED
 
     def __init__(self, card: Card, priority: int | None = None) -> None:
         self.memory = card.pci_bus_id
@@ -245,12 +247,12 @@ class CudaBackend:
     # ------------------------------------------------------------------ recorded programs
 
     def fuses(self, op_name: str) -> bool:
-        """Whether an op can be a step of a chain."""
-        return op_name in fusion.KERNELS
+        """Whether an op can be one of several that one kernel computes."""
+        return op_name in ELEMENTWISE
 
-    def chain_kernel(self, chain: Chain) -> Callable[..., None]:
-        """Return the kernel of a chain; see `StreamBackend`."""
-        return fusion.chain_kernel(chain)
+    def fused_kernel(self, fusion: Fusion) -> Callable[..., None]:
+        """Return the kernel of fused ops; see `StreamBackend`."""
+        return fused_kernel(fusion)
 
     def finite_kernel(self) -> Callable[..., None]:
         """Return what clears a flag unless numbers are finite; see `StreamBackend`."""

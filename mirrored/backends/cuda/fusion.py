@@ -1,6 +1,6 @@
-"""Kernels of chains: elementwise ops of which each thread computes all for its elements.
+"""Fused kernels: elementwise ops of which each thread computes all for its elements.
 
-What passes from op to op stays in registers, so a chain reads and writes memory once.
+What passes from op to op stays in registers, so one reads and writes memory once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from mirrored.backends.cuda.expressions import EXPRESSIONS, FUNCTIONS
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
 from mirrored.backends.cuda.source import PRELUDE, Source, computed_type, stored_type
-from mirrored.backends.stream_backend import Chain, Shape, Step
+from mirrored.backends.stream_backend import FusedOp, Fusion, Shape
 
 _THREADS = 256
 # Elements a thread. Several hide the time that memory takes, but only once there are more than the
@@ -32,7 +32,7 @@ class Term(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """The kernel of a chain, and the numbers of its index arithmetic."""
+    """A fused kernel, and the numbers of its index arithmetic."""
 
     source: Source
     numbers: tuple[int, ...]
@@ -72,57 +72,57 @@ def index_terms(shape: Shape, result: Shape) -> tuple[Term, ...]:
 
 
 class _Writer:
-    """Writes the text of one chain."""
+    """Writes the text of one fused kernel."""
 
-    def __init__(self, chain: Chain) -> None:
-        self.size = math.prod(chain.steps[0].shape)
-        self._chain = chain
+    def __init__(self, fusion: Fusion) -> None:
+        self.size = math.prod(fusion.ops[0].shape)
+        self._fusion = fusion
         self._loads: dict[tuple[int, tuple[Term, ...]], str] = {}
         self._once: list[str] = []
         self._each: list[str] = []
         self.numbers: list[int] = []
-        self._steps = [self._step(number, step) for number, step in enumerate(chain.steps)]
+        self._ops = [self._op(number, op) for number, op in enumerate(fusion.ops)]
 
     def text(self, many: int) -> str:
         """Return the kernel, in which a thread has so many elements."""
-        chain = self._chain
-        reads = [f"const {stored_type(t)} *x{i}" for i, (_, t) in enumerate(chain.inputs)]
+        fusion = self._fusion
+        reads = [f"const {stored_type(t)} *x{i}" for i, (_, t) in enumerate(fusion.inputs)]
         writes = [
-            f"{stored_type(chain.steps[number].dtype)} *y{i}"
-            for i, number in enumerate(chain.outputs)
+            f"{stored_type(fusion.ops[number].dtype)} *y{i}"
+            for i, number in enumerate(fusion.outputs)
         ]
         numbers = [f"index p{i}" for i in range(len(self.numbers))]
         parameters = ", ".join(["index n", "const int *go", *reads, *writes, *numbers])
-        stores = [f"store(y{i}[i], v{number});" for i, number in enumerate(chain.outputs)]
+        stores = [f"store(y{i}[i], v{number});" for i, number in enumerate(fusion.outputs)]
         return (
             f"{PRELUDE}{FUNCTIONS}typedef {'u32' if self.size < 1 << 31 else 'i64'} index;\n"
-            f'extern "C" __global__ void chain({parameters}) {{\n'
+            f'extern "C" __global__ void fused({parameters}) {{\n'
             "    if (go && !*go) { return; }\n"
             f"    const index first = (index)blockIdx.x * {many * _THREADS} + threadIdx.x;\n"
             f"{_lines(self._once, 4)}"
             f"{_lines(self._declared(many), 4)}"
             f"{_loop(many, self._each)}"
-            f"{_loop(many, [*self._steps, *stores])}"
+            f"{_loop(many, [*self._ops, *stores])}"
             "}\n"
         )
 
     def _declared(self, many: int) -> Iterator[str]:
         for place, (number, terms) in enumerate(self._loads):
             if terms:
-                yield f"{computed_type(self._chain.inputs[number][1])} a{place}[{many}];"
+                yield f"{computed_type(self._fusion.inputs[number][1])} a{place}[{many}];"
 
-    def _step(self, number: int, step: Step) -> str:
-        operands = [self._operand(each, step.shape) for each in step.inputs]
-        kind = computed_type(step.dtype)
-        value = EXPRESSIONS[step.op](operands, kind)
-        if step.dtype.name == "bfloat16":
+    def _op(self, number: int, op: FusedOp) -> str:
+        operands = [self._operand(each, op.shape) for each in op.inputs]
+        kind = computed_type(op.dtype)
+        value = EXPRESSIONS[op.name](operands, kind)
+        if op.dtype.name == "bfloat16":
             value = f"rounded_to_bf16({value})"
         return f"const {kind} v{number} = {value};"
 
     def _operand(self, number: int, shape: Shape) -> str:
-        if number >= len(self._chain.inputs):
-            return f"v{number - len(self._chain.inputs)}"
-        own, dtype = self._chain.inputs[number]
+        if number >= len(self._fusion.inputs):
+            return f"v{number - len(self._fusion.inputs)}"
+        own, dtype = self._fusion.inputs[number]
         terms = index_terms(own, shape)
         key = number, terms
         if key not in self._loads:
@@ -173,42 +173,42 @@ def _lines(lines: Iterator[str] | list[str], indent: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _text_of(chain: Chain) -> _Text:
-    writer = _Writer(chain)
+def _text_of(fusion: Fusion) -> _Text:
+    writer = _Writer(fusion)
     many = _MANY if writer.size >= _MANY_FROM else 1
-    ops = ", ".join(step.op for step in chain.steps)
-    return _Text(Source(f"chain of {ops}", writer.text(many)), tuple(writer.numbers), many)
+    ops = ", ".join(op.name for op in fusion.ops)
+    return _Text(Source(f"fused {ops}", writer.text(many)), tuple(writer.numbers), many)
 
 
-def chain_source(chain: Chain) -> Source:
-    """Return the text of a chain's kernel, which is called `chain`."""
-    return _text_of(chain).source
+def fused_source(fusion: Fusion) -> Source:
+    """Return the text of a fused kernel, which is called `fused`."""
+    return _text_of(fusion).source
 
 
-def chain_kernel(chain: Chain) -> Callable[..., None]:
-    """Return a chain's kernel: kernel(xp, outputs, inputs, flag)."""
-    size = math.prod(chain.steps[0].shape)
+def fused_kernel(fusion: Fusion) -> Callable[..., None]:
+    """Return a fused kernel: kernel(xp, outputs, inputs, flag)."""
+    size = math.prod(fusion.ops[0].shape)
 
     def run(xp: Launcher, outputs: tuple[Any, ...], inputs: tuple[Any, ...], flag: Any) -> None:
         if not size:
             return
-        text = _text_of(chain)
+        text = _text_of(fusion)
         number = np.uint32 if size < 1 << 31 else np.int64
         blocks = -(-size // (_THREADS * text.many))
         numbers = (number(each) for each in text.numbers)
         args = (number(size), flag, *inputs, *outputs, *numbers)
-        xp.launch(text.source, "chain", (blocks, 1, 1), (_THREADS, 1, 1), args)
+        xp.launch(text.source, "fused", (blocks, 1, 1), (_THREADS, 1, 1), args)
 
     return run
 
 
 def _one_op(name: str) -> DeviceKernel:
-    """Return the kernel of an op: that of a chain with one step."""
+    """Return the kernel of an op: a fused one of that op alone."""
 
     def run(xp: Launcher, out: Any, *arrays: Any, **attrs: Any) -> None:
         inputs = tuple((array.shape, array.dtype) for array in arrays)
-        step = Step(name, tuple(range(len(arrays))), out.shape, out.dtype)
-        chain_kernel(Chain(inputs, (step,), (0,)))(xp, (out,), arrays, None)
+        op = FusedOp(name, tuple(range(len(arrays))), out.shape, out.dtype)
+        fused_kernel(Fusion(inputs, (op,), (0,)))(xp, (out,), arrays, None)
 
     return DeviceKernel(run)
 

@@ -1,6 +1,6 @@
 """The C expression of every elementwise op gives what the op's NumPy kernel gives.
 
-All ops of a dtype are steps of one chain, on all pairs of the values that are hard to get right.
+All ops of a dtype are fused in one kernel, on all pairs of the values that are hard to get right.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from op_table import TABLE
 
 import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
-from mirrored.backends.stream_backend import Chain, Step
+from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.host_bfloat16 import widened
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import TensorSpec
@@ -76,15 +76,15 @@ def on_the_host(op: Op, *arrays: Array, **attrs: Any) -> Array:
     return result
 
 
-def computed(card: Any, chain: Chain, *arrays: Array) -> list[Array]:
-    """Return the results of a chain on the card."""
+def computed(card: Any, fusion: Fusion, *arrays: Array) -> list[Array]:
+    """Return the results of fused ops on the card."""
     inputs = tuple(card.array(each) for each in arrays)
     outputs = tuple(
-        card.array(np.zeros(chain.steps[number].shape, chain.steps[number].dtype))
-        for number in chain.outputs
+        card.array(np.zeros(fusion.ops[number].shape, fusion.ops[number].dtype))
+        for number in fusion.outputs
     )
     backend = card.backend
-    backend.run(backend.chain_kernel(chain), backend.xp, outputs, inputs, None)
+    backend.run(backend.fused_kernel(fusion), backend.xp, outputs, inputs, None)
     return [backend.to_host(each) for each in outputs]
 
 
@@ -130,15 +130,15 @@ def test_every_op_on_hard_values(name: str, card: Any, bits: Any) -> None:
         places = [0, 3] if op_name == "Pow" else [0, 1, 2][:count]
         op = COPY if op_name == COPY.name else OPS[op_name]
         spec = op.infer(*[TensorSpec(x.shape, dtype)] * count)
-        steps.append((op, places, Step(op_name, tuple(places), *spec)))
-    chain = Chain(
+        steps.append((op, places, FusedOp(op_name, tuple(places), *spec)))
+    fusion = Fusion(
         tuple((each.shape, each.dtype) for each in arrays),
         tuple(step for _, _, step in steps),
         tuple(range(len(steps))),
     )
-    for found, (op, places, step) in zip(computed(card, chain, *arrays), steps, strict=True):
+    for found, (op, places, step) in zip(computed(card, fusion, *arrays), steps, strict=True):
         expected = on_the_host(op, *[arrays[place] for place in places])
-        assert_same(step.op, found, expected, bits)
+        assert_same(step.name, found, expected, bits)
     assert len(cases) >= {"bool": 5, "uint8": 15}.get(name, 18)
 
 
@@ -157,12 +157,12 @@ def test_every_cast(card: Any, bits: Any) -> None:
         cut = target.kind in "iu" and source.kind not in "iub"
         steps.append((i + len(dtypes) * cut, target))
     arrays = [*sources, *whole]
-    chain = Chain(
+    fusion = Fusion(
         tuple((each.shape, each.dtype) for each in arrays),
-        tuple(Step("Cast", (i,), (size,), target) for i, target in steps),
+        tuple(FusedOp("Cast", (i,), (size,), target) for i, target in steps),
         tuple(range(len(steps))),
     )
-    for found, (i, target) in zip(computed(card, chain, *arrays), steps, strict=True):
+    for found, (i, target) in zip(computed(card, fusion, *arrays), steps, strict=True):
         expected = np.empty(size, target)
         with np.errstate(all="ignore"):
             np.copyto(expected, arrays[i], casting="unsafe")
@@ -173,8 +173,8 @@ def test_every_nan_stays_one(card: Any) -> None:
     """Also one whose payload is in the bits that bfloat16 has not."""
     payloads = np.array([0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFC00000], np.uint32)
     x, target = payloads.view(np.float32), dtype_of("bfloat16")
-    chain = Chain(((x.shape, x.dtype),), (Step("Cast", (0,), x.shape, target),), (0,))
-    (found,) = computed(card, chain, x)
+    fusion = Fusion(((x.shape, x.dtype),), (FusedOp("Cast", (0,), x.shape, target),), (0,))
+    (found,) = computed(card, fusion, x)
     assert np.isnan(found.astype(np.float32)).all()
 
 
@@ -189,18 +189,18 @@ def test_broadcasting_both_ways(
     rng = np.random.default_rng(3)
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in (first, second)]
     shape, dtype = np.broadcast_shapes(first, second), arrays[0].dtype
-    chain = Chain(
+    fusion = Fusion(
         tuple((each.shape, dtype) for each in arrays),
         (
-            Step("Sub", (0, 1), shape, dtype),
-            Step("BroadcastTo", (1,), shape, dtype),
-            Step("Maximum", (2, 0), shape, dtype),
+            FusedOp("Sub", (0, 1), shape, dtype),
+            FusedOp("BroadcastTo", (1,), shape, dtype),
+            FusedOp("Maximum", (2, 0), shape, dtype),
         ),
         (0, 1, 2),
     )
     x, y = arrays
     expected = [x - y, np.broadcast_to(y, shape), np.maximum(x - y, x)]
-    assert bits(computed(card, chain, *arrays)) == bits(expected)
+    assert bits(computed(card, fusion, *arrays)) == bits(expected)
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "int64"])
@@ -208,10 +208,10 @@ def test_a_bias_of_each_channel(name: str, card: Any, bits: Any) -> None:
     dtype = dtype_of(name)
     rng = np.random.default_rng(4)
     x, bias = ((rng.normal(size=each) * 9).astype(dtype) for each in ((5, 2, 3), (3,)))
-    chain = Chain(
-        ((x.shape, dtype), (bias.shape, dtype)), (Step("BiasAdd", (0, 1), x.shape, dtype),), (0,)
+    fusion = Fusion(
+        ((x.shape, dtype), (bias.shape, dtype)), (FusedOp("BiasAdd", (0, 1), x.shape, dtype),), (0,)
     )
-    (found,) = computed(card, chain, x, bias)
+    (found,) = computed(card, fusion, x, bias)
     assert_same("BiasAdd", found, on_the_host(OPS["BiasAdd"], x, bias), bits)
 
 
@@ -222,10 +222,10 @@ def test_integers_to_powers(name: str, card: Any) -> None:
         np.array(each, name)
         for each in zip(*product([1, -1, 0, 2, -3], [-3, -2, 0, 5]), strict=True)
     )
-    chain = Chain(
-        ((base.shape, base.dtype),) * 2, (Step("Pow", (0, 1), base.shape, base.dtype),), (0,)
+    fusion = Fusion(
+        ((base.shape, base.dtype),) * 2, (FusedOp("Pow", (0, 1), base.shape, base.dtype),), (0,)
     )
-    (found,) = computed(card, chain, base, exponent)
+    (found,) = computed(card, fusion, base, exponent)
     expected = [
         int(b**e) if e >= 0 or abs(b) == 1 else 0
         for b, e in zip(base.tolist(), exponent.tolist(), strict=True)
@@ -233,7 +233,7 @@ def test_integers_to_powers(name: str, card: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_an_op_of_its_own_is_a_chain_of_one(card: Any) -> None:
+def test_an_op_of_its_own_is_a_fusion_of_one(card: Any) -> None:
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     kernel = card.backend.kernels["Square"]
     np.testing.assert_array_equal(card.run(kernel, (x.shape, x.dtype), x), x * x)

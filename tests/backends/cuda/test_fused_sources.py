@@ -1,4 +1,4 @@
-"""Kernels of chains compile for the cards that the library is meant for: every op, every dtype."""
+"""Fused kernels compile for the cards that the library is meant for: every op, every dtype."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,10 +8,10 @@ from op_table import TABLE
 
 from mirrored import ops
 from mirrored.backends.cuda.expressions import EXPRESSIONS
-from mirrored.backends.cuda.fusion import chain_source
+from mirrored.backends.cuda.fusion import fused_source
 from mirrored.backends.cuda.kernels.teams import float_dtypes
 from mirrored.backends.cuda.source import Source
-from mirrored.backends.stream_backend import Chain, Step
+from mirrored.backends.stream_backend import FusedOp, Fusion
 from mirrored.ops.op import OPS
 
 BOOL = np.dtype(np.bool_)
@@ -28,8 +28,8 @@ def operands_of(name: str) -> int:
     return len(TABLE[name].small[0].shapes) if name in TABLE else 1
 
 
-def chains() -> Iterator[Source]:
-    """Yield a chain of all ops for each dtype, with few elements and with many, and all casts."""
+def fusions() -> Iterator[Source]:
+    """Yield a fusion of all ops for each dtype, with few elements and with many, and all casts."""
     dtypes = [*float_dtypes(), np.dtype(np.int32), np.dtype(np.int64), ops.uint8, BOOL]
     for dtype in dtypes:
         for rows in (3, 1 << 20, 1 << 30):
@@ -39,14 +39,14 @@ def chains() -> Iterator[Source]:
                 if takes(name, dtype):
                     operands = (0, 1 + i % 3)[: operands_of(name)]
                     result = BOOL if name in TESTS else dtype
-                    steps.append(Step(name, operands, (rows, 4), result))
-            steps += [Step("Cast", (0,), (rows, 4), other) for other in dtypes]
+                    steps.append(FusedOp(name, operands, (rows, 4), result))
+            steps += [FusedOp("Cast", (0,), (rows, 4), other) for other in dtypes]
             inputs = tuple((shape, dtype) for shape in shapes)
-            yield chain_source(Chain(inputs, tuple(steps), tuple(range(len(steps)))))
+            yield fused_source(Fusion(inputs, tuple(steps), tuple(range(len(steps)))))
 
 
 @pytest.mark.parametrize("arch", [80, 90])
 def test_all_compile(complaints: Callable[..., str], arch: int) -> None:
-    sources = list(chains())
+    sources = list(fusions())
     assert len(sources) == 3 * (len(float_dtypes()) + 4)
     assert complaints(sources, arch) == ""

@@ -40,7 +40,7 @@ def test_a_chain_reads_each_value_once(cards: Any) -> None:
     graph = cards.record(lambda x, b: [(x + b) * x + b, x - b], X, row)
     program = StreamedProgram(graph)
     ((name, args),) = launches(program)
-    assert name == "chain"
+    assert name == "fused"
     assert sum(each is not None and hasattr(each, "data") for each in args[2:6]) == 4
     assert args[FLAG] is None
     first, second = result(program, X, row)
@@ -107,10 +107,10 @@ def test_only_writes_of_variables_look_at_the_flag(guarded: bool, cards: Any) ->
     homes = {each.pinned()[0].storage.array.data.ptr for each in (chained, computed)}
     for name, args in launches(program):
         arrays = [each for each in args if hasattr(each, "data") and hasattr(each.data, "ptr")]
-        if name == "chain" and guarded:
+        if name == "fused" and guarded:
             writes = any(each.data.ptr in homes for each in arrays[1:])
             assert (args[FLAG] is not None) == writes
-        elif name == "chain":
+        elif name == "fused":
             assert args[FLAG] is None
         else:
             assert not guarded or not any(each.data.ptr in homes for each in arrays)

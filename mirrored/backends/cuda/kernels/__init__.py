@@ -1,6 +1,6 @@
 """The kernels of the CUDA backend, by the names of their ops.
 
-What is computed element by element is not here: chains of such ops are one kernel each.
+What is computed element by element is not here: such ops are fused, several in one kernel.
 """
 
 from collections.abc import Iterator
