@@ -17,6 +17,13 @@ def test_names_tell_sources_apart() -> None:
     assert len({each.name for each in SOURCES}) == len(set(SOURCES)) == len(SOURCES)
 
 
+def test_each_kind_compiles(complaints: Callable[..., str]) -> None:
+    """For one dtype; on the emulated card others run, as C++."""
+    kinds = {each.name.partition(" of ")[0]: each for each in SOURCES}
+    assert complaints(kinds.values(), 90) == ""
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", [80, 90])
 def test_all_compile(complaints: Callable[..., str], arch: int) -> None:
     assert complaints(SOURCES, arch) == ""
