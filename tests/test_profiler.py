@@ -234,7 +234,7 @@ def test_a_program_runs_the_same_function_before_and_after(path: pathlib.Path) -
     assert step(program).tobytes() == plain.tobytes() == traced.tobytes()
     assert program._replay is before
     assert program._replay.step is function  # type: ignore[union-attr]
-    assert program._observed is None
+    assert program._timed is None
     assert observers == []
     assert path.read_bytes() == written
 

@@ -15,7 +15,6 @@ from mirrored.program.executors import Meeting, Team
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredPhase
 from mirrored.program.memory import make_plan
-from mirrored.program.observed import ObservedPhases
 from mirrored.program.overlap import Threads
 from mirrored.program.replay import (
     After,
@@ -27,6 +26,7 @@ from mirrored.program.replay import (
     ThreadedReplay,
 )
 from mirrored.program.schedule import Schedule, make_schedule
+from mirrored.program.timing import TimedPhases
 
 
 class Program:
@@ -88,7 +88,7 @@ class Program:
         self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]
         self._replay = self._made(self.phases)
         # The same with clocks, made when somebody measures.
-        self._observed: tuple[ObservedPhases, SerialReplay | ThreadedReplay] | None = None
+        self._timed: tuple[TimedPhases, SerialReplay | ThreadedReplay] | None = None
 
     def _made(
         self, phases: Sequence[LoweredPhase], meeting: Callable[[int], Meeting] = Meeting
@@ -128,9 +128,9 @@ class Program:
         after: After = _go_on if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:
-            self._observed = None
+            self._timed = None
         for observer in observers:
-            phases, replay = self._observed_by(observer)
+            phases, replay = self._timed_by(observer)
             feeders = phases.feeds(feeders)
         if get_log_device_placement():
             after = self._logged(after)
@@ -152,13 +152,11 @@ class Program:
 
         return log
 
-    def _observed_by(
-        self, observer: Observer
-    ) -> tuple[ObservedPhases, SerialReplay | ThreadedReplay]:
-        if self._observed is None or self._observed[0].observer is not observer:
-            phases = ObservedPhases(self.graph, self.phases, self.threads, observer)
-            self._observed = phases, self._made(phases.phases, phases.meeting)
-        return self._observed
+    def _timed_by(self, observer: Observer) -> tuple[TimedPhases, SerialReplay | ThreadedReplay]:
+        if self._timed is None or self._timed[0].observer is not observer:
+            phases = TimedPhases(self.graph, self.phases, self.threads, observer)
+            self._timed = phases, self._made(phases.phases, phases.meeting)
+        return self._timed
 
 
 def _go_on(_: int) -> bool:

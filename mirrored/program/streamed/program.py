@@ -25,10 +25,10 @@ from mirrored.program.lowering import StreamLowering
 from mirrored.program.overlap import Streams
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch, ancestors, make_schedule
-from mirrored.program.streamed.observed import run_observed
 from mirrored.program.streamed.plan import make_streamed_plan
 from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps
+from mirrored.program.timing import run_timed
 from mirrored.program.write_guard import Gate, spread_flag
 
 # Steps whose results are on their way at a time, and the bytes that they may take of the host:
@@ -373,7 +373,8 @@ class StreamedProgram:
 
     def _step(self) -> None:
         if observers:
-            run_observed(self._steps, self.graph.device, observers[0])
+            steps = self._steps
+            run_timed(steps.stages, steps.backends, self.graph.device, observers[0])
         else:
             self._steps.run()
         if get_log_device_placement():

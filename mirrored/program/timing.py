@@ -1,14 +1,17 @@
-"""A program's phases with a clock around each kernel, for while somebody measures.
+"""A program's step with a clock around each kernel, for while somebody measures.
 
-The calls, their order and their arrays are those of the program, so the bits are too.
+The calls, their order and their arrays are those of the program, so the bits are too. On the host
+the clocks stand within what replays a step; a step of streams is run kernel by kernel, and waited
+for, so that a clock shows the kernel's own time and its launch, and no more.
 """
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Protocol
 
+from mirrored.backends import Backend
 from mirrored.devices import Device
 from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, copy_work, kernel_work, short_name
 from mirrored.program.calls import Call
@@ -17,7 +20,7 @@ from mirrored.program.graph import COPY, JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.lowering import LoweredPhase
 
 
-class ObservedPhases:
+class TimedPhases:
     """What a program runs, instead of its phases, while somebody measures.
 
     Args:
@@ -57,12 +60,11 @@ class ObservedPhases:
         for lane in range(size):
             device = self._device_of(lane)
             waits.append(Work("wait", "wait", "wait", short_name(device)))
-        return _ObservedMeeting(waits, self.observer)
+        return _TimedMeeting(waits, self.observer)
 
     def _phase(self, phase: LoweredPhase) -> LoweredPhase:
         if phase.check is not None:
-            device = short_name(self._graph.device)
-            work = Work("CheckNumerics", "compute", "CheckNumerics", device)
+            work = _check_of(self._graph.device)
             return LoweredPhase(check=self._clocked(phase.check, work, self._joint))
         if phase.lanes is not None:
             lanes = phase.lanes.items()
@@ -80,10 +82,9 @@ class ObservedPhases:
         self, calls: Sequence[Call], replica: int | None, *, in_pieces: bool = False
     ) -> list[Call]:
         """Return one call for all that a node's kernel calls."""
-        kernels = [list(each) for _, each in groupby(calls, key=lambda call: id(call.node))]
         return [
-            Call(self._clocked(_in_turn(each), _work_of(each, in_pieces=in_pieces), replica))
-            for each in kernels
+            Call(self._clocked(_in_turn(each), _host_work(each, in_pieces=in_pieces), replica))
+            for each in _kernels(calls)
         ]
 
     def _shard(self, pieces: Sequence[Sequence[Call]], replica: int | None) -> list[list[Call]]:
@@ -114,7 +115,7 @@ class ObservedPhases:
         return next((each.device for each in values if each.lane == lane), self._graph.device)
 
 
-class _ObservedMeeting(Meeting):
+class _TimedMeeting(Meeting):
     """Where the threads of one run wait for each other, and how long each of them does."""
 
     def __init__(self, waits: Sequence[Work], observer: Observer) -> None:
@@ -159,22 +160,107 @@ def _made(call: Call) -> Callable[[], object]:
     return functools.partial(call.function, *call.args[:first], **named)
 
 
-def _work_of(calls: Sequence[Call], *, in_pieces: bool) -> Work:
+def _host_work(calls: Sequence[Call], *, in_pieces: bool) -> Work:
     """Return what the calls of one node do."""
     node: Node = calls[0].node
     if joins_rows(node.op, node.attrs):  # The other parts are where they should be already.
-        bytes_in = bytes_out = sum(call.args[0].nbytes for call in calls)
-    elif in_pieces:
+        joined = sum(call.args[0].nbytes for call in calls)
+        return _kernel_work(node, joined, joined)
+    read, written = _bytes_of(node)
+    if in_pieces:
         length = max(getattr(arg, "size", 1) for call in calls for arg in call.args)
-        bytes_in = sum(_bytes_of_piece(each, length) for each in node.inputs)
-        bytes_out = _bytes_of_piece(node.output, length)
-    else:
-        bytes_in, bytes_out = sum(each.nbytes for each in node.inputs), node.output.nbytes
+        read = sum(_bytes_of_piece(each, length) for each in node.inputs)
+        written = _bytes_of_piece(node.output, length)
     if node.op is COPY:
-        return copy_work(node.inputs[0].device, node.device, bytes_out)
-    sources = [each.device for each in node.inputs]
-    return kernel_work(node.op.name, sources, node.device, bytes_in, bytes_out)
+        return copy_work(node.inputs[0].device, node.device, written)
+    return _kernel_work(node, read, written)
 
 
 def _bytes_of_piece(value: Value, length: int) -> int:
     return (length if value.spec.shape else 1) * value.spec.dtype.itemsize
+
+
+# ------------------------------------------------------------------ streams
+
+
+class BoundLaunch(Protocol):
+    """Calls that a stream is asked for, or an all-reduce."""
+
+    backend: Backend
+    between: bool
+    calls: Sequence[Call]
+    all_reduce: Any
+
+
+def run_timed(
+    stages: Iterable[Iterable[BoundLaunch]],
+    backends: Iterable[Backend],
+    device: Device,
+    observer: Observer,
+) -> None:
+    """Run a step kernel by kernel, and tell of each how long it took.
+
+    Args:
+        stages: What the step does, in order.
+        backends: All that it runs on.
+        device: A device of the program, for what belongs to no node.
+        observer: Who measures.
+    """
+    for stage in stages:
+        for launch in stage:
+            if launch.all_reduce is not None:
+                _time_sum(launch.all_reduce, backends, observer)
+            for calls in _kernels(launch.calls):
+                _time_kernel(launch, calls, device, observer)
+
+
+def _time_kernel(
+    launch: BoundLaunch, calls: Sequence[Call], device: Device, observer: Observer
+) -> None:
+    launch.backend.synchronize()
+    start = perf_counter_ns()
+    for call in calls:
+        if launch.between:
+            call.run()
+        else:
+            launch.backend.run(call.run)
+    launch.backend.synchronize()
+    node: Node | None = calls[0].node
+    work = _check_of(device) if node is None else _kernel_work(node, *_bytes_of(node))
+    lane = None if node is None else node.lane
+    observer.add(work, ALL_REPLICAS if lane == JOINT else lane, start, perf_counter_ns())
+
+
+def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) -> None:
+    for backend in backends:
+        backend.synchronize()
+    start = perf_counter_ns()
+    for stream, event in all_reduce.start():
+        stream.wait_on_host(event)
+    end = perf_counter_ns()
+    for node in all_reduce.collective.nodes:
+        nbytes, device = node.output.nbytes, short_name(node.device)
+        work = Work("AllReduce", "collective", node.op.name, device, nbytes, nbytes)
+        observer.add(work, ALL_REPLICAS, start, end)
+
+
+# ------------------------------------------------------------------ both
+
+
+def _kernels(calls: Iterable[Call]) -> list[list[Call]]:
+    """Return calls in groups, all that a node's kernel calls in one."""
+    return [list(each) for _, each in groupby(calls, key=lambda call: id(call.node))]
+
+
+def _bytes_of(node: Node) -> tuple[int, int]:
+    """Return how many bytes a node's kernel reads and writes."""
+    return sum(each.nbytes for each in node.inputs), node.output.nbytes
+
+
+def _kernel_work(node: Node, bytes_in: int, bytes_out: int) -> Work:
+    sources = [each.device for each in node.inputs]
+    return kernel_work(node.op.name, sources, node.device, bytes_in, bytes_out)
+
+
+def _check_of(device: Device) -> Work:
+    return Work("CheckNumerics", "compute", "CheckNumerics", short_name(device))
