@@ -5,7 +5,6 @@ order and batch their rows, give many at a time; other data give one by one what
 """
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -189,8 +188,13 @@ def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:
 Check = Callable[[Arrays], Arrays]
 
 
-class Passes(ABC):
-    """The batches of data, in one pass over them after another.
+class PassesOfRows:
+    """Batches of the rows of arrays, of which nothing is read but which rows they are.
+
+    Args:
+        stage: Which rows.
+        arrays: The arrays.
+        otherwise: Gives the batches one by one, where not all examples are well.
 
     Attributes:
         example: Arrays of the shapes and dtypes that the data have, but for their first axis.
@@ -199,44 +203,10 @@ class Passes(ABC):
         is_lent: Whether a batch's memory may be written to when the next one is read.
     """
 
-    example: Arrays
-    given: int
-    most_ahead: int
     is_lent = False
 
-    @abstractmethod
-    def checked(self, check: Check) -> "Passes":
-        """Return the data as a function leaves them, which may raise ValueError; see `Epochs`."""
-
-    @property
-    @abstractmethod
-    def is_open(self) -> bool:
-        """Whether a pass was begun and not ended."""
-
-    @abstractmethod
-    def has_next(self) -> bool:
-        """Return whether this pass has another batch, or a new one any; else the pass is over."""
-
-    @abstractmethod
-    def read(self, most: int) -> Block | None:
-        """Return the next batches, at most so many; None at the end of a pass."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Leave the pass."""
-
-
-class PassesOfRows(Passes):
-    """Batches of the rows of arrays, of which nothing is read but which rows they are.
-
-    Args:
-        stage: Which rows.
-        arrays: The arrays.
-        otherwise: Gives the batches one by one, where not all examples are well.
-    """
-
     def __init__(
-        self, stage: Stage, arrays: Arrays, otherwise: Callable[[], Passes] | None = None
+        self, stage: Stage, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
     ) -> None:
         self._stage, self._arrays, self._otherwise = stage, arrays, otherwise
         self._size = stage.batch_size or 1
@@ -245,8 +215,8 @@ class PassesOfRows(Passes):
         self._read: Callable[[int], Rows] | None = None
         self.given = 0
 
-    def checked(self, check: Check) -> Passes:
-        """Check all examples at once."""
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them: all at once, unless it raises for some."""
         try:
             self._arrays = check(self._arrays)
         except ValueError:
@@ -283,7 +253,7 @@ class PassesOfRows(Passes):
         self._read, self.given = None, 0
 
 
-class PassesOfBatches(Passes):
+class PassesOfBatches:
     """Batches that a dataset, a generator or another iterable gives one by one.
 
     The first batch is read at once: it tells the shapes and dtypes.
@@ -320,8 +290,8 @@ class PassesOfBatches(Passes):
             )
         self.example = self._first
 
-    def checked(self, check: Check) -> Passes:
-        """Check the first batch, and each of the others when it comes."""
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them: each batch when it comes."""
         self._check = check
         self._checked(self.example)
         return self
@@ -376,6 +346,9 @@ class PassesOfBatches(Passes):
 
     def _located(self, error: ValueError) -> ValueError:
         return ValueError(f"Batch {self.given} of the data (counted from 0): {error}")
+
+
+Passes = PassesOfRows | PassesOfBatches
 
 
 def passes_of(

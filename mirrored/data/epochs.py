@@ -31,10 +31,10 @@ class Epochs:
 
     Args:
         passes: The batches.
-        for_what: The method that asks, named in errors.
         steps: How many batches an epoch has; None: all of a pass.
-        steps_name: The argument that `steps` was given for.
         goes_on: Whether an epoch with `steps` goes on where the one before ended.
+        for_what: The method that was given a stream, named in errors; None: arrays were given.
+        steps_name: The argument that `steps` was given for.
 
     Attributes:
         steps: How many batches an epoch has, None where that is not known yet.
@@ -48,16 +48,16 @@ class Epochs:
     def __init__(
         self,
         passes: Passes,
-        for_what: str,
         steps: int | None,
-        steps_name: str,
         *,
         goes_on: bool,
-        is_stream: bool,
+        for_what: str | None = None,
+        steps_name: str = "steps",
     ) -> None:
         self.steps = self._wanted = steps
-        self._passes, self._for_what, self._steps_name = passes, for_what, steps_name
-        self._goes_on, self.is_stream = goes_on, is_stream
+        self._passes, self._goes_on = passes, goes_on
+        self._for_what, self._steps_name = for_what, steps_name
+        self.is_stream = for_what is not None
 
     @classmethod
     def of_arrays(
@@ -77,8 +77,7 @@ class Epochs:
         if shuffled:
             rows = Shuffled(rows, arrays.size, FitRng())
         stage = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
-        passes = PassesOfRows(stage, arrays)
-        return cls(passes, "", steps, "", goes_on=goes_on, is_stream=False)
+        return cls(PassesOfRows(stage, arrays), steps, goes_on=goes_on)
 
     @classmethod
     def of_stream(
@@ -112,7 +111,7 @@ class Epochs:
                 f"infinite dataset and {steps_name}=None. Give it, or leave `.repeat()` out."
             )
         passes = passes_of(data, for_what, class_weight)
-        epochs = cls(passes, for_what, steps, steps_name, goes_on=goes_on, is_stream=True)
+        epochs = cls(passes, steps, goes_on=goes_on, for_what=for_what, steps_name=steps_name)
         epochs.steps = steps if steps is not None or size < 0 else size
         return epochs
 
