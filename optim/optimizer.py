@@ -220,11 +220,7 @@ class Optimizer(_overrides.Subclassable):
         return dict(self._slots)
 
     def restore_slots(self, slots: dict[int, tuple[Variable, tuple[Variable, ...]]]) -> None:
-        """Have the slots that `slots` returned before, and no others.
-
-        Args:
-            slots: What it returned.
-        """
+        """Have the slots that `slots` returned before, and no others."""
         self._slots = dict(slots)
 
     def pack(self, variables: Sequence[Variable]) -> None:

@@ -180,9 +180,6 @@ class _Queued:
 def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
     """Return one of each kind of collectives that can sum between devices.
 
-    Args:
-        devices: The devices, several.
-
     Example:
         >>> import mirrored as mr
         >>> from mirrored import devices
@@ -195,11 +192,7 @@ def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
 
 
 def why_no_nccl(devices: Sequence[Device]) -> str | None:
-    """Return why NCCL has nothing to sum between devices, in a sentence; None: it has.
-
-    Args:
-        devices: The devices.
-    """
+    """Return why NCCL has nothing to sum between devices, in a sentence; None: it has."""
     if not all(is_streamed(device.backend) for device in devices):
         return "NCCL sums between GPUs that are not simulated."
     first, *others = streamed(leaders(devices))
@@ -207,11 +200,7 @@ def why_no_nccl(devices: Sequence[Device]) -> str | None:
 
 
 def leaders(devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that are NCCL's ranks: one a card, unless the environment asks for all.
-
-    Args:
-        devices: The devices.
-    """
+    """Return the devices that are NCCL's ranks: one a card, unless the environment asks for all."""
     return [devices[rank.leader] for rank in ranks([d.backend.memory for d in devices])]
 
 
@@ -233,9 +222,6 @@ def largest_size(devices: Sequence[Device]) -> int | None:
     """Return the most bytes that can be measured by what is known of memory; None: any number.
 
     What a card has left is not known: where it is too little, `measure` ends early.
-
-    Args:
-        devices: The devices.
     """
     limits = []
     free = available_host_memory()
@@ -291,11 +277,7 @@ def measure(
 
 
 def timings(turns: int) -> int:
-    """Return how often something is timed for one size.
-
-    Args:
-        turns: How many turns there are.
-    """
+    """Return how often something is timed for one size."""
     return _WARM_UP + 1 + turns
 
 

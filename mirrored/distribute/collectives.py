@@ -164,12 +164,7 @@ class Collectives:
             return _nest.map_structure(lambda leaf: self._gathered(leaf, axis), value)
 
     def reduce_parts(self, op: ReduceOp, parts: list[Tensor]) -> Tensor:
-        """Return the sum or mean of the replicas' tensors.
-
-        Args:
-            op: Sum or mean.
-            parts: The tensors, by replica.
-        """
+        """Return the sum or mean of the replicas' tensors."""
         return self._cross_device_ops.reduce(op, parts, joining_device(parts), self._options)
 
     def batch_all_reduce(
@@ -218,20 +213,11 @@ class Collectives:
         return self._prepared().batch_all_reduce(reduce_op, batch, hints)
 
     def gather_parts(self, parts: list[Tensor], axis: int) -> Tensor:
-        """Return the replicas' tensors, one after the other along an axis.
-
-        Args:
-            parts: The tensors, by replica.
-            axis: The axis.
-        """
+        """Return the replicas' tensors, one after the other along an axis."""
         return self._cross_device_ops.gather(parts, joining_device(parts), axis)
 
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Mirrored, PerReplica]:
         """Return the replicas' values joined, on each of them, and where each one's part begins.
-
-        Args:
-            value: Per-replica tensors.
-            axis: The axis to join them along.
 
         Raises:
             ValueError: `axis` is not there, or is not the same on all replicas.

@@ -384,10 +384,6 @@ def in_cross_replica_context() -> bool:
 
 
 def check_cross_replica(otherwise: str) -> None:
-    """Raise RuntimeError in a replica; outside all scopes code is in neither of the two contexts.
-
-    Args:
-        otherwise: The message.
-    """
+    """Raise RuntimeError in a replica; outside all scopes code is in neither context."""
     if has_strategy() and not in_cross_replica_context():
         raise RuntimeError(otherwise)

@@ -32,12 +32,6 @@ def run_replicas(
 ) -> list[Any]:
     """Call `fn` once a replica and return the results, by replica.
 
-    Args:
-        strategy: Whose replicas run.
-        fn: The function.
-        arguments: Its arguments, by replica.
-        positions: Where each replica's examples stand in the global batch.
-
     Raises:
         RuntimeError: The replicas made different numbers of merge calls.
         BaseException: What `fn` raises in the first replica to fail, with a note that names it.

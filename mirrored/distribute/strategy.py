@@ -104,9 +104,6 @@ class Strategy(Collectives, _overrides.Subclassable):
         """Return the threads that run recorded steps, which start with the first of them.
 
         They belong to the strategy, so that one model after the other does not start new ones.
-
-        Args:
-            threads: How many they are, the caller included; 1: there are none.
         """
         if threads == 1:
             return None

@@ -107,13 +107,7 @@ register_per_replica(Mirrored, lambda value, parts: Mirrored(parts))
 
 
 def check_part_count(value: Any, replicas: int, what: str = "") -> None:
-    """Raise ValueError where a value has parts, and not one a replica.
-
-    Args:
-        value: The value.
-        replicas: How many replicas there are.
-        what: What it was given for, to end the message with.
-    """
+    """Raise ValueError where a value has parts, and not one a replica."""
     if isinstance(value, DistributedValues) and len(value.values) != replicas:
         raise ValueError(
             f"A per-replica value has one part a replica, here {replicas}. Received: "
@@ -128,12 +122,7 @@ def check_parts(structure: Any, replicas: int) -> None:
 
 
 def listed(kind: str, texts: Sequence[str]) -> str:
-    """Return the text that shows values by replica.
-
-    Args:
-        kind: What they are together.
-        texts: The values' texts, by replica.
-    """
+    """Return the text that shows values by replica."""
     lines = ",\n".join(f"  {i}: {text}" for i, text in enumerate(texts))
     return f"{kind}:{{\n{lines}\n}}"
 
@@ -151,13 +140,6 @@ def regroup(results: Sequence[Any], *, always_wrap: bool = False) -> Any:
     """Return the replicas' results as one structure of per-replica values.
 
     One and the same object from every replica, such as a mirrored variable or None, stays one.
-
-    Args:
-        results: The results, by replica.
-        always_wrap: Whether it becomes a per-replica value too.
-
-    Raises:
-        ValueError: The replicas' structures differ; the message names the path.
     """
     group = _wrapped if always_wrap else _regroup_leaf
     return _nest.map_structure(group, *results, each="replica")

@@ -19,11 +19,7 @@ _LINE = 16  # Elements: the floats of a cache line.
 
 
 class FlatVariable:
-    """The values of several variables, one after the other; only recorded programs use it.
-
-    Args:
-        members: Variables of one device and dtype, which stand so in one `VariableStorage`.
-    """
+    """The values of several variables, one after the other; only recorded programs use it."""
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
         """Note the members."""
@@ -82,20 +78,13 @@ def packing_order(variables: Sequence[Variable]) -> list[int]:
 
     The last ones come first, as their gradients do; but those that fill whole cache lines come
     before the others, so that the matrices among them begin where a line does.
-
-    Args:
-        variables: The variables.
     """
     last_first = range(len(variables) - 1, -1, -1)
     return sorted(last_first, key=lambda i: variables[i].size % _LINE != 0)
 
 
 def packing_groups(variables: Sequence[Variable]) -> list[list[int]]:
-    """Return the places of variables that make a vector: by device and dtype, in packing order.
-
-    Args:
-        variables: Variables of one replica.
-    """
+    """Return the places of variables that make a vector: by device and dtype, in packing order."""
     groups: dict[Any, list[int]] = {}
     for i in packing_order(variables):
         groups.setdefault((variables[i].device, variables[i].dtype), []).append(i)
@@ -104,9 +93,6 @@ def packing_groups(variables: Sequence[Variable]) -> list[list[int]]:
 
 def pack(variables: Sequence[DeviceVariable]) -> FlatVariable:
     """Bring variables together, in this order, where they are not, and return them as one.
-
-    Args:
-        variables: Variables of one device and dtype, each once.
 
     Raises:
         ResourceExhaustedError: The device has no room for them beside where they are now; they

@@ -107,6 +107,6 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
         for members in buckets.alike(batch):
             sizes = [buckets.nbytes(batch[i][0].spec) for i in members]
             least = buckets.bucket_bytes(sum(sizes), self._num_packs, options.bytes_per_pack)
-            for places in buckets.cut(sizes, least):
+            for places in buckets.bucket_ranges(sizes, least):
                 groups.append([members[place] for place in places])
         return groups

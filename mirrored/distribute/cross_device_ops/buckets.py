@@ -102,11 +102,7 @@ class Buckets(Mapping[int, Tensor]):
 
 
 class BucketedBatch(Sequence[list[Any]]):
-    """A batch of values, each as its tensors by replica, that lies in buckets on each replica.
-
-    Args:
-        replicas: The buckets of each replica, with a tensor for each value.
-    """
+    """A batch of values, each as its tensors by replica, that lies in buckets on each replica."""
 
     def __init__(self, replicas: Sequence[Buckets]) -> None:
         """Note the buckets."""
@@ -130,23 +126,14 @@ def as_batch(replicas: Sequence[Buckets]) -> Sequence[list[Tensor]]:
 
 
 def by_replica(batch: Sequence[Sequence[Tensor]], replicas: int) -> list[Buckets]:
-    """Return a batch's tensors of each replica, in the buckets that they lie in.
-
-    Args:
-        batch: For each value its tensors, by replica.
-        replicas: How many replicas there are.
-    """
+    """Return a batch's tensors of each replica, in the buckets that they lie in."""
     if isinstance(batch, BucketedBatch) and batch.replicas:
         return batch.replicas
     return [Buckets([tensors[replica] for tensors in batch]) for replica in range(replicas)]
 
 
 def alike(batch: Sequence[Sequence[Tensor]]) -> list[list[int]]:
-    """Return the places of the values that fit one vector: of one dtype, on the same devices.
-
-    Args:
-        batch: For each value its tensors, by replica.
-    """
+    """Return the places of the values that fit one vector: of one dtype, on the same devices."""
     groups: dict[Any, list[int]] = {}
     for i, values in enumerate(batch):
         key = (values[0].dtype, *(value._device for value in values))
@@ -155,11 +142,7 @@ def alike(batch: Sequence[Sequence[Tensor]]) -> list[list[int]]:
 
 
 def packed(values: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Return values as one vector a replica; a lone value is as it is.
-
-    Args:
-        values: For each value its tensors, by replica, all of one dtype and on the same devices.
-    """
+    """Return values as one vector a replica; a lone value is as it is."""
     replicas = list(zip(*values, strict=True))
     return [tensors[0] if len(tensors) == 1 else _joined(tensors) for tensors in replicas]
 
@@ -196,17 +179,13 @@ def bucket_bytes(total: int, num_packs: int, bytes_per_pack: int) -> int:
     return BUCKET_BYTES if num_packs else 0
 
 
-def cut(sizes: Sequence[int], least: int) -> list[range]:
+def bucket_ranges(sizes: Sequence[int], least: int) -> list[range]:
     """Return the buckets, each as the places of its tensors, which stay in order and whole.
 
-    Args:
-        sizes: The bytes of each tensor.
-        least: How many bytes close a bucket; the last may have fewer.
-
     Example:
-        >>> cut([4, 4, 9, 1, 2], 8)
+        >>> bucket_ranges([4, 4, 9, 1, 2], 8)
         [range(0, 2), range(2, 3), range(3, 5)]
-        >>> cut([4, 4, 9], 0)
+        >>> bucket_ranges([4, 4, 9], 0)
         [range(0, 1), range(1, 2), range(2, 3)]
     """
     buckets, start, held = [], 0, 0
@@ -221,11 +200,7 @@ def cut(sizes: Sequence[int], least: int) -> list[range]:
 
 
 def nbytes(spec: TensorSpec) -> int:
-    """Return the bytes of a tensor.
-
-    Args:
-        spec: Its shape and dtype.
-    """
+    """Return the bytes of a tensor."""
     return _size(spec) * spec.dtype.itemsize
 
 
@@ -235,11 +210,6 @@ def _size(spec: TensorSpec) -> int:
 
 def described(number: int, count: int, spec: TensorSpec) -> str:
     """Return what errors call the all-reduce of a bucket.
-
-    Args:
-        number: Which bucket it is, from 0.
-        count: How many there are.
-        spec: The shape and dtype of what is summed.
 
     Example:
         >>> import numpy as np

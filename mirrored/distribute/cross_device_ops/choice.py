@@ -91,24 +91,14 @@ def choose_cross_device_ops(devices: Sequence[Device]) -> CrossDeviceOps:
 
 
 def choose_without_nccl(devices: Sequence[Device], failure: Exception) -> CrossDeviceOps:
-    """Return the collectives to use instead of NCCL, and warn that they are, and why.
-
-    Args:
-        devices: The replicas' devices.
-        failure: How NCCL failed.
-    """
+    """Return the collectives to use instead of NCCL, and warn that they are, and why."""
     chosen, _ = decide(_facts(devices, str(failure)))
     logger.warning("NCCL failed, so values are reduced by %s: %s", chosen.__name__, failure)
     return chosen()
 
 
 def _facts(devices: Sequence[Device], failure: str | None = None) -> Facts:
-    """Return what is known of devices; nothing is started for it.
-
-    Args:
-        devices: The replicas' devices.
-        failure: How NCCL failed, if it was tried.
-    """
+    """Return what is known of devices; nothing is started for it."""
     if any(device.type != "GPU" for device in devices):
         return Facts(gpus=False)
     if any(device.simulated for device in devices):

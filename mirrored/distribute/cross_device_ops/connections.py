@@ -26,11 +26,7 @@ _lock = threading.Lock()
 
 
 class Rank(NamedTuple):
-    """One part in an all-reduce between cards.
-
-    Attributes:
-        replicas: The numbers of the replicas whose values it adds, in order.
-    """
+    """One part in an all-reduce between cards: it adds the values of some replicas, in order."""
 
     replicas: tuple[int, ...]
 
@@ -45,9 +41,6 @@ def ranks(memories: Sequence[Hashable]) -> list[Rank]:
 
     With MIRRORED_NCCL_MULTI_RANK=1 in the environment every replica is a rank, as a test of many
     ranks on few cards needs it.
-
-    Args:
-        memories: By replica, which memory its device has: `device.backend.memory`.
 
     Example:
         >>> [rank.replicas for rank in ranks(["card A", "card B", "card A"])]
@@ -71,9 +64,6 @@ def connection(leaders: Sequence[Device]) -> Connection:
 
     Before it is, known sums are tried in a process of their own, unless MIRRORED_NCCL_SELFTEST=0.
 
-    Args:
-        leaders: The device of each rank.
-
     Raises:
         InvalidArgumentError: A device computes on the host, where there is nothing to connect.
     """
@@ -86,14 +76,7 @@ def connection(leaders: Sequence[Device]) -> Connection:
 
 
 def streamed(leaders: Sequence[Device]) -> tuple[StreamBackend, ...]:
-    """Return the devices' backends, whose work runs beside the host.
-
-    Args:
-        leaders: The devices.
-
-    Raises:
-        InvalidArgumentError: One of them computes on the host.
-    """
+    """Return the devices' backends, whose work runs beside the host."""
     backends = []
     for device in leaders:
         if not is_streamed(device.backend):

@@ -123,13 +123,7 @@ def check_slices(slices: Sequence[Any]) -> None:
 def reduce_slices(
     reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
 ) -> IndexedSlices:
-    """Return the reduction of the replicas' rows: each index once, in rising order.
-
-    Args:
-        reduce_op: Sum or mean; a mean divides by the number of replicas.
-        slices: The replicas' rows, which go together.
-        destination: The device of the result.
-    """
+    """Return the reduction of the replicas' rows: each index once, in rising order."""
     dtypes = [slices[0].dtype, slices[0].indices.dtype]
     with devices.device("CPU:0"):
         values = ops.concat([each.values for each in slices], axis=0)

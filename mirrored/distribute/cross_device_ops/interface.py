@@ -314,15 +314,7 @@ def of_sum(reduce_op: ReduceOp, total: Tensor, count: int) -> Tensor:
 
 
 def checked_axis(axis: Any, rank: int) -> int:
-    """Return an axis as Python's integer, counted from the end where it is negative.
-
-    Args:
-        axis: The axis.
-        rank: How many axes there are.
-
-    Raises:
-        ValueError: It is not among them.
-    """
+    """Return an axis as Python's integer, or raise ValueError where there is none such."""
     number = as_integer(axis)
     if number is None or not -rank <= number < rank:
         raise ValueError(f"`axis` = {axis!r} out of range for `value` with rank {rank}")
@@ -330,11 +322,7 @@ def checked_axis(axis: Any, rank: int) -> int:
 
 
 def joining_device(values: Sequence[Tensor]) -> Device:
-    """Return where the replicas' tensors are joined by default: the CPU, or where a lone one is.
-
-    Args:
-        values: The tensors.
-    """
+    """Return where the replicas' tensors are joined by default: the CPU, or where a lone one is."""
     return values[0]._device if len(values) == 1 else devices.get_device("CPU:0")
 
 

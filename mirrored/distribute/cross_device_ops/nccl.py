@@ -178,11 +178,7 @@ class NcclAllReduce(AllReduceCrossDeviceOps):
 
 
 def why_no_card(device: Device) -> str | None:
-    """Return why a device is not on a card that NCCL may connect; None: it is.
-
-    Args:
-        device: The device.
-    """
+    """Return why a device is not on a card that NCCL may connect; None: it is."""
     if device.type != "GPU":
         return "which is not a GPU"
     return "which is simulated in host memory" if device.simulated else None

@@ -15,8 +15,8 @@ from mirrored.distribute.cross_device_ops.buckets import (
     Buckets,
     alike,
     bucket_bytes,
+    bucket_ranges,
     by_replica,
-    cut,
     described,
     nbytes,
     packed,
@@ -28,7 +28,7 @@ SIZES = st.lists(st.integers(0, 100), max_size=20)
 
 @given(SIZES, st.integers(0, 300))
 def test_every_tensor_once_and_in_order(sizes: list[int], least: int) -> None:
-    buckets = cut(sizes, least)
+    buckets = bucket_ranges(sizes, least)
     assert [place for bucket in buckets for place in bucket] == list(range(len(sizes)))
     assert all(buckets)
     held = [[sizes[place] for place in bucket] for bucket in buckets]
@@ -41,7 +41,7 @@ def test_every_tensor_once_and_in_order(sizes: list[int], least: int) -> None:
 def test_num_packs(sizes: list[int], num_packs: int) -> None:
     """At most so many; each is of about equal size, as far as whole tensors allow."""
     least = bucket_bytes(sum(sizes), num_packs, 0)
-    buckets = cut(sizes, least)
+    buckets = bucket_ranges(sizes, least)
     if sum(sizes):
         assert len(buckets) <= num_packs
     share, largest = sum(sizes) / num_packs, max(sizes, default=0)
@@ -50,7 +50,7 @@ def test_num_packs(sizes: list[int], num_packs: int) -> None:
 
 @given(SIZES)
 def test_without_packs_each_tensor_is_alone(sizes: list[int]) -> None:
-    assert cut(sizes, bucket_bytes(sum(sizes), 0, 0)) == [
+    assert bucket_ranges(sizes, bucket_bytes(sum(sizes), 0, 0)) == [
         range(i, i + 1) for i in range(len(sizes))
     ]
 
