@@ -18,7 +18,7 @@ from mirrored.backends.communication import connection
 from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import nccl_settings, nvml
 from mirrored.ops.hooks import recorded_by
-from mirrored.program import GraphRecorder, Program, Team
+from mirrored.program import GraphRecorder, Program, ThreadPool
 
 _done = itertools.count(1)
 _FREEZE_EVERY = 200
@@ -141,13 +141,13 @@ class Recorded:
             outputs = function(*inputs)
         self.graph = recorder.finish(outputs)
         self.program = Program(self.graph, threads)
-        self.team = Team(threads)
+        self.pool = ThreadPool(threads)
 
     def __call__(self, *arrays: np.ndarray, steps: int = 1) -> list[np.ndarray]:
         """Run it and return what it computed."""
         for target, array in zip(self.program.inputs, arrays, strict=True):
             target[...] = array
-        self.program.run(steps, team=self.team)
+        self.program.run(steps, pool=self.pool)
         return [output.copy() for output in self.program.outputs]
 
 
@@ -162,7 +162,7 @@ def record() -> Iterator[Callable[..., Recorded]]:
 
     yield record
     for each in made:
-        each.team.close()
+        each.pool.close()
 
 
 def _bits(arrays: Sequence[Any]) -> list[Any]:

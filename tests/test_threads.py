@@ -215,22 +215,22 @@ def test_a_replica_that_goes_on_without_the_thread(
 
 
 def test_what_an_interrupt_of_a_start_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread runs by then: its team ends it."""
+    """The thread runs by then: its pool ends it."""
     start = threading.Thread.start
 
     def interrupted(thread: threading.Thread) -> None:
         start(thread)
         raise KeyboardInterrupt
 
-    team = mr.program.Team(3)
+    pool = mr.program.ThreadPool(3)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            team.run([lambda: None] * 3)
+            pool.run([lambda: None] * 3)
     done: list[int] = []
-    team.run([lambda: done.append(1)] * 3)
+    pool.run([lambda: done.append(1)] * 3)
     assert done == [1, 1, 1]
-    team.close()
+    pool.close()
 
 
 def test_no_memory_for_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

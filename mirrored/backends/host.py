@@ -179,6 +179,7 @@ class HostPlace:
             self._pages.madvise(mmap.MADV_DONTNEED)
 
     def _move(self, nbytes: int) -> None:
+        self.let_go()  # Views of the old place may stay, though nobody looks there any more.
         self._pages = None
         if nbytes < _PAGES_FROM:
             self.array = _aligned((nbytes,), np.dtype(np.uint8))

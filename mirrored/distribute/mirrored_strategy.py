@@ -26,7 +26,7 @@ from mirrored.distribute.strategy import Strategy
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS
-from mirrored.program.executors import EXECUTORS
+from mirrored.program.executor import EXECUTORS
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 

@@ -37,7 +37,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.tensor import Operators
-from mirrored.program import Function, Team
+from mirrored.program import Function, ThreadPool
 from mirrored.variables import Variable, variable_creator_scope
 
 # For type checkers: what a replica may return as one value.
@@ -71,7 +71,7 @@ class Strategy(Collectives, _overrides.Subclassable):
     ) -> None:
         super().__init__(cross_device_ops, options, on_nccl_failure)
         self._executor = executor
-        self._team: Team | None = None
+        self._thread_pool: ThreadPool | None = None
         hold_devices(self)
 
     def __copy__(self) -> "Strategy":
@@ -100,23 +100,23 @@ class Strategy(Collectives, _overrides.Subclassable):
         """Who runs recorded steps: "threads", "serial" or "auto"."""
         return self._executor
 
-    def team(self, threads: int) -> Team | None:
+    def thread_pool(self, threads: int) -> ThreadPool | None:
         """Return the threads that run recorded steps, which start with the first of them.
 
         They belong to the strategy, so that one model after the other does not start new ones.
         """
         if threads == 1:
             return None
-        if self._team is None or self._team.size != threads:
+        if self._thread_pool is None or self._thread_pool.size != threads:
             self.lose_devices()
-            self._team = Team(threads)
-        return self._team
+            self._thread_pool = ThreadPool(threads)
+        return self._thread_pool
 
     def lose_devices(self) -> None:
         """End the threads of recorded steps: the devices that they work for are about to go."""
-        team, self._team = self._team, None
-        if team is not None:
-            team.close()
+        pool, self._thread_pool = self._thread_pool, None
+        if pool is not None:
+            pool.close()
 
     def close(self) -> None:
         """End the threads that recorded steps were run by, and disconnect GPUs from each other.

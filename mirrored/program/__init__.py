@@ -5,10 +5,9 @@ A recorder makes a graph, which is scheduled, given memory, and bound to arrays 
 
 from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
-from mirrored.program.arrays import Arenas as Arenas
-from mirrored.program.executors import Team as Team
-from mirrored.program.factory import Runnable as Runnable
-from mirrored.program.factory import make_program as make_program
+from mirrored.program.buffers import Arenas as Arenas
+from mirrored.program.executor import Runnable as Runnable
+from mirrored.program.executor import make_program as make_program
 from mirrored.program.function import Function as Function
 from mirrored.program.function import function as function
 from mirrored.program.graph import Graph as Graph
@@ -17,6 +16,7 @@ from mirrored.program.recorder import GraphRecorder as GraphRecorder
 from mirrored.program.replay import GuardFailed as GuardFailed
 from mirrored.program.replay import Report as Report
 from mirrored.program.streams import Stream as Stream
+from mirrored.program.thread_pool import ThreadPool as ThreadPool
 from mirrored.program.trace_cache import Trace as Trace
 from mirrored.program.trace_cache import TraceCache as TraceCache
 from mirrored.program.tracing import trace as trace

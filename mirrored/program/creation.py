@@ -6,9 +6,6 @@ What makes one in every call makes another one each time in Python, and would ke
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
-
-T = TypeVar("T")
 
 # Asked before a variable is made, with its name; what raises refuses it.
 Rule = Callable[[str], object]
@@ -61,28 +58,3 @@ def refuse(name: str) -> None:
         f"{name!r}, made again, or in a later call. Make it where there is none yet, as in `if "
         "self.v is None: self.v = mr.Variable(1.0)`, and layers, metrics and optimizers likewise."
     )
-
-
-def settle(
-    record: Callable[[bool], T], is_current: Callable[[T], bool], *, may_make: bool = True
-) -> T:
-    """Return what is recorded once its variables are there, and where it leaves them.
-
-    It is recorded again where it made some, and then must make none; and where it brought some
-    together.
-
-    Args:
-        record: Records it; called with whether the placement log is told.
-        is_current: Whether the variables of what was recorded are where it expects them.
-        may_make: Whether it may make variables at all.
-
-    Raises:
-        ValueError: It makes variables where it may not.
-    """
-    made: list[str] = []
-    with ruled_by(made.append if may_make else refuse):
-        recorded = record(True)
-    if is_current(recorded) and not made:
-        return recorded
-    with ruled_by(refuse):
-        return record(False)

@@ -15,7 +15,7 @@ import numpy as np
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import FusedOp, Fusion, StreamBackend, is_streamed
 from mirrored.ops.op import implementation
-from mirrored.program.arrays import Arrays
+from mirrored.program.buffers import Buffers
 from mirrored.program.calls import Call, kernel_calls
 from mirrored.program.draws import Draws
 from mirrored.program.fusion import pieces
@@ -41,7 +41,7 @@ class _Lowering(ABC):
         validates: Whether ops look at their inputs' values.
     """
 
-    def __init__(self, arrays: Arrays, *, validates: bool) -> None:
+    def __init__(self, arrays: Buffers, *, validates: bool) -> None:
         self.arrays = arrays
         self._plan = arrays.plan
         self._validates = validates
@@ -130,7 +130,7 @@ class HostLowering(_Lowering):
         draws: The random draws that were met.
     """
 
-    def __init__(self, arrays: Arrays, threads: int, *, validates: bool) -> None:
+    def __init__(self, arrays: Buffers, threads: int, *, validates: bool) -> None:
         super().__init__(arrays, validates=validates)
         self._threads = threads
         self.draws = Draws()
@@ -218,7 +218,7 @@ class StreamLowering(_Lowering):
 
     def __init__(
         self,
-        arrays: Arrays,
+        arrays: Buffers,
         flags: dict[Any, Any],
         counters: dict[Node, Value],
         gate: Gate | None = None,

@@ -10,8 +10,7 @@ from typing import Any
 from mirrored.backends.blas_threads import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
-from mirrored.program.arrays import Arenas, Arrays
-from mirrored.program.executors import Meeting, Team
+from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredPhase
 from mirrored.program.memory import make_plan
@@ -26,6 +25,7 @@ from mirrored.program.replay import (
     ThreadedReplay,
 )
 from mirrored.program.schedule import Schedule, make_schedule
+from mirrored.program.thread_pool import Barrier, ThreadPool
 from mirrored.program.timing import TimedPhases
 
 
@@ -60,7 +60,7 @@ class Program:
         self.threads = threads
         self._blas = blas
         self._schedule = schedule or make_schedule(graph, Threads())
-        self._arrays = Arrays(
+        self._arrays = Buffers(
             make_plan(graph, self._schedule, threads), memory or Arenas(), graph.purpose
         )
         self._enter = graph.device.backend.run
@@ -91,18 +91,18 @@ class Program:
         self._timed: tuple[TimedPhases, SerialReplay | ThreadedReplay] | None = None
 
     def _made(
-        self, phases: Sequence[LoweredPhase], meeting: Callable[[int], Meeting] = Meeting
+        self, phases: Sequence[LoweredPhase], barrier: Callable[[int], Barrier] = Barrier
     ) -> SerialReplay | ThreadedReplay:
         if self.threads == 1:
             return SerialReplay(phases, self._draws)
-        return ThreadedReplay(phases, self._draws, self.threads, meeting)
+        return ThreadedReplay(phases, self._draws, self.threads, barrier)
 
     def run(
         self,
         steps: int,
         feed: Feed = None,
         report: Report | None = None,
-        team: Team | None = None,
+        pool: ThreadPool | None = None,
     ) -> bool:
         """Run a number of steps.
 
@@ -111,7 +111,7 @@ class Program:
             feed: What writes the inputs; see `Feed`.
             report: Called with the outputs and the number of each step that is done, in order,
                 while nothing runs; returns whether to go on. None: nobody is told.
-            team: The threads, as many as the program was made for.
+            pool: The threads, as many as the program was made for.
 
         Returns:
             Whether to go on, as `report` said last.
@@ -139,11 +139,15 @@ class Program:
                 if isinstance(replay, SerialReplay):
                     self._enter(replay.run, steps, feeders, after)
                 else:
-                    replay.run(steps, feeders, after, team or Team(self.threads), self._enter)
+                    replay.run(steps, feeders, after, pool or ThreadPool(self.threads), self._enter)
         except GuardFailed as failed:
             failed.outputs = self.outputs
             raise
         return replay.going_on
+
+    def forget_observer(self) -> None:
+        """Let go of whoever measured the last run."""
+        self._timed = None
 
     def _logged(self, after: After) -> After:
         def log(step: int) -> bool:
@@ -155,7 +159,7 @@ class Program:
     def _timed_by(self, observer: Observer) -> tuple[TimedPhases, SerialReplay | ThreadedReplay]:
         if self._timed is None or self._timed[0].observer is not observer:
             phases = TimedPhases(self.graph, self.phases, self.threads, observer)
-            self._timed = phases, self._made(phases.phases, phases.meeting)
+            self._timed = phases, self._made(phases.phases, phases.barrier)
         return self._timed
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from mirrored.program.calls import Call
 from mirrored.program.codegen import make_function, make_loop
 from mirrored.program.draws import Draws
-from mirrored.program.executors import Meeting, Team
 from mirrored.program.lowering import LoweredPhase
+from mirrored.program.thread_pool import Barrier, ThreadPool
 
 # Writes what one replica, or the caller's thread, is fed of the step of that number.
 Feeder = Callable[[int], None]
@@ -86,7 +86,7 @@ class ThreadedReplay:
         phases: What a step does.
         draws: Its random draws.
         threads: How many threads there are.
-        meeting: Makes the place where the threads of one run meet.
+        barrier: Makes the place where the threads of one run meet.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class ThreadedReplay:
         phases: Sequence[LoweredPhase],
         draws: Draws,
         threads: int,
-        meeting: Callable[[int], Meeting] = Meeting,
+        barrier: Callable[[int], Barrier] = Barrier,
     ) -> None:
-        """Make a function for each thread between two meetings, and for each meeting."""
+        """Make a function for each thread between two meetings, and for each barrier."""
         self._draws = draws
-        self._new_meeting = meeting
+        self._new_barrier = barrier
         self._threads = threads
         self.going_on = True
-        # One entry for each meeting: what each thread does before it, and what is done there.
+        # One entry for each barrier: what each thread does before it, and what is done there.
         self._work: list[list[Work]] = []
         self._joint: list[Work] = []
         calls: list[Call] = []
@@ -128,7 +128,7 @@ class ThreadedReplay:
         steps: int,
         feeds: Mapping[int, Feeder],
         after: After,
-        team: Team,
+        pool: ThreadPool,
         enter: Callable[..., None],
     ) -> None:
         """Run steps; the arguments are those of `Program.run`.
@@ -137,15 +137,15 @@ class ThreadedReplay:
             steps: How many.
             feeds: What writes the inputs, by lane, which is the thread's number.
             after: Called after each step.
-            team: The threads.
+            pool: The threads.
             enter: Calls a function in the state that kernels run in.
         """
         run = _Run(self, steps, feeds, after)
-        team.start()  # Where a thread is refused no random number is lost.
+        pool.start()  # Where a thread is refused no random number is lost.
         if self._draws:
             self._draws.take()
         follow = [partial(enter, run.follow, thread) for thread in range(1, self._threads)]
-        team.run([partial(enter, run.lead), *follow])
+        pool.run([partial(enter, run.lead), *follow])
         self.going_on = run.going_on
 
 
@@ -176,37 +176,37 @@ class _Run:
         self._steps = steps
         self._feeds = feeds
         self._after = after
-        self._meeting = replay._new_meeting(replay._threads)
+        self._barrier = replay._new_barrier(replay._threads)
         self.going_on = True
 
     def lead(self) -> None:
         """Do the first thread's part and what is joint."""
-        meeting, last = self._meeting, len(self._joint) - 1
+        barrier, last = self._barrier, len(self._joint) - 1
         try:
             for i in range(self._steps):
                 self._feed(0, i)
                 for number, work in enumerate(self._work[0]):
                     work()
-                    meeting.lead(partial(self._meet, number, i, number == last))
+                    barrier.lead(partial(self._meet, number, i, number == last))
                 if not self.going_on:
                     return
         except BaseException:
-            meeting.dismiss()
+            barrier.dismiss()
             raise
 
     def follow(self, thread: int) -> None:
         """Do another thread's part."""
-        meeting = self._meeting
+        barrier = self._barrier
         try:
             for i in range(self._steps):
                 self._feed(thread, i)
                 for work in self._work[thread]:
                     work()
-                    meeting.follow(thread)
+                    barrier.follow(thread)
                 if not self.going_on:
                     return
         finally:
-            meeting.leave(thread)
+            barrier.leave(thread)
 
     def _feed(self, thread: int, step: int) -> None:
         feed = self._feeds.get(thread)

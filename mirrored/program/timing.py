@@ -15,9 +15,9 @@ from mirrored.backends import Backend
 from mirrored.devices import Device
 from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, copy_work, kernel_work, short_name
 from mirrored.program.calls import Call
-from mirrored.program.executors import Meeting
 from mirrored.program.graph import COPY, JOINT, Graph, Node, Value, joins_rows
 from mirrored.program.lowering import LoweredPhase
+from mirrored.program.thread_pool import Barrier
 
 
 class TimedPhases:
@@ -54,13 +54,13 @@ class TimedPhases:
         """Return what writes the inputs, with a clock."""
         return {lane: self._clocked(feed, *self._infeed(lane)) for lane, feed in feeds.items()}
 
-    def meeting(self, size: int) -> Meeting:
+    def barrier(self, size: int) -> Barrier:
         """Return where the threads of one run meet, with a clock."""
         waits = []
         for lane in range(size):
             device = self._device_of(lane)
             waits.append(Work("wait", "wait", "wait", short_name(device)))
-        return _TimedMeeting(waits, self.observer)
+        return _TimedBarrier(waits, self.observer)
 
     def _phase(self, phase: LoweredPhase) -> LoweredPhase:
         if phase.check is not None:
@@ -115,7 +115,7 @@ class TimedPhases:
         return next((each.device for each in values if each.lane == lane), self._graph.device)
 
 
-class _TimedMeeting(Meeting):
+class _TimedBarrier(Barrier):
     """Where the threads of one run wait for each other, and how long each of them does."""
 
     def __init__(self, waits: Sequence[Work], observer: Observer) -> None:

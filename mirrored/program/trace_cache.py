@@ -12,8 +12,8 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.devices import hold_devices
-from mirrored.program.arrays import Arenas
-from mirrored.program.factory import Runnable, make_program
+from mirrored.program.buffers import Arenas
+from mirrored.program.executor import Runnable, make_program
 from mirrored.program.graph import Graph
 from mirrored.program.replay import Feed, Report
 from mirrored.program.results import Results
@@ -67,14 +67,16 @@ class Trace:
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
         program = self.program(arenas)
-        team = None if program.threads == 1 else self.graph.strategy.team(program.threads)
-        return program.run(steps, feed, report, team)
+        pool = None if program.threads == 1 else self.graph.strategy.thread_pool(program.threads)
+        return program.run(steps, feed, report, pool)
 
     def let_go(self) -> None:
-        """Let go of memory that was given back, and that programs find elsewhere afterwards."""
+        """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
         if isinstance(self._program, StreamedProgram):
             self._planned = self._program.planned
             self._program = None
+        elif self._program is not None:
+            self._program.forget_observer()
 
 
 class TraceCache:

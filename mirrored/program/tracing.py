@@ -7,7 +7,7 @@ from mirrored.errors import OutOfRangeError
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Input
-from mirrored.program.creation import settle
+from mirrored.program.creation import refuse, ruled_by
 from mirrored.program.graph import JOINT
 from mirrored.program.pulls import Pulls
 from mirrored.program.recorder import GraphRecorder
@@ -44,7 +44,7 @@ def trace(
         ValueError: It makes variables where it may not.
     """
 
-    def record(logs: bool) -> Trace:
+    def record(*, logs: bool) -> Trace:
         recorder = GraphRecorder(name, logs=logs, validates=validates)
         recorder.graph.purpose = purpose or recorder.graph.purpose
         fed = [recorder.input(*each) for each in inputs]
@@ -63,4 +63,11 @@ def trace(
         lanes = {node.lane for node in graph.nodes} - {JOINT}
         return Trace(graph, replicas or max(lanes, default=0) + 1, results)
 
-    return settle(record, lambda made: made.graph.is_current(), may_make=may_make)
+    variables: list[str] = []
+    with ruled_by(variables.append if may_make else refuse):
+        first = record(logs=True)
+    if first.graph.is_current() and not variables:
+        return first
+    # Again where it made variables, and then must make none; and where it brought some together.
+    with ruled_by(refuse):
+        return record(logs=False)

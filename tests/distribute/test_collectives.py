@@ -196,8 +196,8 @@ def test_threads_of_steps_end_without_it(simulate: Simulate) -> None:
     simulate(2)
     collectives = Noting()
     strategy = MirroredStrategy(cross_device_ops=collectives)
-    first = strategy.team(2)
-    assert strategy.team(3) is not first
+    first = strategy.thread_pool(2)
+    assert strategy.thread_pool(3) is not first
     assert collectives.calls == []
     strategy.close()
 

@@ -144,4 +144,4 @@ def test_random_programs(
             assert bits(program(*arrays)) == bits(expected)
             assert bits([v.numpy() for v in recorded]) == bits([v.numpy() for v in eager])
     finally:
-        program.team.close()
+        program.pool.close()

@@ -14,7 +14,7 @@ import pytest
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.ops.hooks import recorded_by
-from mirrored.program import GraphRecorder, GuardFailed, Program, Team
+from mirrored.program import GraphRecorder, GuardFailed, Program, ThreadPool
 
 LONG = 1000
 SHAPE = (2, 3)
@@ -48,7 +48,7 @@ class Replicas:
                 with in_lane(lane):
                     again.append(ops.tanh(part + total))
         self.program = Program(recorder.finish([total, *again]), threads)
-        self.team = Team(threads)
+        self.pool = ThreadPool(threads)
         # Two in each lane, one that joins, then a piece of the vector for each thread, and a last
         # one in each lane.
         self.calls = 3 * 2 + 1 + threads + 3
@@ -57,7 +57,7 @@ class Replicas:
         options = {"feeds": {lane: self.feed(lane) for lane in range(3)}, **options}
         after = options.get("after", lambda _: True)
         return self.program.run(
-            steps, lambda _: options["feeds"], lambda _, step: after(step), self.team
+            steps, lambda _: options["feeds"], lambda _, step: after(step), self.pool
         )
 
     def feed(self, lane: int) -> Callable[[int], None]:
@@ -86,7 +86,7 @@ def make(in_lane: Callable[[int], Any]) -> Iterator[Make]:
 
     yield make
     for each in made:
-        each.team.close()
+        each.pool.close()
 
 
 def test_threads_change_no_bits(make: Make) -> None:
@@ -254,7 +254,7 @@ def test_draws_are_those_of_eager_steps(threads: int, in_lane: Any, bits: Any) -
                     outputs.append(source.uniform((4,)) * 1.0)
         programs.append(Program(recorder.finish(outputs), 1 if count == 1 else 2))
     (program,) = programs
-    team, drawn = Team(program.threads), []
+    pool, drawn = ThreadPool(program.threads), []
 
     def after(outputs: Any, step: int) -> bool:
         drawn.append(outputs[0].copy())
@@ -262,5 +262,5 @@ def test_draws_are_those_of_eager_steps(threads: int, in_lane: Any, bits: Any) -
         return step < 1
 
     for steps in (1, 3, 2):  # After the second step of a run it stops.
-        program.run(steps, None, after, team)
+        program.run(steps, None, after, pool)
     assert bits(drawn) == bits(expected[:5])

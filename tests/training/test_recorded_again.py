@@ -12,7 +12,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.errors import ResourceExhaustedError
-from mirrored.program import factory
+from mirrored.program import executor as factory
 from mirrored.program import program as programs
 
 memory = mr.config.experimental

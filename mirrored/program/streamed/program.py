@@ -17,17 +17,17 @@ from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
-from mirrored.program.arrays import Arenas, Arrays
+from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.draws import Draws
-from mirrored.program.executors import Team
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import StreamLowering
 from mirrored.program.overlap import Streams
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch, ancestors, make_schedule
+from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
 from mirrored.program.streamed.plan import make_streamed_plan
 from mirrored.program.streamed.staging import Result, Staging, counter_of
-from mirrored.program.streamed.steps import AllReduce, BoundLaunch, Steps
+from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timing import run_timed
 from mirrored.program.write_guard import Gate, spread_flag
 
@@ -80,7 +80,7 @@ class StreamedProgram:
         self.planned = planned or Planned(graph)
         schedule = self.planned.schedule
         plan, self._feeds, reports, self._counters = self.planned.plan
-        self._arrays = Arrays(plan, memory or Arenas(), graph.purpose)
+        self._arrays = Buffers(plan, memory or Arenas(), graph.purpose)
         self._arrays.take()
         self._draws = Draws()
         for node in self._counters:
@@ -93,7 +93,7 @@ class StreamedProgram:
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
         devices += [home.device for _, home, _ in graph.reads]
-        self._steps = Steps(self._bound(schedule.stages), [each.backend for each in devices])
+        self._steps = StepLauncher(self._bound(schedule.stages), [each.backend for each in devices])
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
         self.outputs: list[Any] = [self._arrays.of(value) for value in graph.outputs]
@@ -190,7 +190,7 @@ class StreamedProgram:
         steps: int,
         feed: Feed = None,
         report: Report | None = None,
-        team: Team | None = None,
+        pool: ThreadPool | None = None,
     ) -> bool:
         """Run a number of steps; see `Program.run`.
 
@@ -199,7 +199,7 @@ class StreamedProgram:
         the first is told of; where it says to stop, those are done and told of too. Where a
         collective fails, those that wrote before it are told of.
         """
-        del team
+        del pool
         # Made now: where there is no room for either nothing has changed.
         bring, staged = self._brought(feed), callable(feed)
         results = self._results if report is not None else []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mirrored.backends import Backend, Storage
 from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device
-from mirrored.program.arrays import Arrays
+from mirrored.program.buffers import Buffers
 from mirrored.program.graph import Value
 from mirrored.program.streamed.plan import Feed
 
@@ -97,7 +97,7 @@ class Staging:
     def __init__(
         self,
         feeds: Sequence[Feed],
-        arrays: Arrays,
+        arrays: Buffers,
         inputs: Sequence[Value],
         counters: Sequence[Value],
         streams: Mapping[Any, StreamBackend],

@@ -82,7 +82,7 @@ class Cards:
 
         Args:
             function: From tensors to tensors, in a list.
-            like: Arrays of the shapes and dtypes of the arguments.
+            like: Buffers of the shapes and dtypes of the arguments.
             replicas: Instead the first so many arguments are those of so many replicas.
         """
         recorder = GraphRecorder()

@@ -22,7 +22,7 @@ from mirrored.backends.stream_backend import is_streamed
 from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.program import GraphRecorder
-from mirrored.program.factory import make_program
+from mirrored.program.executor import make_program
 from mirrored.program.replay import GuardFailed
 from mirrored.program.streamed import StreamedProgram
 

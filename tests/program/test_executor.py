@@ -7,8 +7,8 @@ import pytest
 from mirrored import devices, ops
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
-from mirrored.program import GraphRecorder, executors
-from mirrored.program.executors import choose_executor
+from mirrored.program import GraphRecorder, executor
+from mirrored.program.executor import choose_executor
 from mirrored.program.graph import product_operations
 from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
@@ -60,7 +60,7 @@ def test_the_rule(
     expected: tuple[int, int | None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(executors, "available_threads", lambda: cores)
+    monkeypatch.setattr(executor, "available_threads", lambda: cores)
     graph = graph_of([(each, i % replicas) for i, each in enumerate(products)])
     assert choose_executor(graph, make_schedule(graph, Threads()), replicas, wanted) == expected
 
@@ -73,7 +73,7 @@ def test_a_function_of_several_steps_is_one_of_each(
     steps: int, thousands: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What counts is the work between two meetings, however many steps a function takes."""
-    monkeypatch.setattr(executors, "available_threads", lambda: 2)
+    monkeypatch.setattr(executor, "available_threads", lambda: 2)
     recorder, device = GraphRecorder(), devices.get_device("CPU:0")
     inputs = [
         [recorder.input(ops.TensorSpec(shape, ops.float32), device, lane) for shape in shapes]

@@ -11,7 +11,7 @@ from mirrored import ops
 from mirrored.program.calls import Call
 from mirrored.program.schedule import Launch
 from mirrored.program.streamed import StreamedProgram
-from mirrored.program.streamed.steps import BoundLaunch, Unit
+from mirrored.program.streamed.graph_launch import BoundLaunch, GraphLaunch
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -45,30 +45,30 @@ class Recorder:
 
 def test_the_first_run_compiles_and_the_second_captures() -> None:
     backend: Any = Recorder()
-    unit = Unit(backend, backend.work)
+    launch = GraphLaunch(backend, backend.work)
     for _ in range(4):
-        unit.run()
+        launch.run()
     assert backend.log == ["work", "capture", "launch", "launch", "launch"]
 
 
 def test_what_cannot_be_captured_is_tried_once() -> None:
     backend: Any = Recorder(captures=False)
-    unit = Unit(backend, backend.work)
+    launch = GraphLaunch(backend, backend.work)
     for _ in range(4):
-        unit.run()
+        launch.run()
     assert backend.log == ["work", "capture", "work", "work", "work"]
 
 
 @pytest.mark.parametrize("runs", [0, 1, 3])
 def test_new_settings_begin_anew(runs: int) -> None:
     backend: Any = Recorder()
-    unit = Unit(backend, backend.work)
+    launch = GraphLaunch(backend, backend.work)
     for _ in range(runs):
-        unit.run()
+        launch.run()
     backend.settings = "second"
     backend.log.clear()
     for _ in range(3):
-        unit.run()
+        launch.run()
     assert backend.log == ["work", "capture", "launch", "launch"]
 
 

@@ -1,4 +1,4 @@
-"""Who runs a program: teams of threads, and where they meet."""
+"""Who runs a program: thread pools of threads, and where they meet."""
 
 import gc
 import os
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.program import Team
-from mirrored.program.executors import Meeting, Stopped
+from mirrored.program import ThreadPool
+from mirrored.program.thread_pool import Barrier, Stopped
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -24,14 +24,14 @@ class Broken(Exception):
     """What a thread raises here."""
 
 
-# ------------------------------------------------------------------------------ teams
+# ------------------------------------------------------------------------------ thread pools
 
 
 @pytest.fixture
-def team() -> Iterator[Team]:
-    team = Team(3)
-    yield team
-    team.close()
+def pool() -> Iterator[ThreadPool]:
+    pool = ThreadPool(3)
+    yield pool
+    pool.close()
 
 
 def ended() -> bool:
@@ -46,7 +46,7 @@ def workers() -> list[str]:
     return sorted(each.name for each in threading.enumerate() if "mirrored" in each.name)
 
 
-def test_a_team_works_at_the_same_time(team: Team) -> None:
+def test_a_pool_works_at_the_same_time(pool: ThreadPool) -> None:
     barrier = threading.Barrier(3, timeout=10)
     seen: dict[int, str] = {}
 
@@ -59,21 +59,23 @@ def test_a_team_works_at_the_same_time(team: Team) -> None:
 
     assert workers() == []  # Threads start with the first work.
     for _ in range(3):
-        team.run([task(number) for number in range(3)])
+        pool.run([task(number) for number in range(3)])
         assert seen[0] == threading.current_thread().name
         assert [seen[1], seen[2]] == workers() == ["mirrored-worker-1", "mirrored-worker-2"]
-    team.close()
+    pool.close()
     assert workers() == []
-    team.run([task(number) for number in range(3)])
+    pool.run([task(number) for number in range(3)])
     assert len(workers()) == 2
-    team.close()
-    team.close()
+    pool.close()
+    pool.close()
     assert workers() == []
 
 
 @pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, MemoryError])
 @pytest.mark.parametrize("failing", [{0}, {1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}])
-def test_what_a_thread_raises(failing: set[int], error: type[BaseException], team: Team) -> None:
+def test_what_a_thread_raises(
+    failing: set[int], error: type[BaseException], pool: ThreadPool
+) -> None:
     """The first thread's error is raised once all have ended; a stop is no error."""
     done: list[int] = []
 
@@ -86,15 +88,15 @@ def test_what_a_thread_raises(failing: set[int], error: type[BaseException], tea
 
     for _ in range(2):
         with pytest.raises(error) as caught:
-            team.run([task(number) for number in range(3)])
+            pool.run([task(number) for number in range(3)])
         assert caught.value.args == (min(failing),)
         assert sorted(done) == [0, 1, 2]
         done.clear()
-    team.run([lambda: done.append(1)] * 3)
+    pool.run([lambda: done.append(1)] * 3)
     assert len(done) == 3
 
 
-def test_an_error_keeps_nothing_alive(team: Team) -> None:
+def test_an_error_keeps_nothing_alive(pool: ThreadPool) -> None:
     class Large:
         pass
 
@@ -107,35 +109,35 @@ def test_an_error_keeps_nothing_alive(team: Team) -> None:
     gc.disable()
     try:
         with pytest.raises(Broken):
-            team.run([lambda: None, work, lambda: None])
+            pool.run([lambda: None, work, lambda: None])
         del work
-        team.run([lambda: None] * 3)
+        pool.run([lambda: None] * 3)
         assert kept() is None
     finally:
         gc.enable()
 
 
 def test_threads_end_when_their_team_is_collected() -> None:
-    team = Team(3)
-    team.run([lambda: None] * 3)
+    pool = ThreadPool(3)
+    pool.run([lambda: None] * 3)
     assert len(workers()) == 2
-    del team
+    del pool
     gc.collect()
     assert ended()
 
 
 COLLECTED = """
 import faulthandler, gc, threading
-from mirrored.program import Team
+from mirrored.program import ThreadPool
 
 faulthandler.dump_traceback_later(10, exit=True)
 for i in range(20):
-    team = Team(3)
-    team.run([lambda: None] * 3)
-    cycle = [team]
+    pool = ThreadPool(3)
+    pool.run([lambda: None] * 3)
+    cycle = [pool]
     cycle.append(cycle)
     gc.disable()
-    del team, cycle
+    del pool, cycle
     gc.set_threshold(1)
     with threading._active_limbo_lock:  # As in `threading.enumerate` or the start of a thread.
         gc.enable()
@@ -145,7 +147,7 @@ print("collected")
 """
 
 
-def test_a_team_may_be_collected_anywhere() -> None:
+def test_a_pool_may_be_collected_anywhere() -> None:
     """Even inside Python's own code for threads: to wait for a thread there would be for ever."""
     done = run_python(COLLECTED)
     assert done.stdout == "collected\n", done.stderr
@@ -162,7 +164,7 @@ def run_python(code: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_calls_of_one_team_from_several_threads_take_turns(team: Team) -> None:
+def test_calls_of_one_pool_from_several_threads_take_turns(pool: ThreadPool) -> None:
     running: list[int] = []
 
     def task() -> None:
@@ -171,7 +173,7 @@ def test_calls_of_one_team_from_several_threads_take_turns(team: Team) -> None:
         barrier.wait()
 
     barrier = threading.Barrier(3, action=running.clear, timeout=10)
-    callers = [threading.Thread(target=lambda: team.run([task] * 3)) for _ in range(4)]
+    callers = [threading.Thread(target=lambda: pool.run([task] * 3)) for _ in range(4)]
     for caller in callers:
         caller.start()
     for caller in callers:
@@ -269,50 +271,50 @@ def test_a_forked_child_starts_threads_of_its_own() -> None:
 
 
 def test_the_interpreter_ends_with_threads_that_wait() -> None:
-    code = "from mirrored.program import Team; t = Team(3); t.run([print] * 3); print('end')"
+    code = "import mirrored as m; p = m.program.ThreadPool(3); p.run([print] * 3); print('end')"
     done = run_python(code)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("end\n")
 
 
-# ------------------------------------------------------------------------------ meetings
+# ------------------------------------------------------------------------------ barriers
 
 
-def test_threads_meet(team: Team, ends: Callable[..., Any]) -> None:
+def test_threads_meet(pool: ThreadPool, ends: Callable[..., Any]) -> None:
     """Before each joint piece of work all have come, and none goes on before it is done."""
-    meeting, events = Meeting(3), []
+    barrier, events = Barrier(3), []
 
     def lead() -> None:
         for i in range(50):
             events.append(i)
-            meeting.lead(lambda: events.append("joint"))
+            barrier.lead(lambda: events.append("joint"))
 
     def follow(number: int) -> Callable[[], None]:
         def work() -> None:
             for i in range(50):
                 events.append(i)
-                meeting.follow(number)
-            meeting.leave(number)
+                barrier.follow(number)
+            barrier.leave(number)
 
         return work
 
-    ends(lambda: team.run([lead, follow(1), follow(2)]))
+    ends(lambda: pool.run([lead, follow(1), follow(2)]))
     assert events == [each for i in range(50) for each in (i, i, i, "joint")]
 
 
 @pytest.mark.parametrize("last", [0, 1, 2, 10])
 def test_a_thread_that_leaves_stops_the_others(
-    last: int, team: Team, ends: Callable[..., Any]
+    last: int, pool: ThreadPool, ends: Callable[..., Any]
 ) -> None:
-    meeting, rounds = Meeting(3), [0, 0, 0]
+    barrier, rounds = Barrier(3), [0, 0, 0]
 
     def lead() -> None:
         try:
             while True:
                 rounds[0] += 1
-                meeting.lead()
+                barrier.lead()
         except BaseException:
-            meeting.dismiss()
+            barrier.dismiss()
             raise
 
     def follow(number: int) -> Callable[[], None]:
@@ -322,12 +324,12 @@ def test_a_thread_that_leaves_stops_the_others(
                     if number == 2 and rounds[2] == last:
                         raise Broken
                     rounds[number] += 1
-                    meeting.follow(number)
+                    barrier.follow(number)
             finally:
-                meeting.leave(number)
+                barrier.leave(number)
 
         return work
 
     with pytest.raises(Broken):
-        ends(lambda: team.run([lead, follow(1), follow(2)]))
+        ends(lambda: pool.run([lead, follow(1), follow(2)]))
     assert rounds == [last + 1, last + 1, last]

@@ -19,7 +19,7 @@ from mirrored.program.schedule import Launch
 Work = Callable[[], object]
 
 
-class Unit:
+class GraphLaunch:
     """Work that one backend launches as a whole, where that is possible.
 
     The first run launches kernel by kernel, which compiles them; then it is captured.
@@ -122,7 +122,7 @@ class BoundLaunch:
             self.backend.run(self._function)
 
 
-class Steps:
+class StepLauncher:
     """Runs one step after the other.
 
     Args:
@@ -149,16 +149,16 @@ class Steps:
         self._shared = [each for each in self.backends if each in own]
         one = len({each.memory for each in used}) == 1
         one = one and not any(launch.all_reduce for launch in launches)
-        self._whole: Unit | None = None
-        self._units: dict[BoundLaunch, Unit] = {}
+        self._whole: GraphLaunch | None = None
+        self._graphs: dict[BoundLaunch, GraphLaunch] = {}
         if one and launches and not any(launch.between for launch in launches):
             # Not a method: what refers to itself lives until the garbage collector comes by, and
             # so would the program's memory.
             work = partial(_run_stages, stages, self.backends, BoundLaunch.run)
-            self._whole = Unit(self.lead, work)
+            self._whole = GraphLaunch(self.lead, work)
         else:
-            self._units = {
-                launch: Unit(launch.backend, launch.run)
+            self._graphs = {
+                launch: GraphLaunch(launch.backend, launch.run)
                 for launch in launches
                 if is_streamed(launch.backend) and not launch.between and not launch.all_reduce
             }
@@ -175,7 +175,7 @@ class Steps:
             return
         _join(self.backends)  # Each card was fed on a stream of its own.
         _run_stages(
-            self.stages, self.backends, lambda launch: self._units.get(launch, launch).run()
+            self.stages, self.backends, lambda launch: self._graphs.get(launch, launch).run()
         )
         _fork(self.backends)
 

@@ -111,7 +111,7 @@ class Arenas:
         self._arenas.clear()
 
 
-class Arrays:
+class Buffers:
     """Where a program's values are.
 
     Args:

@@ -1,7 +1,4 @@
-"""Who runs a program's phases: one thread for all replicas, or a thread for each.
-
-Which of the two is a function of the program alone, never of timing, because it changes bits.
-"""
+"""The threads that run a program's replicas side by side, and where they wait for each other."""
 
 import contextlib
 import os
@@ -11,54 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored._threads import new_thread, start
-from mirrored.backends.blas_threads import available_threads, threads_of_products
-from mirrored.program.graph import JOINT, Graph, product_operations
-from mirrored.program.schedule import Schedule
-
-# A replica's products take so many operations before a thread of its own is worth its meetings.
-_THREADS_FROM = 2e7
-
-EXECUTORS = ("auto", "threads", "serial")
-
-
-def choose_executor(
-    graph: Graph, schedule: Schedule, replicas: int, executor: str = "auto"
-) -> tuple[int, int | None]:
-    """Return how many threads run a program, and how many a matrix product uses in it.
-
-    It is a function of the program, the replicas and the cores, never of timing, because both
-    numbers change bits: with "threads" each replica has a thread and its products use one; with
-    "serial" one thread runs everything and products use all cores, or one where the largest takes
-    fewer than 100 million operations. "auto" takes threads where there are several replicas and
-    cores, and each replica's products take at least 20 million operations between two meetings.
-
-    Args:
-        graph: The program.
-        schedule: Its schedule.
-        replicas: How many replicas there are.
-        executor: "auto", "threads" or "serial".
-    """
-    work = {node: product_operations(node) for node in graph.nodes}
-    if replicas > 1 and executor == "auto" and available_threads() > 1:
-        # A function may take several steps, and replicas meet in each.
-        beside = [stage for stage in schedule.stages if stage[0].lane != JOINT]
-        products = [any(work[node] for each in stage for node in each.nodes()) for stage in beside]
-        between = max(1, sum(products))
-        if sum(work.values()) / between / replicas >= _THREADS_FROM:
-            return replicas, 1
-    if replicas > 1 and executor == "threads":
-        return replicas, 1
-    return 1, threads_of_products(max(work.values(), default=0))
 
 
 class Stopped(Exception):
     """Ends a thread's part of a program because another thread's part has failed or stopped."""
 
 
-class Team:
+class ThreadPool:
     """Threads that wait for work; the caller is the first of them.
 
-    They start with the first work, and end with `close`, with the interpreter, or when the team
+    They start with the first work, and end with `close`, with the interpreter, or when the pool
     is collected. A forked child has none of them and starts its own.
 
     Args:
@@ -218,7 +177,7 @@ def _work(
         done.release()
 
 
-class Meeting:
+class Barrier:
     """Where the threads of one run wait for each other, and the first one does what is joint.
 
     Args:

@@ -1,0 +1,78 @@
+"""Which program runs a graph, the host's or that of devices with streams, and on which threads.
+
+The threads are a function of the program alone, never of timing, because they change bits.
+"""
+
+from mirrored.backends.blas_threads import available_threads, threads_of_products
+from mirrored.backends.stream_backend import is_streamed
+from mirrored.program.buffers import Arenas
+from mirrored.program.graph import JOINT, Graph, product_operations
+from mirrored.program.overlap import Threads
+from mirrored.program.program import Program
+from mirrored.program.schedule import Schedule, make_schedule
+from mirrored.program.streamed import Planned, StreamedProgram
+
+Runnable = Program | StreamedProgram
+
+# A replica's products take so many operations before a thread of its own is worth its meetings.
+_THREADS_FROM = 2e7
+
+EXECUTORS = ("auto", "threads", "serial")
+
+
+def choose_executor(
+    graph: Graph, schedule: Schedule, replicas: int, executor: str = "auto"
+) -> tuple[int, int | None]:
+    """Return how many threads run a program, and how many a matrix product uses in it.
+
+    It is a function of the program, the replicas and the cores, never of timing, because both
+    numbers change bits: with "threads" each replica has a thread and its products use one; with
+    "serial" one thread runs everything and products use all cores, or one where the largest takes
+    fewer than 100 million operations. "auto" takes threads where there are several replicas and
+    cores, and each replica's products take at least 20 million operations between two meetings.
+
+    Args:
+        graph: The program.
+        schedule: Its schedule.
+        replicas: How many replicas there are.
+        executor: "auto", "threads" or "serial".
+    """
+    work = {node: product_operations(node) for node in graph.nodes}
+    if replicas > 1 and executor == "auto" and available_threads() > 1:
+        # A function may take several steps, and replicas meet in each.
+        beside = [stage for stage in schedule.stages if stage[0].lane != JOINT]
+        products = [any(work[node] for each in stage for node in each.nodes()) for stage in beside]
+        between = max(1, sum(products))
+        if sum(work.values()) / between / replicas >= _THREADS_FROM:
+            return replicas, 1
+    if replicas > 1 and executor == "threads":
+        return replicas, 1
+    return 1, threads_of_products(max(work.values(), default=0))
+
+
+def make_program(
+    graph: Graph,
+    replicas: int,
+    executor: str = "auto",
+    memory: Arenas | None = None,
+    planned: Planned | None = None,
+) -> Runnable:
+    """Return a graph bound to memory.
+
+    Args:
+        graph: The graph.
+        replicas: How many replicas run in it.
+        executor: Who runs them where the host does: "auto", "threads" or "serial".
+        memory: The arenas to use; None: its own.
+        planned: What a program on devices with streams was made of, whose memory is gone.
+
+    Raises:
+        ResourceExhaustedError: A device has no room for the program.
+    """
+    values = [*graph.inputs, *graph.outputs, *(node.output for node in graph.nodes)]
+    values += [value for _, value in graph.writes]
+    if any(is_streamed(value.device.backend) for value in values):
+        return StreamedProgram(graph, memory, planned)
+    schedule = make_schedule(graph, Threads())
+    threads, blas = choose_executor(graph, schedule, replicas, executor)
+    return Program(graph, threads, blas, memory, schedule)
