@@ -15,7 +15,7 @@ from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Sta
 from mirrored.data.spec import Elements, LeafSpec, to_numpy, to_tensors
 from mirrored.devices import get_device
 from mirrored.ops import Tensor, transfer
-from mirrored.program import Stream
+from mirrored.program import PeekingIterator
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -112,7 +112,7 @@ class Pipeline(Generic[ElementT]):
         return words.get(size, f"{size} elements")
 
 
-class DatasetIterator(Stream, Generic[ElementT]):
+class DatasetIterator(PeekingIterator, Generic[ElementT]):
     """Goes over the elements of a dataset, as tensors; it may be an argument of `mr.function`.
 
     Args:

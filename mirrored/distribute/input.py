@@ -18,7 +18,7 @@ from mirrored.distribute.context import ReplicaStrategy
 from mirrored.distribute.sharding import Join, Take, cut, give_out, unbatched
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.host_tensor import HostTensor
-from mirrored.program import Stream
+from mirrored.program import PeekingIterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class DistributedDataset:
         return getattr(self._dataset, "element_spec", None)
 
 
-class DistributedIterator(Stream):
+class DistributedIterator(PeekingIterator):
     """Goes over the batches of a `DistributedDataset`; it may be an argument of `mr.function`.
 
     Args:

@@ -11,11 +11,11 @@ from mirrored.program.executor import make_program as make_program
 from mirrored.program.function import Function as Function
 from mirrored.program.function import function as function
 from mirrored.program.graph import Graph as Graph
+from mirrored.program.iterator import PeekingIterator as PeekingIterator
 from mirrored.program.program import Program as Program
 from mirrored.program.recorder import GraphRecorder as GraphRecorder
 from mirrored.program.replay import GuardFailed as GuardFailed
 from mirrored.program.replay import Report as Report
-from mirrored.program.streams import Stream as Stream
 from mirrored.program.thread_pool import ThreadPool as ThreadPool
 from mirrored.program.trace_cache import Trace as Trace
 from mirrored.program.trace_cache import TraceCache as TraceCache

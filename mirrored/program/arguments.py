@@ -15,7 +15,7 @@ from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.spec import TensorSpec, default_float
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import JOINT
-from mirrored.program.streams import Stream
+from mirrored.program.iterator import PeekingIterator
 
 # Types whose values hold one value a replica, with a function that makes another one like it.
 _per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
@@ -61,7 +61,7 @@ class Arguments:
         key: Equal for those that one recording serves.
         inputs: What is fed.
         arrays: The values to feed.
-        streams: The iterators over datasets among them.
+        iterators: The iterators over datasets among them.
         leaves: The leaves.
         known: Those that are known by their identity, which is theirs while somebody keeps them.
     """
@@ -72,10 +72,10 @@ class Arguments:
         "_structure",
         "arrays",
         "inputs",
+        "iterators",
         "key",
         "known",
         "leaves",
-        "streams",
     )
 
     def __init__(self, structure: Any) -> None:
@@ -83,7 +83,7 @@ class Arguments:
         self.leaves: list[Any] = []
         self.inputs: list[Input] = []
         self.arrays: list[Any] = []
-        self.streams: list[Stream] = []
+        self.iterators: list[PeekingIterator] = []
         self.known: list[Any] = []
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
@@ -117,9 +117,9 @@ class Arguments:
             self._key += (kind, getattr(leaf, "first_examples", None))
             for lane, part in enumerate(leaf.values):
                 self._add_part(part, lane)
-        elif isinstance(leaf, Stream):
+        elif isinstance(leaf, PeekingIterator):
             self._key.append(kind)
-            self.streams.append(leaf)
+            self.iterators.append(leaf)
         else:
             self._add_part(leaf, JOINT)
 

@@ -12,7 +12,7 @@ from mirrored.backends import HostPlace, Storage
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices import Device
 from mirrored.program.graph import Node, Value
-from mirrored.program.memory import CONSTANTS, Block, Plan
+from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan
 
 
 class Arena:
@@ -120,7 +120,7 @@ class Buffers:
         purpose: What errors call it.
     """
 
-    def __init__(self, plan: Plan, arenas: Arenas, purpose: str | None = None) -> None:
+    def __init__(self, plan: MemoryPlan, arenas: Arenas, purpose: str | None = None) -> None:
         """Take nothing yet."""
         self.plan = plan
         self._shared = arenas

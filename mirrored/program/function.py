@@ -33,7 +33,7 @@ from mirrored.ops.random import current_position
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.program.arguments import Arguments
 from mirrored.program.creation import is_ruled, refuse, ruled_by
-from mirrored.program.pulls import Plan, Pulls
+from mirrored.program.dataset_inputs import DatasetInputs, Demand
 from mirrored.program.results import as_tensors
 from mirrored.program.signature import Signature
 from mirrored.program.trace_cache import Trace, TraceCache
@@ -46,7 +46,7 @@ _R = TypeVar("_R")
 _MOST_PLANS = 16
 _MOST_MAKERS = 64
 _NOTHING_TO_SPOIL = contextlib.nullcontext()
-_TAKES_NOTHING: Sequence[Plan] = [()]
+_TAKES_NOTHING: Sequence[Demand] = [()]
 
 
 @refused_members(
@@ -75,7 +75,7 @@ class Function(Generic[_P, _R]):
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
         self._traces = TraceCache(f"The function {self._name}")
         # What calls with arguments of one kind took from datasets, if they did, the latest first.
-        self._plans: dict[Any, list[Plan]] = {}
+        self._demands: dict[Any, list[Demand]] = {}
         self._under: dict[int, tuple[Any, Function[..., Any]]] = {}
         # The objects among the arguments of calls that ran Python and made variables.
         self._makers: list[list[Any]] = []
@@ -83,7 +83,7 @@ class Function(Generic[_P, _R]):
 
     def lose_devices(self) -> None:
         """Forget what calls were like: that names devices and strategies which are about to go."""
-        self._plans.clear()
+        self._demands.clear()
         self._under.clear()
 
     def __reduce__(self) -> Any:
@@ -127,15 +127,15 @@ class Function(Generic[_P, _R]):
         with self._traces.lock:
             arguments = Arguments(given)
             # The usual case, and the one that has to be quick.
-            takes_nothing = not self._plans or arguments.key not in self._plans
+            takes_nothing = not self._demands or arguments.key not in self._demands
             recorded = self._traces.find((arguments.key, ())) if takes_nothing else None
             if recorded is not None:
                 with variable_writes:
                     if recorded.graph.is_current():
                         result = _run(recorded, arguments.arrays)
                         return result
-            with contextlib.closing(Pulls(arguments.streams)) as pulls:
-                result = self._run_with(arguments, pulls)
+            with contextlib.closing(DatasetInputs(arguments.iterators)) as dataset_inputs:
+                result = self._run_with(arguments, dataset_inputs)
                 return result
 
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -154,25 +154,25 @@ class Function(Generic[_P, _R]):
             self._makers = [Arguments((args, kwargs)).known, *self._makers[: _MOST_MAKERS - 1]]
         return result
 
-    def _run_with(self, arguments: Arguments, pulls: Pulls) -> Any:
+    def _run_with(self, arguments: Arguments, dataset_inputs: DatasetInputs) -> Any:
         """Run the function with elements of datasets, recorded before where it has to be."""
         while True:
-            recorded, moves = self._known(arguments.key, pulls), -1
+            recorded, moves = self._known(arguments.key, dataset_inputs), -1
             if recorded is None:
-                recorded, moves = self._record(arguments, pulls)
+                recorded, moves = self._record(arguments, dataset_inputs)
             # Not while it is recorded: its replicas have threads, which may write too.
             with variable_writes:
                 # Another thread may have brought its variables to other places meanwhile. (Where
                 # two optimizers share some, the function itself does, whenever it is recorded.)
                 if moves == Moves.count or recorded.graph.is_current():
-                    pulls.take()
-                    return _run(recorded, arguments.arrays + pulls.arrays)
+                    dataset_inputs.take()
+                    return _run(recorded, arguments.arrays + dataset_inputs.arrays)
 
-    def _known(self, key: Any, pulls: Pulls) -> Trace | None:
+    def _known(self, key: Any, dataset_inputs: DatasetInputs) -> Trace | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
-        for plan in self._plans.get(key, _TAKES_NOTHING):
-            if pulls.match(plan):
-                return self._traces.find((key, plan))
+        for demand in self._demands.get(key, _TAKES_NOTHING):
+            if dataset_inputs.match(demand):
+                return self._traces.find((key, demand))
         return None
 
     def under(self, runner: Any, run: Callable[..., Any]) -> "Function[..., Any]":
@@ -207,7 +207,7 @@ class Function(Generic[_P, _R]):
             return called.func, called.args
         return None
 
-    def _record(self, arguments: Arguments, pulls: Pulls) -> tuple[Trace, int]:
+    def _record(self, arguments: Arguments, dataset_inputs: DatasetInputs) -> tuple[Trace, int]:
         """Record the function; return that, and how many moves of variables there were by then."""
 
         def function(fed: list[Tensor]) -> Any:
@@ -216,16 +216,18 @@ class Function(Generic[_P, _R]):
 
         # As TensorFlow has a function for each object that it is a method of.
         is_first = not any(_same(arguments.known, each.kept) for each in self._traces)
-        made = trace(self._name, arguments.inputs, function, pulls=pulls, may_make=is_first)
+        made = trace(
+            self._name, arguments.inputs, function, dataset_inputs=dataset_inputs, may_make=is_first
+        )
         moves = Moves.count
         made.kept = arguments.known
         made.program()  # Where there is no room for it, it is not kept.
-        if pulls.plan or arguments.key in self._plans:
-            plans = self._plans.setdefault(arguments.key, [])
-            if pulls.plan not in plans:
-                plans.insert(0, pulls.plan)
-                del plans[_MOST_PLANS:]
-        return self._traces.keep((arguments.key, pulls.plan), made), moves
+        if dataset_inputs.demand or arguments.key in self._demands:
+            demands = self._demands.setdefault(arguments.key, [])
+            if dataset_inputs.demand not in demands:
+                demands.insert(0, dataset_inputs.demand)
+                del demands[_MOST_PLANS:]
+        return self._traces.keep((arguments.key, dataset_inputs.demand), made), moves
 
 
 def _as_tensor(leaf: Any) -> Any:

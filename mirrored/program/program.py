@@ -13,7 +13,7 @@ from mirrored.devices.timing import Observer, observers
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredPhase
-from mirrored.program.memory import make_plan
+from mirrored.program.memory_planner import plan_memory
 from mirrored.program.overlap import Threads
 from mirrored.program.replay import (
     After,
@@ -61,7 +61,7 @@ class Program:
         self._blas = blas
         self._schedule = schedule or make_schedule(graph, Threads())
         self._arrays = Buffers(
-            make_plan(graph, self._schedule, threads), memory or Arenas(), graph.purpose
+            plan_memory(graph, self._schedule, threads), memory or Arenas(), graph.purpose
         )
         self._enter = graph.device.backend.run
         self.take_memory()

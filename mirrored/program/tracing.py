@@ -8,8 +8,8 @@ from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Input
 from mirrored.program.creation import refuse, ruled_by
+from mirrored.program.dataset_inputs import DatasetInputs
 from mirrored.program.graph import JOINT
-from mirrored.program.pulls import Pulls
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.results import Results
 from mirrored.program.trace_cache import Trace
@@ -20,7 +20,7 @@ def trace(
     inputs: Sequence[Input],
     function: Callable[[list[Tensor]], Any],
     *,
-    pulls: Pulls | None = None,
+    dataset_inputs: DatasetInputs | None = None,
     returns: type[Tensor] = RecordedTensor,
     replicas: int | None = None,
     purpose: str | None = None,
@@ -33,7 +33,7 @@ def trace(
         name: What it is called.
         inputs: What it is fed.
         function: From what stands for that to what it returns, in nested lists, tuples and dicts.
-        pulls: Gives it elements of datasets, of which it may come to the end.
+        dataset_inputs: Gives it elements of datasets, of which it may come to the end.
         returns: Which leaves each run gives values of its own: constants may stay as they are.
         replicas: How many run in it; None: as many as have something to do.
         purpose: What errors call its memory; None: that of the function of its name.
@@ -49,13 +49,13 @@ def trace(
         recorder.graph.purpose = purpose or recorder.graph.purpose
         fed = [recorder.input(*each) for each in inputs]
         results: Results | None = None
-        if pulls is not None:
-            pulls.record(recorder)
+        if dataset_inputs is not None:
+            dataset_inputs.record(recorder)
         try:
             with recorder.recording():
                 results = Results(function(fed), lambda part: isinstance(part, returns))
         except OutOfRangeError:
-            if pulls is None:
+            if dataset_inputs is None:
                 raise
         recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
         graph = recorder.finish([] if results is None else results.parts)

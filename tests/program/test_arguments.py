@@ -10,7 +10,7 @@ import mirrored as mr
 from mirrored import devices
 from mirrored.distribute import Mirrored, PerReplica
 from mirrored.ops.host_tensor import HostTensor
-from mirrored.program import Stream
+from mirrored.program import PeekingIterator
 from mirrored.program.arguments import Arguments
 from mirrored.program.graph import JOINT
 from mirrored.program.results import Results
@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     second: Any
 
 
-class Elements(Stream):
+class Elements(PeekingIterator):
     """A stream, whose elements do not matter here."""
 
 
@@ -127,7 +127,7 @@ def test_what_is_fed(simulate: Callable[..., Any]) -> None:
         [1.0, 1.0],
         [1.0],
     ]
-    assert arguments.streams == [stream]
+    assert arguments.iterators == [stream]
 
     stand_ins = [mr.constant(float(i)) for i in range(4)]
     (first, second), last = arguments.with_tensors(stand_ins)

@@ -10,7 +10,7 @@ from mirrored import devices, ops
 from mirrored.errors import ResourceExhaustedError
 from mirrored.program import Arenas
 from mirrored.program.buffers import Buffers
-from mirrored.program.memory import make_plan
+from mirrored.program.memory_planner import plan_memory
 from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
@@ -74,7 +74,7 @@ def test_parts_are_views_of_what_they_are_parts_of(record: Any) -> None:
         return [y, y[1:], ops.reshape(y, (12,)), y[2]]
 
     graph = record(function, [x]).graph
-    arrays = Buffers(make_plan(graph, make_schedule(graph, Threads())), Arenas())
+    arrays = Buffers(plan_memory(graph, make_schedule(graph, Threads())), Arenas())
     assert not arrays.take()
     assert arrays.take()
     whole, *parts = (arrays.of(value) for value in graph.outputs)

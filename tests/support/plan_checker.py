@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored.program.graph import Graph, Node, Value, joins_rows
-from mirrored.program.memory import make_plan
+from mirrored.program.memory_planner import plan_memory
 from mirrored.program.overlap import Streams, Threads
 from mirrored.program.schedule import FusedGroup, Guard, make_schedule
-from mirrored.program.streamed.plan import make_streamed_plan
+from mirrored.program.stream_memory_planner import plan_stream_memory
 
 
 class Place(NamedTuple):
@@ -61,9 +61,9 @@ class PlanChecker:
         self.schedule = make_schedule(graph, Streams() if streams else Threads())
         self.counters: dict[Node, Value] = {}
         if streams:
-            self.plan, _, _, self.counters = make_streamed_plan(graph, self.schedule)
+            self.plan, _, _, self.counters = plan_stream_memory(graph, self.schedule)
         else:
-            self.plan = make_plan(graph, self.schedule)
+            self.plan = plan_memory(graph, self.schedule)
         self.owners: dict[Any, np.ndarray] = {}
         self.ids: dict[Any, int] = {}
         self.parts: dict[Any, set[int]] = {}  # As parts of which joined values a value is kept.

@@ -261,7 +261,7 @@ def test_a_second_fit_plans_nothing_anew(
     model = make_model(make_devices((2,)))
     model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
     made: list[Any] = []
-    for name in ("make_schedule", "make_streamed_plan"):
+    for name in ("make_schedule", "plan_stream_memory"):
         monkeypatch.setattr(streamed, name, lambda *args: made.append(args))
     model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
     assert made == []

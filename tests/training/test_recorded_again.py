@@ -65,7 +65,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return make
 
-    modules = {"make_schedule": factory, "make_plan": programs, "HostLowering": programs}
+    modules = {"make_schedule": factory, "plan_memory": programs, "HostLowering": programs}
     for name, module in modules.items():
         monkeypatch.setattr(module, name, noted(module, name))
     return notes
@@ -103,7 +103,7 @@ def test_memory_is_given_back_and_taken_again(
     simulate(replicas)
     model = make()
     model.fit(X, Y, validation_data=(X, Y), **PLAIN)
-    assert set(made) == {"make_schedule", "make_plan", "HostLowering"}
+    assert set(made) == {"make_schedule", "plan_memory", "HostLowering"}
     made.clear()
     between = in_use()
     peaks = []
@@ -179,7 +179,7 @@ def test_memory_that_grows_binds_and_plans_nothing(
     reference.set_weights(model.get_weights())
     for size in (8, 48, 240, 8, 240):
         model.fit(X, Y, batch_size=size, verbose=0, shuffle=False)
-    assert made.count("make_plan") == 3
+    assert made.count("plan_memory") == 3
     assert made.count("HostLowering") == 4
     reference.run_eagerly = True
     for size in (8, 48, 240, 8, 240):

@@ -24,8 +24,8 @@ from mirrored.program.lowering import StreamLowering
 from mirrored.program.overlap import Streams
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
 from mirrored.program.schedule import Guard, Launch, ancestors, make_schedule
+from mirrored.program.stream_memory_planner import plan_stream_memory
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
-from mirrored.program.streamed.plan import make_streamed_plan
 from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timing import run_timed
@@ -48,7 +48,7 @@ class Planned:
     def __init__(self, graph: Graph) -> None:
         """Schedule it, and plan its memory."""
         self.schedule = make_schedule(graph, Streams())
-        self.plan = make_streamed_plan(graph, self.schedule)
+        self.plan = plan_stream_memory(graph, self.schedule)
 
 
 class StreamedProgram:

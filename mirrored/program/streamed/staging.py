@@ -14,7 +14,7 @@ from mirrored.backends.stream_backend import StreamBackend, is_streamed
 from mirrored.devices import Device
 from mirrored.program.buffers import Buffers
 from mirrored.program.graph import Value
-from mirrored.program.streamed.plan import Feed
+from mirrored.program.stream_memory_planner import Infeed
 
 # Batches that are on the host, on their way or on the device at a time.
 _SETS = 2
@@ -49,7 +49,7 @@ class _Feeder:
         ResourceExhaustedError: The device has no room for it.
     """
 
-    def __init__(self, feed: Feed, block: Any, stream: StreamBackend) -> None:
+    def __init__(self, feed: Infeed, block: Any, stream: StreamBackend) -> None:
         self._feed = feed
         self._block = block
         self._stream = stream
@@ -96,7 +96,7 @@ class Staging:
 
     def __init__(
         self,
-        feeds: Sequence[Feed],
+        feeds: Sequence[Infeed],
         arrays: Buffers,
         inputs: Sequence[Value],
         counters: Sequence[Value],

@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.program.memory import ALIGNMENT, make_plan
+from mirrored.program.memory_planner import ALIGNMENT, plan_memory
 from mirrored.program.overlap import Threads
 from mirrored.program.schedule import make_schedule
 
@@ -18,7 +18,7 @@ BYTES = X.nbytes
 
 
 def planned(graph: Any) -> Any:
-    return make_plan(graph, make_schedule(graph, Threads()))
+    return plan_memory(graph, make_schedule(graph, Threads()))
 
 
 def arena(recorded: Any) -> int:

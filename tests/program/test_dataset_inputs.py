@@ -10,16 +10,16 @@ import pytest
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, OutOfRangeError
 from mirrored.ops.hooks import recorded_by
-from mirrored.program import GraphRecorder, Stream
-from mirrored.program.pulls import Plan, Pulls
+from mirrored.program import GraphRecorder, PeekingIterator
+from mirrored.program.dataset_inputs import DatasetInputs, Demand
 
 
-class Numbers(Stream):
+class Numbers(PeekingIterator):
     """Gives tensors of so many numbers each.
 
     Args:
         sizes: How many.
-        origin: See `Stream`.
+        origin: See `PeekingIterator`.
     """
 
     def __init__(self, *sizes: int, origin: Any = None) -> None:
@@ -50,24 +50,24 @@ class Dataset:
         return self.made[-1]
 
 
-def planned(function: Callable[..., Any], *streams: Any) -> tuple[Plan, list[Any]]:
+def planned(function: Callable[..., Any], *streams: Any) -> tuple[Demand, list[Any]]:
     """Return the plan and the arrays of a call that is recorded, and takes its elements."""
     recorder = GraphRecorder()
-    arguments = [each for each in streams if isinstance(each, Stream)]
-    with closing(Pulls(arguments)) as pulls:
-        pulls.record(recorder)
+    arguments = [each for each in streams if isinstance(each, PeekingIterator)]
+    with closing(DatasetInputs(arguments)) as dataset_inputs:
+        dataset_inputs.record(recorder)
         with recorded_by(recorder):
             function(*streams)
-        pulls.take()
-        return pulls.plan, pulls.arrays
+        dataset_inputs.take()
+        return dataset_inputs.demand, dataset_inputs.arrays
 
 
-def matches(plan: Plan, *streams: Stream) -> bool:
+def matches(plan: Demand, *streams: PeekingIterator) -> bool:
     """Return whether another call's elements are such, and take them where they are."""
-    with closing(Pulls(list(streams))) as pulls:
-        found = pulls.match(plan)
+    with closing(DatasetInputs(list(streams))) as dataset_inputs:
+        found = dataset_inputs.match(plan)
         if found:
-            pulls.take()
+            dataset_inputs.take()
         return found
 
 
@@ -78,14 +78,14 @@ def pair(stream: Any) -> None:
 
 def test_elements_stay_until_they_are_taken() -> None:
     stream, recorder = Numbers(3, 2, 1), GraphRecorder()
-    pulls = Pulls([stream])
-    pulls.record(recorder)
+    dataset_inputs = DatasetInputs([stream])
+    dataset_inputs.record(recorder)
     with recorded_by(recorder):
         first, second = next(stream), next(stream)
     assert (first.shape, second.shape) == ((3,), (2,))
-    assert [each.tolist() for each in pulls.arrays] == [[0.0, 1.0, 2.0], [0.0, 1.0]]
+    assert [each.tolist() for each in dataset_inputs.arrays] == [[0.0, 1.0, 2.0], [0.0, 1.0]]
     assert [value.spec.shape for value in recorder.graph.inputs] == [(3,), (2,)]
-    pulls.take()
+    dataset_inputs.take()
     assert stream.sizes() == [1]
 
 

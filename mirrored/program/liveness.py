@@ -9,7 +9,7 @@ from mirrored.program.schedule import FusedGroup, Guard, Phase, Schedule, nodes_
 FOREVER = 1 << 60
 
 
-class Usage:
+class Liveness:
     """Positions of nodes, and who reads which value.
 
     Args:

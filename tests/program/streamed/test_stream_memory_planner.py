@@ -14,13 +14,13 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program.graph import Graph
 from mirrored.program.overlap import Streams
 from mirrored.program.schedule import make_schedule
-from mirrored.program.streamed.plan import StreamedPlan, make_streamed_plan
+from mirrored.program.stream_memory_planner import StreamMemoryPlan, plan_stream_memory
 
 X = np.zeros((4, 3), np.float32)
 
 
-def planned(graph: Graph) -> StreamedPlan:
-    return make_streamed_plan(graph, make_schedule(graph, Streams()))
+def planned(graph: Graph) -> StreamMemoryPlan:
+    return plan_stream_memory(graph, make_schedule(graph, Streams()))
 
 
 @pytest.mark.parametrize("guarded", [False, True])

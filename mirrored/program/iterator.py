@@ -16,7 +16,7 @@ from mirrored.ops.hooks import active_recorder
 END = object()
 
 
-class Stream:
+class PeekingIterator:
     """An iterator whose next elements can be looked at. A subclass gives them in `produce`.
 
     Args:

@@ -7,16 +7,16 @@ import pytest
 
 from mirrored.errors import OperatorNotAllowedInGraphError, OutOfRangeError
 from mirrored.ops.hooks import recorded_by
-from mirrored.program import GraphRecorder, Stream
-from mirrored.program.streams import END
+from mirrored.program import GraphRecorder, PeekingIterator
+from mirrored.program.iterator import END
 
 
-class Letters(Stream):
+class Letters(PeekingIterator):
     """Gives letters, and notes how many it was asked for.
 
     Args:
         letters: The letters.
-        origin: See `Stream`.
+        origin: See `PeekingIterator`.
     """
 
     def __init__(self, letters: str = "abcd", origin: Any = None) -> None:
@@ -38,7 +38,7 @@ def test_elements_one_after_the_other() -> None:
     assert list(letters) == []
 
 
-@pytest.mark.parametrize("end", [next, Stream.get_next])
+@pytest.mark.parametrize("end", [next, PeekingIterator.get_next])
 def test_the_end_is_tensorflows_and_pythons(end: Any) -> None:
     letters = Letters("")
     for _ in range(2):
@@ -76,9 +76,9 @@ def test_an_error_is_no_end() -> None:
 
 
 def test_a_stream_has_to_give_elements() -> None:
-    with pytest.raises(NotImplementedError, match="Stream has no `produce`"):
-        next(Stream())
-    Stream().close()  # Most have nothing to end.
+    with pytest.raises(NotImplementedError, match="PeekingIterator has no `produce`"):
+        next(PeekingIterator())
+    PeekingIterator().close()  # Most have nothing to end.
 
 
 def test_origins_matter_to_functions_alone() -> None:
@@ -92,7 +92,7 @@ def test_origins_matter_to_functions_alone() -> None:
 def test_a_recorder_is_asked_first() -> None:
     recorder, letters, asked = GraphRecorder(), Letters(), []
 
-    def on_pull(stream: Stream) -> str:
+    def on_pull(stream: PeekingIterator) -> str:
         asked.append(stream)
         return stream.peek(0).upper()
 

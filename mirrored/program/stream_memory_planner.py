@@ -1,6 +1,6 @@
 """Where the values of a streamed program live: what is fed, or told, lies together for one copy.
 
-What passes between the steps of a chain has no memory at all.
+What passes between the nodes of a fused group has no memory at all.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ import numpy as np
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.graph import JOINT, Graph, Node, Value
-from mirrored.program.homes import find_homes
-from mirrored.program.memory import CONSTANTS, Block, Plan, Planner, aligned
+from mirrored.program.in_place_updates import find_in_place_updates
+from mirrored.program.liveness import FOREVER, Liveness
+from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan, MemoryPlanner, aligned
 from mirrored.program.schedule import FusedGroup, Schedule
-from mirrored.program.usage import FOREVER, Usage
 
 # Results of at most so many bytes are told together: a copy of a few takes as long as one of some.
 _SMALL = 1 << 12
@@ -24,7 +24,7 @@ _COUNTER = TensorSpec((3,), np.dtype(np.uint64))
 
 
 @dataclass(eq=False, slots=True)
-class Feed:
+class Infeed:
     """What is fed to one device for one lane, as a piece of memory.
 
     Attributes:
@@ -40,7 +40,7 @@ class Feed:
     places: dict[Value, int]
 
 
-class StreamedPlan(NamedTuple):
+class StreamMemoryPlan(NamedTuple):
     """The plan of a streamed program.
 
     Attributes:
@@ -51,36 +51,38 @@ class StreamedPlan(NamedTuple):
         counters: For each random node what it reads key and number of its draw from.
     """
 
-    plan: Plan
-    feeds: list[Feed]
+    plan: MemoryPlan
+    feeds: list[Infeed]
     reports: dict[Device, Block]
     counters: dict[Node, Value]
 
 
-def make_streamed_plan(graph: Graph, schedule: Schedule) -> StreamedPlan:
+def plan_stream_memory(graph: Graph, schedule: Schedule) -> StreamMemoryPlan:
     """Return where each value of a scheduled graph lives, what is fed to it and what it tells."""
-    planner = _StreamedPlanner(graph, schedule)
-    return StreamedPlan(planner.plan, planner.feeds, planner.reports, planner.counters)
+    planner = _StreamMemoryPlanner(graph, schedule)
+    return StreamMemoryPlan(planner.plan, planner.feeds, planner.reports, planner.counters)
 
 
-class _StreamedPlanner(Planner):
+class _StreamMemoryPlanner(MemoryPlanner):
     alignment = 256  # Bytes, as CUDA's own allocations: products and wide loads are quicker so.
     gap = 0
 
     def __init__(self, graph: Graph, schedule: Schedule) -> None:
-        self.feeds: list[Feed] = []
+        self.feeds: list[Infeed] = []
         self.reports: dict[Device, Block] = {}
         random = [node for node in schedule.nodes() if node.op.random]
         self.counters = {node: Value(_COUNTER, node.device, node.lane) for node in random}
         super().__init__(graph, schedule, 1)
 
-    def find_homes(self, usage: Usage) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
-        return find_homes(usage, chains=True)
+    def in_place_updates(
+        self, liveness: Liveness
+    ) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
+        return find_in_place_updates(liveness, one_kernel=True)
 
     def place_inputs(self) -> None:
         blocks = self.plan.blocks
         for node, value in self.counters.items():
-            end = self._usage.position[node]
+            end = self._liveness.position[node]
             blocks[value] = Block(value.device, value.lane, value.nbytes, -1, end)
         groups: dict[tuple[Device, int], list[Value]] = {}
         for value in (*self._graph.inputs, *self.counters.values()):
@@ -93,7 +95,7 @@ class _StreamedPlanner(Planner):
                 places[value] = root.nbytes
                 blocks[value].become_part(root, root.nbytes)
                 root.nbytes = aligned(root.nbytes + value.nbytes, self.alignment)
-            self.feeds.append(Feed(device, lane, root, places))
+            self.feeds.append(Infeed(device, lane, root, places))
 
     def place_outputs(self) -> None:
         blocks, fed = self.plan.blocks, [feed.block for feed in self.feeds]

@@ -13,9 +13,9 @@ from mirrored.ops.op import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.program.fusion import pieces, register_numbers
 from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
-from mirrored.program.homes import find_homes
+from mirrored.program.in_place_updates import find_in_place_updates
+from mirrored.program.liveness import FOREVER, Liveness, may_overwrite
 from mirrored.program.schedule import FusedGroup, Schedule
-from mirrored.program.usage import FOREVER, Usage, may_overwrite
 
 ALIGNMENT = 64  # Bytes: the length of a cache line, and of the widest vector registers.
 # The lane of what is written once, when the program is made.
@@ -59,7 +59,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Plan:
+class MemoryPlan:
     """Where the values of a program are.
 
     Attributes:
@@ -89,7 +89,7 @@ class Plan:
         return block.place == row * (whole.nbytes // rows if rows else 0)
 
 
-def make_plan(graph: Graph, schedule: Schedule, threads: int = 1) -> Plan:
+def plan_memory(graph: Graph, schedule: Schedule, threads: int = 1) -> MemoryPlan:
     """Return where each value of a scheduled graph lives.
 
     Args:
@@ -97,11 +97,11 @@ def make_plan(graph: Graph, schedule: Schedule, threads: int = 1) -> Plan:
         schedule: Its schedule.
         threads: How many threads share its groups.
     """
-    return Planner(graph, schedule, threads).plan
+    return MemoryPlanner(graph, schedule, threads).plan
 
 
-class Planner:
-    """Makes the plan of one program; arguments as for `make_plan`.
+class MemoryPlanner:
+    """Makes the plan of one program; arguments as for `plan_memory`.
 
     Attributes:
         plan: The plan.
@@ -115,23 +115,25 @@ class Planner:
 
     def __init__(self, graph: Graph, schedule: Schedule, threads: int) -> None:
         """Make the plan."""
-        self.plan = Plan(alignment=self.alignment)
+        self.plan = MemoryPlan(alignment=self.alignment)
         self._graph = graph
         self._threads = threads
-        self._usage = Usage(graph, schedule)
-        homed, self.plan.commits = self.find_homes(self._usage)
+        self._liveness = Liveness(graph, schedule)
+        homed, self.plan.commits = self.in_place_updates(self._liveness)
         self._make_blocks(homed)
         self.place_inputs()
         self._place_parts()
         self._overwrite_inputs()
         self.place_outputs()
-        for group in dict.fromkeys(self._usage.group.values()):
+        for group in dict.fromkeys(self._liveness.group.values()):
             self.make_registers(group)
         self._lay_out()
 
-    def find_homes(self, usage: Usage) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
+    def in_place_updates(
+        self, liveness: Liveness
+    ) -> tuple[dict[Value, Any], list[tuple[Any, Value]]]:
         """Return the values that live with their variables, and the writes that are left to do."""
-        return find_homes(usage)
+        return find_in_place_updates(liveness)
 
     def place_inputs(self) -> None:
         """Leave each input where there is room for it."""
@@ -142,23 +144,23 @@ class Planner:
     # ------------------------------------------------------------------ blocks
 
     def _make_blocks(self, homed: dict[Value, tuple[Any, int]]) -> None:
-        plan, usage = self.plan, self._usage
+        plan, liveness = self.plan, self._liveness
         for value in self._graph.inputs:
-            end = usage.last_read(value, 0)
+            end = liveness.last_read(value, 0)
             plan.blocks[value] = Block(value.device, value.lane, value.nbytes, -1, end)
         for value in self._constants():
             plan.blocks[value] = Block(value.device, CONSTANTS, value.nbytes, -1, FOREVER)
-        for i, node in enumerate(self._usage.nodes):
-            out, lane = node.output, usage.lane(node)
+        for i, node in enumerate(self._liveness.nodes):
+            out, lane = node.output, liveness.lane(node)
             if out in homed:
                 home, offset = homed[out]
                 place = offset * out.spec.dtype.itemsize
                 block = Block(out.device, lane, out.nbytes, i, FOREVER, None, place, home)
                 plan.blocks[out] = block
-            elif usage.is_local(node):
+            elif liveness.is_local(node):
                 plan.locals.add(out)
             else:
-                start, end = usage.first_written(node), usage.last_read(out, i)
+                start, end = liveness.first_written(node), liveness.last_read(out, i)
                 plan.blocks[out] = Block(out.device, lane, out.nbytes, start, end)
             workspace = implementation(node.op, node.device.backend).workspace
             if workspace is not None:
@@ -169,13 +171,13 @@ class Planner:
                 ]
 
     def _constants(self) -> list[Value]:
-        values = [*self._usage.reads, *(value.base for value in self._graph.outputs)]
+        values = [*self._liveness.reads, *(value.base for value in self._graph.outputs)]
         values += [value.base for _, value in self._graph.writes]
         return [value for value in dict.fromkeys(values) if value.data is not None]
 
     def _place_parts(self) -> None:
         """Let what is joined along the first axis be computed right where it is joined."""
-        for i, node in enumerate(self._usage.nodes):
+        for i, node in enumerate(self._liveness.nodes):
             whole = self.plan.blocks.get(node.output)
             if not joins_rows(node.op, node.attrs) or whole is None or whole.home is not None:
                 continue
@@ -194,13 +196,13 @@ class Planner:
                 ):
                     if block.lane != whole.lane:
                         # Another branch of the replica: its memory is in use while it runs beside.
-                        block.start = min(block.start, self._usage.begin_beside(maker))
+                        block.start = min(block.start, self._liveness.begin_beside(maker))
                     block.become_part(whole, place)
                 place += value.nbytes
 
     def _overwrite_inputs(self) -> None:
         """Let results take over the memory of inputs that nobody needs any more."""
-        for node in self._usage.nodes:
+        for node in self._liveness.nodes:
             own = self.plan.blocks.get(node.output)
             if own is None or own.home is not None:
                 continue
@@ -217,14 +219,14 @@ class Planner:
 
     def _sum_in_place(self, node: Node, value: Value) -> None:
         """Let a rank's sum take over the memory of what it adds, where nobody else reads that."""
-        own, block, usage = self.plan.blocks.get(node.output), None, self._usage
-        if value.base.node is not None and value.base not in usage.kept:
+        own, block, liveness = self.plan.blocks.get(node.output), None, self._liveness
+        if value.base.node is not None and value.base not in liveness.kept:
             block = self.plan.blocks.get(value.base)
         if own is None or block is None or block.home is not None or block.device is not own.device:
             return
         # Other ranks' nodes have it among their inputs, and are given it by this rank.
-        alone = all(reader.op is node.op for reader, _ in usage.reads[value.base])
-        ranks = {id(reader.inputs) for reader, _ in usage.reads[value.base]} == {id(node.inputs)}
+        alone = all(reader.op is node.op for reader, _ in liveness.reads[value.base])
+        ranks = {id(reader.inputs) for reader, _ in liveness.reads[value.base]} == {id(node.inputs)}
         if alone and ranks and value.whole and not (own.parent is not None and block.parent):
             self._merge(block, own)
 
@@ -233,13 +235,13 @@ class Planner:
         block = self.plan.blocks.get(value.base)
         if block is None or block is own or block.home is not None or value.base.node is None:
             return None
-        if node in self._usage.group and block.parent is not None:
+        if node in self._liveness.group and block.parent is not None:
             return None  # Another node of the group may read what it is a part of.
         # Of two places where parts are joined only one can be kept.
         both_placed = block.parent is not None and own.parent is not None
         same_place = block.device is own.device and own.lane in (block.lane, JOINT)
         free = value.whole and may_overwrite(node, value) and same_place and not both_placed
-        return block if free and self._usage.dies_at(node, value.base, block.root.end) else None
+        return block if free and self._liveness.dies_at(node, value.base, block.root.end) else None
 
     def _merge(self, block: Block, into: Block) -> None:
         """Let two blocks be one, which has the place of either."""
@@ -257,12 +259,13 @@ class Planner:
     def make_registers(self, group: FusedGroup) -> None:
         """Give what only a group's pieces have memory of a piece, for each thread."""
         numbers = register_numbers(group, self.plan.locals)
-        start, end = self._usage.position[group.nodes[0]], self._usage.position[group.nodes[-1]]
+        position = self._liveness.position
+        start, end = position[group.nodes[0]], position[group.nodes[-1]]
         widths: dict[tuple[Device, int], int] = {}
         for value, number in numbers.items():
             key = value.device, number
             widths[key] = max(widths.get(key, 0), value.spec.dtype.itemsize)
-        homes = {node.lane: node.device for node in self._usage.nodes}
+        homes = {node.lane: node.device for node in self._liveness.nodes}
         for thread in range(self._threads):
             longest = max((e - b for b, e in pieces(group.size, self._threads, thread)), default=0)
             blocks = {

@@ -6,43 +6,43 @@ Only where nothing can stop the program any more, and nobody reads the old value
 from typing import Any
 
 from mirrored.program.graph import Node, Value
-from mirrored.program.usage import Usage, may_overwrite
+from mirrored.program.liveness import Liveness, may_overwrite
 
 # A home, and the place in it.
 Place = tuple[Any, int]
 
 
-def find_homes(
-    usage: Usage, *, chains: bool = False
+def find_in_place_updates(
+    liveness: Liveness, *, one_kernel: bool = False
 ) -> tuple[dict[Value, Place], list[tuple[Any, Value]]]:
     """Return the values that live with their variables, and the writes that are left to do.
 
     Args:
-        usage: Who reads what, and when.
-        chains: Whether groups are chains, whose steps need no memory but for their results, and
-            which alone can leave a variable as it is where the guard fails.
+        liveness: Who reads what, and when.
+        one_kernel: Whether a fused group is one kernel, which needs memory for its results alone,
+            and can leave a variable as it is where the guard fails, as no other kernel can.
     """
     by_base: dict[Value, list[tuple[Any, Value]]] = {}
-    for variable, value in usage.graph.writes:
+    for variable, value in liveness.graph.writes:
         by_base.setdefault(value.base, []).append((variable, value))
     homed: dict[Value, Place] = {}
     left: list[tuple[Any, Value]] = []
     for base, writes in by_base.items():
-        guarded = chains and usage.graph.gate is not None and base.node not in usage.group
-        place = None if guarded else _home_of(usage, base, writes)
+        guarded = one_kernel and liveness.graph.gate is not None and base.node not in liveness.group
+        place = None if guarded else _home_of(liveness, base, writes)
         if place is None:
             left += writes
         else:
             homed[base] = place
-    usage.kept |= {value.base for _, value in left}
-    if not chains:
-        _extend(usage, homed)
+    liveness.kept |= {value.base for _, value in left}
+    if not one_kernel:
+        _extend(liveness, homed)
     return homed, left
 
 
-def _home_of(usage: Usage, base: Value, writes: list[tuple[Any, Value]]) -> Place | None:
+def _home_of(liveness: Liveness, base: Value, writes: list[tuple[Any, Value]]) -> Place | None:
     node = base.node
-    if node is None or base in usage.kept or usage.position[node] < usage.first_write:
+    if node is None or base in liveness.kept or liveness.position[node] < liveness.first_write:
         return None
     places = {
         (variable.pinned()[0], variable.pinned()[1] - value.offset) for variable, value in writes
@@ -52,61 +52,61 @@ def _home_of(usage: Usage, base: Value, writes: list[tuple[Any, Value]]) -> Plac
     home, offset = places.pop()
     if home.device is not node.device or home.spec.dtype != base.spec.dtype:
         return None
-    return (home, offset) if _may_write(usage, node, home, offset) else None
+    return (home, offset) if _may_write(liveness, node, home, offset) else None
 
 
-def _may_write(usage: Usage, node: Node, home: Any, offset: int) -> bool:
+def _may_write(liveness: Liveness, node: Node, home: Any, offset: int) -> bool:
     """Whether nothing reads the old value in a variable's memory once `node` writes there."""
-    size, position = node.output.size, usage.position[node]
-    for base, readers in usage.reads.items():
+    size, position = node.output.size, liveness.position[node]
+    for base, readers in liveness.reads.items():
         if base.home is not home:
             continue
         for reader, value in readers:
             if value.offset >= offset + size or value.offset + value.size <= offset:
                 continue
-            if usage.is_beside(reader, node):
+            if liveness.is_beside(reader, node):
                 return False
             aligned = value.offset == offset and value.size == size
-            if usage.group.get(reader, reader) is usage.group.get(node, node):
+            if liveness.group.get(reader, reader) is liveness.group.get(node, node):
                 # Piece by piece: each piece is read before it is written, or by its writer.
-                if not aligned or usage.position[reader] > position:
+                if not aligned or liveness.position[reader] > position:
                     return False
                 if reader is node and not may_overwrite(node, value):
                     return False
-            elif usage.position[reader] >= position:
+            elif liveness.position[reader] >= position:
                 return False
     return True
 
 
-def _extend(usage: Usage, homed: dict[Value, Place]) -> None:
+def _extend(liveness: Liveness, homed: dict[Value, Place]) -> None:
     """Let what only leads to a variable's new value be computed in its memory too.
 
     A group then reads and writes one piece of memory less.
     """
     for base, (home, offset) in list(homed.items()):
         node = base.node
-        while node is not None and node in usage.group:
-            earlier = _overwritten_by(usage, node)
+        while node is not None and node in liveness.group:
+            earlier = _overwritten_by(liveness, node)
             maker = None if earlier is None else earlier.node
             if earlier is None or maker is None or earlier in homed:
                 break  # That one is another variable's new value.
-            if not _may_write(usage, maker, home, offset):
+            if not _may_write(liveness, maker, home, offset):
                 break
             homed[earlier] = (home, offset)
             node = maker
 
 
-def _overwritten_by(usage: Usage, node: Node) -> Value | None:
+def _overwritten_by(liveness: Liveness, node: Node) -> Value | None:
     """Return a value within a node's group that the node's result may be written over."""
     for value in node.inputs:
         maker = value.base.node
         if (
             maker is not None
-            and usage.group.get(maker) is usage.group[node]
-            and usage.is_local(maker)
+            and liveness.group.get(maker) is liveness.group[node]
+            and liveness.is_local(maker)
             and may_overwrite(node, value)
             and value.whole
-            and usage.reads[value.base][-1][0] is node
+            and liveness.reads[value.base][-1][0] is node
         ):
             return value.base
     return None
