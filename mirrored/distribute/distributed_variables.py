@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
-from mirrored.distribute.context import get_replica_context
+from mirrored.distribute.context import ReplicaStrategy, get_replica_context
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.values import (
     DistributedValues,
@@ -45,7 +45,7 @@ class DistributedVariable(Variable):
 
     __slots__ = ("_copies", "_strategy")
 
-    def __init__(self, strategy: Any, copies: Sequence[DeviceVariable]) -> None:
+    def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
         """Hold the copies."""
         self._strategy = strategy
         self._copies = tuple(copies)
@@ -150,7 +150,7 @@ def _same_bits(x: NDArray[Any], y: NDArray[Any]) -> bool:
 
 
 def _restored(
-    kind: type[DistributedVariable], strategy: Any, states: Sequence[VariableState]
+    kind: type[DistributedVariable], strategy: ReplicaStrategy, states: Sequence[VariableState]
 ) -> DistributedVariable:
     pairs = zip(states, strategy.devices, strict=True)
     return kind(strategy, [state.restored(device) for state, device in pairs])
@@ -189,7 +189,7 @@ class MirroredVariable(DistributedVariable):
         context.merge_call(self._aggregate, (method, value))
         return self.read_value()  # Its own copy's value: to write that alone would part the copies.
 
-    def _aggregate(self, strategy: Any, method: str, value: Any) -> None:
+    def _aggregate(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
         if isinstance(value, DistributedValues):
             # Numbers take the variable's dtype, as in any assign.
             value = PerReplica([adopt(part, self.dtype) for part in value.values])

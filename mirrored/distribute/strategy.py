@@ -108,12 +108,15 @@ class Strategy(Collectives, _overrides.Subclassable):
         if threads == 1:
             return None
         if self._thread_pool is None or self._thread_pool.size != threads:
-            self.lose_devices()
+            self._end_threads()
             self._thread_pool = ThreadPool(threads)
         return self._thread_pool
 
     def lose_devices(self) -> None:
         """End the threads of recorded steps: the devices that they work for are about to go."""
+        self._end_threads()
+
+    def _end_threads(self) -> None:
         pool, self._thread_pool = self._thread_pool, None
         if pool is not None:
             pool.close()
@@ -128,7 +131,7 @@ class Strategy(Collectives, _overrides.Subclassable):
             >>> import mirrored as mr
             >>> mr.MirroredStrategy(["CPU:0"]).close()
         """
-        self.lose_devices()
+        self._end_threads()
         self._cross_device_ops.close()
 
     @property

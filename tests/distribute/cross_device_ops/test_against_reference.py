@@ -204,12 +204,13 @@ def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool) -> None:
     recorded_as_eager(case, lambda: packed if hierarchical else ReductionToOneDevice(), bits)
 
 
-@examples(15)
+@pytest.mark.parametrize("make", [NcclAllReduce, HierarchicalCopyAllReduce])
+@examples(12)
 @given(case=CARDS)
-def test_recorded_between_cards(cards: Cards, bits: Bits, case: Case) -> None:
+def test_recorded_between_cards(cards: Cards, bits: Bits, make: Any, case: Case) -> None:
     """As far from the reference as rounding allows, and with the bits of the eager one."""
     cards(*case.split, seed=case.seed)
-    reduced = recorded_as_eager(case, lambda: NcclAllReduce(case.num_packs), bits)
+    reduced = recorded_as_eager(case, lambda: make(case.num_packs), bits)
     wanted = reduced_by(case, ReductionToOneDevice(), recorded=True)
     for inputs, parts, references in zip(case.arrays(), reduced, wanted, strict=True):
         for part, reference in zip(parts, references, strict=True):
