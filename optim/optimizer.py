@@ -17,7 +17,6 @@ from mirrored.distribute import (
     DistributedVariable,
     Strategy,
     get_replica_context,
-    get_strategy,
     has_strategy,
 )
 from mirrored.distribute.cross_device_ops.buckets import Buckets
@@ -25,7 +24,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.optim.hyperparameters import check_number
-from mirrored.program.creation import ruled_by
+from mirrored.optim.slots import SAME_SCOPE, SlotOwner
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
 from mirrored.variables.flat import FlatVariable, pack, packing_groups
 
@@ -44,13 +43,10 @@ class Update:
             variable.commit(value)
 
 
-_SAME_SCOPE = "Create the model and its optimizer inside the same `with strategy.scope():`."
-
-
 @explained
 @absent_members("tf.keras.optimizers.Optimizer")
 @refused_members("tf.keras.optimizers.Optimizer", "from_config")
-class Optimizer(_overrides.Subclassable):
+class Optimizer(SlotOwner):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Args:
@@ -118,8 +114,7 @@ class Optimizer(_overrides.Subclassable):
             None if weight_decay is None else check_number("weight_decay", weight_decay)
         )
         rate = check_number("learning_rate", learning_rate)
-        self.name = name or type(self).__name__.lower()
-        self._strategy = get_strategy()
+        super().__init__(name)
         self._learning_rate = Variable(
             rate, trainable=False, name="learning_rate", dtype=ops.floatx()
         )
@@ -130,21 +125,7 @@ class Optimizer(_overrides.Subclassable):
             dtype=ops.int64,
             aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
         )
-        self._slots: dict[int, tuple[Variable, tuple[Variable, ...]]] = {}
         self._warned: set[str] = set()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_slots": list(self._slots.values())}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        # Slots are known by their variables' identities, which are others now.
-        self._slots = {id(variable): (variable, slots) for variable, slots in state["_slots"]}
-
-    @property
-    def slot_names(self) -> tuple[str, ...]:
-        """The names of the values that are kept for each variable beside it."""
-        return ()
 
     @property
     def learning_rate(self) -> Variable:
@@ -188,41 +169,6 @@ class Optimizer(_overrides.Subclassable):
             "value, slots, learning_rate, step)` that returns the new value and the new slots."
         )
 
-    def build(self, variables: Iterable[Variable]) -> None:
-        """Make the slots of `variables`, zeros on every replica, where they have none yet.
-
-        Raises:
-            ValueError: A variable was made in another strategy's scope than this optimizer, or
-                `slot_names` has names that its slots were made without.
-        """
-        given, names = list(variables), self.slot_names
-        for variable in given:
-            if len(self._slots.get(id(variable), (variable, names))[1]) < len(names):
-                raise ValueError(
-                    f"The optimizer {self.name} has slots for {variable.name} that were made "
-                    f"before its settings asked for {names}. Make a new optimizer, with these "
-                    "settings from the start."
-                )
-        new = [each for each in given if id(each) not in self._slots]
-        for variable in new:
-            if not self._strategy.owns(variable):
-                raise ValueError(
-                    f"Variable ({variable.name}) was not created in the distribution strategy "
-                    f"scope of ({self._strategy}), which is that of the optimizer {self.name}. "
-                    f"{_SAME_SCOPE}"
-                )
-        made = [(each, tuple(self._slot(each, name) for name in names)) for each in new]
-        # All of them or none: the device may have no room for the last one.
-        self._slots.update({id(variable): (variable, slots) for variable, slots in made})
-
-    def slots(self) -> dict[int, tuple[Variable, tuple[Variable, ...]]]:
-        """Return each variable that has slots, with them, by the variable's identity."""
-        return dict(self._slots)
-
-    def restore_slots(self, slots: dict[int, tuple[Variable, tuple[Variable, ...]]]) -> None:
-        """Have the slots that `slots` returned before, and no others."""
-        self._slots = dict(slots)
-
     def pack(self, variables: Sequence[Variable]) -> None:
         """Bring variables together on every replica, as a recorded step updates them.
 
@@ -239,15 +185,6 @@ class Optimizer(_overrides.Subclassable):
                 copies = [_copy(each, replica) for each in variables]
                 for places in packing_groups(copies):
                     pack([copies[i] for i in places])
-
-    def _slot(self, variable: Variable, name: str) -> Variable:
-        def zeros() -> Tensor:
-            return ops.zeros(variable.shape, variable.dtype)
-
-        plain = variable.name.removesuffix(":0").replace("/", "_")
-        # It is kept with its variable: what makes slots may be recorded again.
-        with ruled_by(None), self._strategy.scope(), devices.device(variable.device):
-            return Variable(zeros, trainable=False, name=f"{self.name}/{plain}_{name}")
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
         """Take one step: sum the replicas' gradients, clip, update every copy of each variable.
@@ -275,7 +212,7 @@ class Optimizer(_overrides.Subclassable):
         if has_strategy() and context.strategy is not self._strategy:
             raise ValueError(
                 f"Optimizer ({self.name}) was not created in the distribution strategy scope of "
-                f"({context.strategy}). {_SAME_SCOPE}"
+                f"({context.strategy}). {SAME_SCOPE}"
             )
         _check_variables([variable for _, variable in pairs])
         kept = self._with_gradients(pairs)
@@ -383,9 +320,6 @@ class Optimizer(_overrides.Subclassable):
                 columns = zip(*(copies[i] for i in places), strict=True)
                 units.append((places, [pack(column) for column in columns]))
         return units
-
-    def _slots_of(self, variable: Variable) -> tuple[Variable, ...]:
-        return self._slots[id(variable)][1]
 
     def _updates(
         self, replica: int, variables: Sequence[Variable], gradients: Buckets
