@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.backends import HostBackend, OutOfPoolMemory, Storage, host
+from mirrored.backends import HostBackend, HostPlace, OutOfPoolMemory, Storage, host
 from mirrored.backends.host import CountingPool
 
 FLOAT = np.dtype("float32")
@@ -220,3 +220,41 @@ def test_only_a_pool_of_the_host_counts_its_memory() -> None:
     other: Any = object()
     with pytest.raises(TypeError, match="its backend made"):
         HostBackend().allocate(other, (1,), FLOAT)
+
+
+# ------------------------------------------------------------------------------ places
+
+
+@pytest.mark.parametrize("nbytes", [1 << 10, 3 << 20], ids=["small", "pages"])
+def test_a_place_is_kept_while_its_bytes_are_given_back(nbytes: int) -> None:
+    pool, place = CountingPool(4 << 20), HostPlace()
+    storage = place.allocate(pool, nbytes)
+    array = place.array
+    array[...] = 1
+    del storage
+    place.let_go()
+    assert pool.current == 0
+    assert not nbytes >= 1 << 20 or not array.any()  # The system has its pages back.
+    assert place.allocate(pool, nbytes // 2).nbytes == nbytes // 2
+    assert place.array is array
+    storage = place.allocate(pool, nbytes + 1)
+    assert place.array is not array
+    assert (storage.nbytes, pool.current) == (nbytes + 1, nbytes + 1)
+
+
+def test_a_place_without_room_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, place = CountingPool(1 << 22), HostPlace()
+    place.allocate(pool, 100)
+    array = place.array
+    with pytest.raises(OutOfPoolMemory) as refused:
+        place.allocate(pool, 1 << 23)
+    assert refused.value.pool is pool
+    monkeypatch.setattr(host.mmap, "mmap", no_memory)
+    with pytest.raises(OutOfPoolMemory) as refused:
+        place.allocate(pool, 1 << 21)
+    assert refused.value.pool is None
+    assert (place.array is array, pool.current) == (True, 0)
+
+
+def no_memory(*_: Any) -> None:
+    raise OSError(12, "Cannot allocate memory")

@@ -60,3 +60,18 @@ def test_variables_that_are_brought_together_lose_no_write(simulate: Any) -> Non
     finally:
         sys.setswitchinterval(before)
     assert [float(each.numpy()[0]) for each in variables] == [-120.0, -120.0, -59.0, -120.0]
+
+
+def test_replicas_values_without_a_strategy(simulate: Any) -> None:
+    """What is joined for a replica is that replica's work, and nobody has threads for it."""
+    simulate(2)
+
+    @mr.function
+    def joined(parts: Any, x: mr.Tensor) -> Any:
+        both = mr.concat([parts.values[1]] * 2, axis=0)
+        return mr.reduce_sum(both), mr.matmul(x, x)[0, 0]
+
+    parts = mr.distribute.PerReplica([mr.ones((3,)), mr.ones((4,))], [0, 3])
+    for _ in range(2):
+        total, product = joined(parts, mr.ones((400, 400)))
+        assert (float(total), float(product)) == (8, 400)
