@@ -121,7 +121,7 @@ class Recorded:
     Args:
         function: From tensors to tensors, in a list.
         like: Arrays of the shapes and dtypes of the arguments.
-        lanes: The replica that each argument belongs to; None: the first one.
+        replicas: The replica that each argument belongs to; None: the first one.
         threads: How many threads run it.
     """
 
@@ -129,13 +129,13 @@ class Recorded:
         self,
         function: Callable[..., Sequence[ops.Tensor]],
         like: Sequence[np.ndarray],
-        lanes: Sequence[int] | None = None,
+        replicas: Sequence[int] | None = None,
         threads: int = 1,
     ) -> None:
         recorder, device = GraphRecorder(), devices.get_device("CPU:0")
         inputs = [
-            recorder.input(ops.TensorSpec(array.shape, array.dtype), device, lane)
-            for array, lane in zip(like, lanes or [0] * len(like), strict=True)
+            recorder.input(ops.TensorSpec(array.shape, array.dtype), device, replica)
+            for array, replica in zip(like, replicas or [0] * len(like), strict=True)
         ]
         with recorded_by(recorder):
             outputs = function(*inputs)

@@ -14,7 +14,7 @@ from mirrored.ops.conversion import to_array
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.spec import TensorSpec, default_float
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import JOINT
+from mirrored.program.graph import SHARED
 from mirrored.program.iterator import PeekingIterator
 
 # Types whose values hold one value a replica, with a function that makes another one like it.
@@ -47,7 +47,7 @@ def register_per_replica(kind: type, rebuild: Callable[[Any, list[Any]], Any]) -
     _per_replica[kind] = rebuild
 
 
-# A tensor that is fed to a program: what it is like, where, and for which replica, or JOINT.
+# A tensor that is fed to a program: what it is like, where, and for which replica, or SHARED.
 Input = tuple[TensorSpec, Device, int]
 
 
@@ -95,7 +95,7 @@ class Arguments:
         kind = type(item)
         if kind in _TENSORS:  # Most leaves are.
             self.leaves.append(item)
-            given = item._spec, item._device, JOINT
+            given = item._spec, item._device, SHARED
             self._key.append(given)
             self.arrays.append(item.to_feed())
             self.inputs.append(given)
@@ -115,21 +115,21 @@ class Arguments:
     def _add_leaf(self, leaf: Any, kind: type) -> None:
         if kind in _per_replica:
             self._key += (kind, getattr(leaf, "first_examples", None))
-            for lane, part in enumerate(leaf.values):
-                self._add_part(part, lane)
+            for replica, part in enumerate(leaf.values):
+                self._add_part(part, replica)
         elif isinstance(leaf, PeekingIterator):
             self._key.append(kind)
             self.iterators.append(leaf)
         else:
-            self._add_part(leaf, JOINT)
+            self._add_part(leaf, SHARED)
 
-    def _add_part(self, leaf: Any, lane: int) -> None:
+    def _add_part(self, leaf: Any, replica: int) -> None:
         if isinstance(leaf, Tensor):
-            self._feed(leaf.to_feed(), (leaf._spec, leaf._device, lane))
+            self._feed(leaf.to_feed(), (leaf._spec, leaf._device, replica))
         elif isinstance(leaf, np.ndarray | np.generic):
             array = np.asarray(to_array(leaf))
             spec = TensorSpec(array.shape, array.dtype)
-            self._feed(array, (spec, self._device, lane))
+            self._feed(array, (spec, self._device, replica))
         elif isinstance(leaf, _STATIC):
             # As text: 0.0 equals -0.0, and NaN not even itself.
             self._key += (type(leaf), leaf.hex() if isinstance(leaf, float) else leaf)

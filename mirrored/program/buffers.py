@@ -142,9 +142,9 @@ class Buffers:
         """
         if self._version == self._shared.version:
             return True
-        for (device, lane), nbytes in self.plan.arenas.items():
-            name = self._constants if lane == CONSTANTS else lane
-            self._arenas[device, lane] = self._shared.arena(
+        for (device, replica), nbytes in self.plan.arenas.items():
+            name = self._constants if replica == CONSTANTS else replica
+            self._arenas[device, replica] = self._shared.arena(
                 device, name, nbytes + self.plan.alignment, self._purpose
             )
         self._version = self._shared.version
@@ -156,10 +156,10 @@ class Buffers:
                     _fill(base, array)
             return True
         self._bases.clear()
-        for (device, lane), array in memory.items():
+        for (device, replica), array in memory.items():
             start = -device.backend.address(array) % self.plan.alignment
-            nbytes = self.plan.arenas[device, lane]
-            self._bytes[device, lane] = array[start : start + nbytes]
+            nbytes = self.plan.arenas[device, replica]
+            self._bytes[device, replica] = array[start : start + nbytes]
         return False
 
     def of(self, value: Value) -> Any:
@@ -205,7 +205,7 @@ class Buffers:
         if root.home is not None:
             memory = root.home.storage.array.view(np.uint8)
         else:
-            memory = self._bytes[root.device, root.lane]
+            memory = self._bytes[root.device, root.replica]
         return memory[place : place + block.nbytes]
 
 

@@ -14,30 +14,30 @@ class Start(NamedTuple):
 
     Attributes:
         collective: The all-reduce.
-        lanes: What replicas compute, by lane.
-        joint: What is computed where they then meet, such as sums of replicas of one card.
+        by_replica: What replicas compute, by replica.
+        shared: What is computed where they then meet, such as sums of replicas of one card.
     """
 
     collective: Collective
-    lanes: dict[int, list[Node]]
-    joint: list[Node]
+    by_replica: dict[int, list[Node]]
+    shared: list[Node]
 
 
 def find_starts(
-    lanes: Mapping[int, Sequence[Node]],
-    joint: Sequence[Node],
+    by_replica: Mapping[int, Sequence[Node]],
+    shared: Sequence[Node],
     collectives: Iterable[Collective],
 ) -> list[Start]:
     """Return the all-reduces that can start while replicas compute, in the order of doing so.
 
     Args:
-        lanes: What replicas compute side by side, by lane; it depends on nothing of the below.
-        joint: What is computed where they then meet, the all-reduces among it.
+        by_replica: What replicas compute side by side; it depends on nothing of the below.
+        shared: What is computed where they then meet, the all-reduces among it.
         collectives: All all-reduces.
     """
-    members = set(joint)
+    members = set(shared)
     sums = {node for each in collectives for node in each.nodes}
-    known = _Known(lanes)
+    known = _Known(by_replica)
     found: list[tuple[int, Collective, set[Node]]] = []
     for each in collectives:
         if not members.issuperset(each.nodes):
@@ -53,26 +53,29 @@ def find_starts(
         starts.append(
             Start(
                 collective,
-                {lane: [node for node in nodes if node in new] for lane, nodes in lanes.items()},
-                [node for node in joint if node in new],
+                {
+                    replica: [node for node in nodes if node in new]
+                    for replica, nodes in by_replica.items()
+                },
+                [node for node in shared if node in new],
             )
         )
     return starts
 
 
 class _Known:
-    """The nodes of lanes, with how much of its lane comes before each is ready.
+    """The nodes of replicas, with how much of its replica's comes before each is ready.
 
     Args:
-        lanes: The nodes by lane, in the order in which they were recorded.
+        by_replica: The nodes by replica, in the order in which they were recorded.
     """
 
-    def __init__(self, lanes: Mapping[int, Sequence[Node]]) -> None:
-        self._place = {node: i for nodes in lanes.values() for i, node in enumerate(nodes)}
+    def __init__(self, by_replica: Mapping[int, Sequence[Node]]) -> None:
+        self._place = {node: i for nodes in by_replica.values() for i, node in enumerate(nodes)}
         self.nodes = set(self._place)
 
     def ready(self, wanted: Iterable[Node]) -> int:
-        """Return how much of any lane comes before all of some nodes are ready.
+        """Return how much of any replica's comes before all of some nodes are ready.
 
         What only joins others was recorded late, and can be done when the last of those is.
         """
@@ -99,16 +102,16 @@ def _ancestors(collective: Collective, within: set[Node]) -> set[Node]:
 
 
 def in_order(
-    joint: Sequence[Node], collectives: Iterable[Collective]
+    shared: Sequence[Node], collectives: Iterable[Collective]
 ) -> list[Collective | list[Node]]:
     """Return nodes of no replica, and the all-reduces among them, in an order that they can have.
 
     Args:
-        joint: The nodes, in the order in which they were recorded.
+        shared: The nodes, in the order in which they were recorded.
         collectives: All all-reduces.
     """
     group = {node: each for each in collectives for node in each.nodes}
-    left, parts = list(joint), list[Collective | list[Node]]()
+    left, parts = list(shared), list[Collective | list[Node]]()
     while left:
         behind = {node for node in left if node in group}
         for node in left:

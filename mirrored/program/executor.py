@@ -6,7 +6,7 @@ The threads are a function of the program alone, never of timing, because they c
 from mirrored.backends.blas_threads import available_threads, threads_of_products
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.buffers import Arenas
-from mirrored.program.graph import JOINT, Graph, product_operations
+from mirrored.program.graph import SHARED, Graph, product_operations
 from mirrored.program.overlap import Threads
 from mirrored.program.program import Program
 from mirrored.program.schedule import Schedule, make_schedule
@@ -40,7 +40,7 @@ def choose_executor(
     work = {node: product_operations(node) for node in graph.nodes}
     if replicas > 1 and executor == "auto" and available_threads() > 1:
         # A function may take several steps, and replicas meet in each.
-        beside = [stage for stage in schedule.stages if stage[0].lane != JOINT]
+        beside = [stage for stage in schedule.stages if stage[0].replica != SHARED]
         products = [any(work[node] for each in stage for node in each.nodes()) for stage in beside]
         between = max(1, sum(products))
         if sum(work.values()) / between / replicas >= _THREADS_FROM:

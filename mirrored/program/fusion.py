@@ -135,7 +135,7 @@ def register_numbers(group: FusedGroup, local: set[Value]) -> dict[Value, int]:
 
 
 def group(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
-    """Return nodes of one lane as groups that one kernel computes, and others one or two by one.
+    """Return nodes of one replica as groups that one kernel computes, and others one or two by one.
 
     Args:
         nodes: In an order in which they can run.

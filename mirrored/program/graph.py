@@ -16,8 +16,8 @@ from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.variable_access import Moves
 
-# The lane of what belongs to no replica: it runs where all of them have met.
-JOINT = -1
+# Instead of a replica's number: what belongs to none, and runs where all of them have met.
+SHARED = -1
 
 
 def _copy(xp: Any, out: Any, x: Any) -> None:
@@ -47,7 +47,7 @@ class Value:
         data: The host's copy of it, where that tensor was made while recording: the recording
             takes no memory of a device, the programs made of it do.
         home: The memory that it is read from, where it is that of variables.
-        lane: The replica that it belongs to, or JOINT.
+        replica: The replica that it belongs to, or SHARED.
     """
 
     __slots__ = (
@@ -56,14 +56,14 @@ class Value:
         "data",
         "device",
         "home",
-        "lane",
         "made_by",
         "number",
         "offset",
+        "replica",
         "spec",
     )
 
-    def __init__(self, spec: TensorSpec, device: Device, lane: int = JOINT) -> None:
+    def __init__(self, spec: TensorSpec, device: Device, replica: int = SHARED) -> None:
         """Make a value with memory of its own."""
         self.spec = spec
         self.device = device
@@ -74,7 +74,7 @@ class Value:
         self.constant: Tensor | None = None
         self.data: Any = None
         self.home: Any = None
-        self.lane = lane
+        self.replica = replica
         self.number = next(_numbers)
 
     @property
@@ -104,7 +104,7 @@ class Value:
 
     def part(self, spec: TensorSpec, offset: int = 0) -> "Value":
         """Return a value that is a part of this one's memory, `offset` elements from its start."""
-        part = Value(spec, self.device, self.lane)
+        part = Value(spec, self.device, self.replica)
         part._base = self.base
         part.offset = self.offset + offset
         part.made_by = self.made_by
@@ -121,7 +121,7 @@ class Node:
             sums over devices of one memory, and an all-reduce's.
         attrs: Its attributes.
         output: What it computes.
-        lane: The replica that it belongs to, or JOINT.
+        replica: The replica that it belongs to, or SHARED.
         updates: Whether it was recorded after an update of variables had begun.
     """
 
@@ -129,7 +129,7 @@ class Node:
     inputs: tuple[Value, ...]
     attrs: Mapping[str, Any]
     output: Value
-    lane: int
+    replica: int
     updates: bool = False
 
     @property

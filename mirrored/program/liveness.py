@@ -3,7 +3,7 @@
 The plan of the memory rests on it: what nobody will read may be written over.
 """
 
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import SHARED, Graph, Node, Value
 from mirrored.program.schedule import FusedGroup, Guard, Phase, Schedule, nodes_of
 
 FOREVER = 1 << 60
@@ -30,7 +30,7 @@ class Liveness:
         """Look at every node once."""
         self.graph = graph
         launches = list(schedule.launches())
-        self._lanes = {node: launch.lane for launch in launches for node in launch.nodes()}
+        self._replicas = {node: launch.replica for launch in launches for node in launch.nodes()}
         self.nodes: list[Node] = list(schedule.nodes())
         self.position = {node: i for i, node in enumerate(self.nodes)}
         self.group: dict[Node, FusedGroup] = {
@@ -79,7 +79,7 @@ class Liveness:
         return until
 
     def _meetings(self, schedule: Schedule) -> tuple[dict[Node, int], dict[Node, int]]:
-        """Return, for each node, from where on and up to where other lanes may run beside it."""
+        """Return, for each node, from where on and up to where other replicas may run beside it."""
         begins, ends = dict(self.position), dict(self._phase_end)
         for phases in schedule.beside:
             nodes = [node for phase in phases for node in nodes_of(phase)]
@@ -104,8 +104,8 @@ class Liveness:
         for node, _ in self.reads.get(base, ()):
             # A group's nodes take turns, piece by piece.
             end = self._phase_end[node] if node in self.group else self.position[node]
-            # Another lane runs side by side with what comes later in its phase.
-            other = self.lane(node) not in (self.lane_of(base), JOINT)
+            # Another replica runs side by side with what comes later in its phase.
+            other = self.replica(node) not in (self.replica_of(base), SHARED)
             last = max(last, self._meeting[node] if other else end, self._until.get(node, -1))
         return last
 
@@ -133,28 +133,28 @@ class Liveness:
             end: The position up to which the memory is needed.
         """
         if node not in self.group:
-            # Another lane's reader runs beside the node, wherever it stands in their phase.
+            # Another replica's reader runs beside the node, wherever it stands in their phase.
             return end == self.position[node] and not self._is_read_beside(node, base)
         inside = [r for r, _ in self.reads[base] if self.group.get(r) is self.group[node]]
         alone = inside == [node] and not self._is_read_beside(node, base)
         return alone and end == self._phase_end[node]
 
     def _is_read_beside(self, node: Node, base: Value) -> bool:
-        """Whether another lane may read a value while a node runs."""
+        """Whether another replica may read a value while a node runs."""
         return any(self.is_beside(reader, node) for reader, _ in self.reads[base])
 
     def is_beside(self, node: Node, other: Node) -> bool:
         """Return whether two nodes may run at the same time."""
         alike = self._meeting[node] == self._meeting[other]
-        return alike and self.lane(node) != self.lane(other)
+        return alike and self.replica(node) != self.replica(other)
 
-    def lane(self, node: Node) -> int:
-        """Return the lane that a node runs in."""
-        return self._lanes[node]
+    def replica(self, node: Node) -> int:
+        """Return whose a node is, as it runs."""
+        return self._replicas[node]
 
-    def lane_of(self, value: Value) -> int:
-        """Return the lane that a base value is computed in, or belongs to."""
-        return value.lane if value.node is None else self._lanes[value.node]
+    def replica_of(self, value: Value) -> int:
+        """Return whose a base value is."""
+        return value.replica if value.node is None else self._replicas[value.node]
 
 
 def may_overwrite(node: Node, value: Value) -> bool:

@@ -22,7 +22,7 @@ from mirrored.program.fusion import pieces
 from mirrored.program.graph import (
     ASSIGN,
     COPY,
-    JOINT,
+    SHARED,
     Collective,
     Node,
     Value,
@@ -93,7 +93,7 @@ class _Lowering(ABC):
     def _commit(self, variable: Any, value: Value) -> list[Call]:
         home, offset = variable.pinned()
         target = home.storage.array[offset : offset + value.size].reshape(value.spec.shape)
-        node = Node(ASSIGN, (value,), {}, Value(value.spec, home.device), JOINT)
+        node = Node(ASSIGN, (value,), {}, Value(value.spec, home.device), SHARED)
         calls = self._write(home.device.backend, target, value)
         return [call._replace(node=node) for call in calls]
 
@@ -106,13 +106,13 @@ class LoweredPhase:
     """The calls of one phase; exactly one of the attributes is set.
 
     Attributes:
-        lanes: For each replica its calls.
+        replicas: For each replica its calls.
         calls: Calls of one thread.
         shards: For each thread, for each of its pieces, the calls.
         check: Whether the program goes on.
     """
 
-    lanes: dict[int, list[Call]] | None = None
+    replicas: dict[int, list[Call]] | None = None
     calls: list[Call] | None = None
     shards: list[list[list[Call]]] | None = None
     check: Callable[[], bool] | None = None
@@ -147,9 +147,9 @@ class HostLowering(_Lowering):
             return LoweredPhase(check=self._check(phase.values))
         if isinstance(phase, FusedGroup):
             return LoweredPhase(shards=[self._shard(phase, i) for i in range(self._threads)])
-        if stage[0].lane == JOINT:
+        if stage[0].replica == SHARED:
             return LoweredPhase(calls=self._nodes(phase.nodes))
-        return LoweredPhase(lanes={each.lane: self._nodes(each.nodes()) for each in stage})
+        return LoweredPhase(replicas={each.replica: self._nodes(each.nodes()) for each in stage})
 
     def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
         calls = []

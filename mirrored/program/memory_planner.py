@@ -12,13 +12,13 @@ from mirrored.devices import Device
 from mirrored.ops.op import implementation
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.program.fusion import pieces, register_numbers
-from mirrored.program.graph import JOINT, Graph, Node, Value, joins_rows
+from mirrored.program.graph import SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.in_place_updates import find_in_place_updates
 from mirrored.program.liveness import FOREVER, Liveness, may_overwrite
 from mirrored.program.schedule import FusedGroup, Schedule
 
 ALIGNMENT = 64  # Bytes: the length of a cache line, and of the widest vector registers.
-# The lane of what is written once, when the program is made.
+# Instead of a replica's number: what is written once, when the program is made.
 CONSTANTS = -2
 
 
@@ -28,7 +28,7 @@ class Block:
 
     Attributes:
         device: Where it is.
-        lane: Whose it is.
+        replica: Whose it is: a replica's, SHARED or CONSTANTS, or of a second stream.
         nbytes: Its size.
         start: The position of the first node that writes it.
         end: That of the last one that reads it.
@@ -38,7 +38,7 @@ class Block:
     """
 
     device: Device
-    lane: int
+    replica: int
     nbytes: int
     start: int
     end: int
@@ -64,7 +64,7 @@ class MemoryPlan:
 
     Attributes:
         blocks: For each base value that has one, its block.
-        arenas: How many bytes each device and lane needs for blocks of its own.
+        arenas: How many bytes each device and replica needs for blocks of its own.
         scratch: For each node with a workspace, the blocks of that.
         locals: The values that exist only within pieces of one group.
         registers: For each thread and each of those, the memory of a piece.
@@ -147,26 +147,26 @@ class MemoryPlanner:
         plan, liveness = self.plan, self._liveness
         for value in self._graph.inputs:
             end = liveness.last_read(value, 0)
-            plan.blocks[value] = Block(value.device, value.lane, value.nbytes, -1, end)
+            plan.blocks[value] = Block(value.device, value.replica, value.nbytes, -1, end)
         for value in self._constants():
             plan.blocks[value] = Block(value.device, CONSTANTS, value.nbytes, -1, FOREVER)
         for i, node in enumerate(self._liveness.nodes):
-            out, lane = node.output, liveness.lane(node)
+            out, replica = node.output, liveness.replica(node)
             if out in homed:
                 home, offset = homed[out]
                 place = offset * out.spec.dtype.itemsize
-                block = Block(out.device, lane, out.nbytes, i, FOREVER, None, place, home)
+                block = Block(out.device, replica, out.nbytes, i, FOREVER, None, place, home)
                 plan.blocks[out] = block
             elif liveness.is_local(node):
                 plan.locals.add(out)
             else:
                 start, end = liveness.first_written(node), liveness.last_read(out, i)
-                plan.blocks[out] = Block(out.device, lane, out.nbytes, start, end)
+                plan.blocks[out] = Block(out.device, replica, out.nbytes, start, end)
             workspace = implementation(node.op, node.device.backend).workspace
             if workspace is not None:
                 specs = workspace(*(value.spec for value in node.inputs), **node.attrs)
                 plan.scratch[node] = [
-                    (TensorSpec(*each), Block(out.device, lane, _nbytes(*each), i, i))
+                    (TensorSpec(*each), Block(out.device, replica, _nbytes(*each), i, i))
                     for each in specs
                 ]
 
@@ -191,10 +191,10 @@ class MemoryPlanner:
                     and value.whole
                     and block.parent is None
                     and block.home is None
-                    and (block.device, maker.lane) == (whole.device, node.lane)
+                    and (block.device, maker.replica) == (whole.device, node.replica)
                     and block.start < i
                 ):
-                    if block.lane != whole.lane:
+                    if block.replica != whole.replica:
                         # Another branch of the replica: its memory is in use while it runs beside.
                         block.start = min(block.start, self._liveness.begin_beside(maker))
                     block.become_part(whole, place)
@@ -239,13 +239,13 @@ class MemoryPlanner:
             return None  # Another node of the group may read what it is a part of.
         # Of two places where parts are joined only one can be kept.
         both_placed = block.parent is not None and own.parent is not None
-        same_place = block.device is own.device and own.lane in (block.lane, JOINT)
+        same_place = block.device is own.device and own.replica in (block.replica, SHARED)
         free = value.whole and may_overwrite(node, value) and same_place and not both_placed
         return block if free and self._liveness.dies_at(node, value.base, block.root.end) else None
 
     def _merge(self, block: Block, into: Block) -> None:
         """Let two blocks be one, which has the place of either."""
-        into.lane = block.lane
+        into.replica = block.replica
         into.start = min(into.start, block.start)
         parent = into.parent or block.parent
         if parent is not None:
@@ -265,12 +265,12 @@ class MemoryPlanner:
         for value, number in numbers.items():
             key = value.device, number
             widths[key] = max(widths.get(key, 0), value.spec.dtype.itemsize)
-        homes = {node.lane: node.device for node in self._liveness.nodes}
+        homes = {node.replica: node.device for node in self._liveness.nodes}
         for thread in range(self._threads):
             longest = max((e - b for b, e in pieces(group.size, self._threads, thread)), default=0)
             blocks = {
                 # A thread's are on its replica's device, so that each has its own to give.
-                key: Block(homes.get(thread, key[0]), JOINT, longest * width, start, end)
+                key: Block(homes.get(thread, key[0]), SHARED, longest * width, start, end)
                 for key, width in widths.items()
             }
             for value, number in numbers.items():
@@ -279,18 +279,18 @@ class MemoryPlanner:
     # ------------------------------------------------------------------ the arenas
 
     def _lay_out(self) -> None:
-        """Give each block of its own a place in the arena of its device and lane."""
+        """Give each block of its own a place in the arena of its device and replica."""
         users: dict[Device, set[int]] = {}
         roots = {id(block): block for block in self.all_blocks()}
         for block in roots.values():
-            users.setdefault(block.device, set()).add(block.lane)
+            users.setdefault(block.device, set()).add(block.replica)
         groups: dict[tuple[Device, int], list[Block]] = {}
         for block in roots.values():
-            lanes = users[block.device] - {JOINT, CONSTANTS}
+            replicas = users[block.device] - {SHARED, CONSTANTS}
             # What belongs to no replica never runs beside one: it shares the only one's memory.
-            lane = next(iter(lanes)) if block.lane == JOINT and len(lanes) == 1 else block.lane
-            block.lane = lane
-            groups.setdefault((block.device, lane), []).append(block)
+            if block.replica == SHARED and len(replicas) == 1:
+                (block.replica,) = replicas
+            groups.setdefault((block.device, block.replica), []).append(block)
         for key, members in groups.items():
             self.plan.arenas[key] = self._pack(members)
 

@@ -10,11 +10,11 @@ from itertools import groupby, zip_longest
 
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.fusion import cut, group
-from mirrored.program.graph import JOINT, Node, is_between, product_operations
+from mirrored.program.graph import SHARED, Node, is_between, product_operations
 from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage
 
-# The lane of replica 0's second stream, and that of what belongs to no replica and has something
-# beside it; no other lanes have such numbers.
+# Whose replica 0's second stream is, and whose what all replicas share is where it has something
+# beside it; no replicas have such numbers.
 SIDE, BESIDE = -100, -98
 
 # Additions and multiplications of a product that leaves room on a card for another kernel.
@@ -24,15 +24,15 @@ _SHORT = 1 << 30
 class Threads:
     """Replicas run side by side on threads of the host; see `schedule.Overlap`."""
 
-    def replicas(self, lanes: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
+    def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do as one stage."""
         stage = [
-            Launch(lanes[lane][0].device.backend, [Kernels(lanes[lane])], lane)
-            for lane in sorted(lanes)
+            Launch(by_replica[replica][0].device.backend, [Kernels(by_replica[replica])], replica)
+            for replica in sorted(by_replica)
         ]
         return [stage] if stage else []
 
-    def joint(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
+    def shared(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
         """Yield what one thread does, and fused groups, of which each does a part."""
         for phase in cut(nodes):
             yield [Launch(phase.nodes[0].device.backend, [phase])]
@@ -41,21 +41,22 @@ class Threads:
 class Streams:
     """What is on several streams runs side by side; see `schedule.Overlap`."""
 
-    def replicas(self, lanes: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
+    def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do, a stream each."""
-        if branches and len(lanes) == 1:
-            ((lane, nodes),) = lanes.items()
+        if branches and len(by_replica) == 1:
+            ((replica, nodes),) = by_replica.items()
             if _may_branch(nodes):
-                yield from _branches(nodes, lane)
+                yield from _branches(nodes, replica)
                 return
-        # A lane that goes to another device and back meets the others there.
-        for side_by_side in zip_longest(*(_launches(lanes[lane], lane) for lane in sorted(lanes))):
+        # A replica that goes to another device and back meets the others there.
+        sides = [_launches(by_replica[replica], replica) for replica in sorted(by_replica)]
+        for side_by_side in zip_longest(*sides):
             yield [launch for launch in side_by_side if launch is not None]
 
-    def joint(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
+    def shared(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
         """Yield what belongs to no replica: on several cards side by side, copies one by one."""
         if branches and _may_branch(nodes):
-            yield from _branches(nodes, JOINT)
+            yield from _branches(nodes, SHARED)
             return
         level: dict[Node, int] = {}
         for node in nodes:
@@ -66,7 +67,7 @@ class Streams:
             for node in nodes:
                 if level[node] == number:
                     members.setdefault(_where(node), []).append(node)
-            launches = [each for group in members.values() for each in _launches(group, JOINT)]
+            launches = [each for group in members.values() for each in _launches(group, SHARED)]
             compute = [launch for launch in launches if not launch.between]
             if compute:
                 yield compute
@@ -75,13 +76,13 @@ class Streams:
                     yield [launch]
 
 
-def _launches(nodes: Iterable[Node], lane: int) -> list[Launch]:
+def _launches(nodes: Iterable[Node], replica: int) -> list[Launch]:
     """Return nodes as launches: a new one wherever the memory changes."""
     launches = []
     for (_, between), phases in groupby(group(nodes), key=lambda each: _where(each.nodes[0])):
         members = list(phases)
         backend = members[0].nodes[0].device.backend
-        launches.append(Launch(backend, [*members], lane, between))
+        launches.append(Launch(backend, [*members], replica, between))
     return launches
 
 
@@ -95,9 +96,10 @@ def _where(node: Node) -> tuple[object, bool]:
 
 
 def _may_branch(nodes: list[Node]) -> bool:
-    """Return whether nodes of one lane may run on two streams: on one device, with small products.
+    """Return whether nodes of one replica may run on two streams of a device.
 
-    One large product fills a card: another one beside it takes as long as behind it.
+    Their products are small: a large one fills a card, and another one beside it takes as long as
+    behind it.
     """
     if len({node.device for node in nodes}) != 1 or not is_streamed(nodes[0].device.backend):
         return False
@@ -106,8 +108,8 @@ def _may_branch(nodes: list[Node]) -> bool:
     return max(map(product_operations, nodes)) <= _SHORT
 
 
-def _branches(nodes: list[Node], lane: int) -> Iterator[Stage]:
-    """Yield nodes of one lane on two streams of its device.
+def _branches(nodes: list[Node], replica: int) -> Iterator[Stage]:
+    """Yield nodes of one replica on two streams of its device.
 
     Of what is ready, that with the longest way ahead goes first, and the next beside it (Graham,
     "Bounds on multiprocessing timing anomalies", 1969). The two wait for each other only where
@@ -125,27 +127,27 @@ def _branches(nodes: list[Node], lane: int) -> Iterator[Stage]:
         if second and needs[first] & {*beside} and not needs[first] & {*here}:
             first, second = second[0], [first]  # Each goes on behind what it needs.
         if needs[first] & {*beside} or any(needs[i] & {*here} for i in second):
-            yield _pair([phases[i] for i in here], [phases[i] for i in beside], lane)
+            yield _pair([phases[i] for i in here], [phases[i] for i in beside], replica)
             here, beside = [], []
         here.append(first)
         beside += second
         done |= {*ready}
         waiting = [i for i in waiting if i not in done]
-    yield _pair([phases[i] for i in here], [phases[i] for i in beside], lane)
+    yield _pair([phases[i] for i in here], [phases[i] for i in beside], replica)
 
 
 def _pair(
-    here: list[Kernels | FusedGroup], beside: list[Kernels | FusedGroup], lane: int
+    here: list[Kernels | FusedGroup], beside: list[Kernels | FusedGroup], replica: int
 ) -> list[Launch]:
     """Return a stage of a device's own stream and, where there is work for it, another one."""
     backend = here[0].nodes[0].device.backend
     if not is_streamed(backend):
         raise ValueError("Only what has streams has two of them.")
     if not beside:
-        return [Launch(backend, [*here], lane)]
-    # The memory of what is joint is shared with replicas where it runs alone, and not here.
-    own = BESIDE if lane == JOINT else lane
-    return [Launch(backend, [*here], own), Launch(backend.beside, [*beside], SIDE - lane)]
+        return [Launch(backend, [*here], replica)]
+    # What all replicas share takes a replica's memory where it runs alone, and not here.
+    own = BESIDE if replica == SHARED else replica
+    return [Launch(backend, [*here], own), Launch(backend.beside, [*beside], SIDE - replica)]
 
 
 def _needs(phases: Sequence[Kernels | FusedGroup]) -> list[set[int]]:

@@ -25,7 +25,7 @@ from mirrored.ops.tensor import Tensor, new_id
 from mirrored.program.graph import (
     ALL_REDUCE,
     COPY,
-    JOINT,
+    SHARED,
     Collective,
     Graph,
     Node,
@@ -119,11 +119,11 @@ class GraphRecorder:
             return self._tensor(alias)
         if op.elementwise:
             values = tuple(self._scalar_for(each, values, spec) for each in values)
-        lane = self._lane(op, values)
-        key = None if op.random else (op, device, lane, repr(sorted(attrs.items())), *values)
+        replica = self._replica_of(op, values)
+        key = None if op.random else (op, device, replica, repr(sorted(attrs.items())), *values)
         known = self._known.get(key)
         if known is None:
-            known = self._node(op, values, attrs, Value(spec, device, lane))
+            known = self._node(op, values, attrs, Value(spec, device, replica))
             if key is not None:
                 self._known[key] = known
         return self._tensor(known)
@@ -133,8 +133,8 @@ class GraphRecorder:
         value = self.value_of(tensor)
         key = (COPY, device, value)
         if key not in self._known:
-            lane = self._lane(COPY, (value,))
-            self._known[key] = self._node(COPY, (value,), {}, Value(value.spec, device, lane))
+            replica = self._replica_of(COPY, (value,))
+            self._known[key] = self._node(COPY, (value,), {}, Value(value.spec, device, replica))
         return self._tensor(self._known[key])
 
     def read(self, variable: Any) -> Tensor:
@@ -196,7 +196,7 @@ class GraphRecorder:
         """
         values = tuple(self.value_of(each) for each in tensors)
         log_placement("AddN", device)
-        total = Value(tensors[0].spec, device, JOINT)
+        total = Value(tensors[0].spec, device, SHARED)
         op = suited(OPS["AddN"], total.spec.dtype, device.backend)
         return self._tensor(self._node(op, values, {}, total))
 
@@ -209,7 +209,7 @@ class GraphRecorder:
         sums: list[Tensor] = []
         for rank, value in enumerate(values):
             log_placement(ALL_REDUCE.name, value.device)
-            total = Value(value.spec, value.device, JOINT)
+            total = Value(value.spec, value.device, SHARED)
             sums.append(self._tensor(self._node(ALL_REDUCE, values, {"rank": rank}, total)))
             collective.nodes.append(self.graph.nodes[-1])
         self.graph.collectives.append(collective)
@@ -217,9 +217,9 @@ class GraphRecorder:
 
     # ------------------------------------------------------------------ what a program is made of
 
-    def input(self, spec: TensorSpec, device: Device, lane: int) -> Tensor:
+    def input(self, spec: TensorSpec, device: Device, replica: int) -> Tensor:
         """Return what stands for something that each run is given."""
-        value = Value(spec, device, lane)
+        value = Value(spec, device, replica)
         self.graph.inputs.append(value)
         return self._tensor(value)
 
@@ -290,18 +290,20 @@ class GraphRecorder:
     def _node(
         self, op: Op, inputs: tuple[Value, ...], attrs: Mapping[str, Any], output: Value
     ) -> Value:
-        node = Node(op, inputs, attrs, output, output.lane, self._updating)
+        node = Node(op, inputs, attrs, output, output.replica, self._updating)
         output.made_by = weakref.ref(node)
         self.graph.nodes.append(node)
         return output
 
-    def _lane(self, op: Op, values: tuple[Value, ...]) -> int:
+    def _replica_of(self, op: Op, values: tuple[Value, ...]) -> int:
         position = current_position()
         if position.run is not None:
             return position.replica
-        lanes = {value.lane for value in values if value.constant is None and value.home is None}
+        replicas = {
+            value.replica for value in values if value.constant is None and value.home is None
+        }
         # Putting one replica's values together is that replica's work, wherever it is asked for.
-        return lanes.pop() if op.name == "ConcatV2" and len(lanes) == 1 else JOINT
+        return replicas.pop() if op.name == "ConcatV2" and len(replicas) == 1 else SHARED
 
 
 def _places(variable: Any, offset: int) -> list[tuple[Any, int]]:

@@ -15,8 +15,8 @@ from mirrored.program.thread_pool import Barrier, ThreadPool
 
 # Writes what one replica, or the caller's thread, is fed of the step of that number.
 Feeder = Callable[[int], None]
-# What a run is fed: from arrays like the inputs to what writes them in each step, by lane; or one
-# array an input, which all steps are given; or None: the inputs are as they were.
+# What a run is fed: from arrays like the inputs to what writes them in each step, by replica; or
+# one array an input, which all steps are given; or None: the inputs are as they were.
 Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | Sequence[Any] | None
 # Takes the outputs and the number of a step that is done, and returns whether to go on.
 Report = Callable[[Sequence[Any], int], bool]
@@ -55,8 +55,8 @@ class SerialReplay:
         for phase in phases:
             if phase.check is not None:
                 checks.append((len(calls), phase.check))
-            for lane in sorted(phase.lanes or ()):
-                calls += (phase.lanes or {})[lane]
+            for replica in sorted(phase.replicas or ()):
+                calls += (phase.replicas or {})[replica]
             for pieces in phase.shards or ():
                 calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
             calls += phase.calls or ()
@@ -103,12 +103,12 @@ class ThreadedReplay:
         self.going_on = True
         # One entry for each barrier: what each thread does before it, and what is done there.
         self._work: list[list[Work]] = []
-        self._joint: list[Work] = []
+        self._shared: list[Work] = []
         calls: list[Call] = []
         checks: list[Any] = []
         work: list[Work] = [_nothing] * threads
         for phase in phases:
-            if phase.lanes is None and phase.shards is None:
+            if phase.replicas is None and phase.shards is None:
                 if phase.check is not None:
                     checks.append((len(calls), phase.check))
                 calls += phase.calls or ()
@@ -121,7 +121,7 @@ class ThreadedReplay:
 
     def _meet(self, work: list[Work], calls: list[Call], checks: list[Any]) -> None:
         self._work.append(work)
-        self._joint.append(make_function(calls, checks) if calls or checks else _nothing)
+        self._shared.append(make_function(calls, checks) if calls or checks else _nothing)
 
     def run(
         self,
@@ -135,7 +135,7 @@ class ThreadedReplay:
 
         Args:
             steps: How many.
-            feeds: What writes the inputs, by lane, which is the thread's number.
+            feeds: What writes the inputs, by replica, which is the thread's number.
             after: Called after each step.
             pool: The threads.
             enter: Calls a function in the state that kernels run in.
@@ -154,8 +154,8 @@ def _nothing() -> bool:
 
 
 def _work_of(phase: LoweredPhase, thread: int) -> Work:
-    if phase.lanes is not None:
-        return make_function(phase.lanes[thread]) if thread in phase.lanes else _nothing
+    if phase.replicas is not None:
+        return make_function(phase.replicas[thread]) if thread in phase.replicas else _nothing
     pieces = (phase.shards or [])[thread]
     return make_loop(pieces) if pieces else _nothing
 
@@ -172,7 +172,7 @@ class _Run:
     ) -> None:
         self._draws = replay._draws
         self._work = [[each[i] for each in replay._work] for i in range(replay._threads)]
-        self._joint = replay._joint
+        self._shared = replay._shared
         self._steps = steps
         self._feeds = feeds
         self._after = after
@@ -180,8 +180,8 @@ class _Run:
         self.going_on = True
 
     def lead(self) -> None:
-        """Do the first thread's part and what is joint."""
-        barrier, last = self._barrier, len(self._joint) - 1
+        """Do the first thread's part and what is shared."""
+        barrier, last = self._barrier, len(self._shared) - 1
         try:
             for i in range(self._steps):
                 self._feed(0, i)
@@ -214,7 +214,7 @@ class _Run:
             feed(step)
 
     def _meet(self, number: int, step: int, is_last: bool) -> None:
-        if not self._joint[number]():
+        if not self._shared[number]():
             raise GuardFailed(step)
         if is_last:
             self.going_on = self._after(step)

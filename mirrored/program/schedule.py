@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mirrored.backends import Backend
 from mirrored.program.collectives import Start, find_starts, in_order
-from mirrored.program.graph import JOINT, Collective, Graph, Node, Value
+from mirrored.program.graph import SHARED, Collective, Graph, Node, Value
 
 
 @dataclass(eq=False, slots=True)
@@ -52,7 +52,7 @@ class Launch:
     Attributes:
         backend: The one that runs them, on its stream if it has any.
         phases: The phases.
-        lane: The lane that they run in.
+        replica: Whose they are: a replica's, SHARED, or of a second stream (see `overlap`).
         between: Whether they are copies from another memory, or the host's work.
         collective: The all-reduce that they are, on streams of its own.
         meets: Whether they wait for what others were asked for before.
@@ -61,7 +61,7 @@ class Launch:
 
     backend: Backend
     phases: list[Phase]
-    lane: int = JOINT
+    replica: int = SHARED
     between: bool = False
     collective: Collective | None = None
     meets: bool = True
@@ -121,11 +121,11 @@ class Overlap(Protocol):
     With `branches`, nodes that run alone may be put on two sides.
     """
 
-    def replicas(self, lanes: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
-        """Yield what replicas do, by lane, none of which depends on another."""
+    def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
+        """Yield what replicas do, none of which depends on another's."""
         ...
 
-    def joint(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
+    def shared(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
         """Yield what is done where replicas have met."""
         ...
 
@@ -166,7 +166,7 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
     for node in needed:
         # What joins the replicas' gradients waits for the update that uses it: one pass does both.
         waits = node not in guarded and (node.updates or bool(graph.guards))
-        if (waits and node.lane == JOINT) or any(value.node in late for value in node.inputs):
+        if (waits and node.replica == SHARED) or any(value.node in late for value in node.inputs):
             late.add(node)
     return [node for node in needed if node not in late], [node for node in needed if node in late]
 
@@ -203,13 +203,13 @@ def ancestors(values: Iterable[Value]) -> set[Node]:
 def _levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node]]]:
     """Yield what replicas do side by side, a list for each, and what is done where they then meet.
 
-    A level holds what depends on nothing of another lane in it.
+    A level holds what depends on nothing of another replica's in it.
     """
     level: dict[Node, int] = {}
     for node in nodes:
         level[node] = max(
             (
-                level[value.node] + (value.node.lane != node.lane)
+                level[value.node] + (value.node.replica != node.replica)
                 for value in node.inputs
                 if value.node in level
             ),
@@ -217,11 +217,11 @@ def _levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Nod
         )
     for number in range(max(level.values(), default=-1) + 1):
         here = [node for node in nodes if level[node] == number]
-        lanes: dict[int, list[Node]] = {}
+        by_replica: dict[int, list[Node]] = {}
         for node in here:
-            if node.lane != JOINT:
-                lanes.setdefault(node.lane, []).append(node)
-        yield lanes, [node for node in here if node.lane == JOINT]
+            if node.replica != SHARED:
+                by_replica.setdefault(node.replica, []).append(node)
+        yield by_replica, [node for node in here if node.replica == SHARED]
 
 
 def _add_levels(
@@ -229,19 +229,19 @@ def _add_levels(
 ) -> None:
     found = list(_levels(nodes))
     started: set[Node] = set()
-    for (lanes, joint), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
-        for part in in_order([node for node in joint if node not in started], collectives):
+    for (by_replica, shared), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
+        for part in in_order([node for node in shared if node not in started], collectives):
             if isinstance(part, Collective):
                 _add_collective(schedule, part)
                 continue
-            for stage in overlap.joint(part, branches=True):
+            for stage in overlap.shared(part, branches=True):
                 schedule.add(stage)
-        starts = find_starts(lanes, ahead, collectives)
+        starts = find_starts(by_replica, ahead, collectives)
         if starts:
-            _add_overlapped(schedule, lanes, starts, overlap)
-            started |= {node for each in starts for node in (*each.joint, *each.collective.nodes)}
+            _add_overlapped(schedule, by_replica, starts, overlap)
+            started |= {node for each in starts for node in (*each.shared, *each.collective.nodes)}
             continue
-        for stage in overlap.replicas(lanes, branches=True):
+        for stage in overlap.replicas(by_replica, branches=True):
             schedule.add(stage)
 
 
@@ -255,18 +255,22 @@ def _add_collective(schedule: Schedule, collective: Collective) -> None:
 
 
 def _add_overlapped(
-    schedule: Schedule, lanes: dict[int, list[Node]], starts: Sequence[Start], overlap: Overlap
+    schedule: Schedule, by_replica: dict[int, list[Node]], starts: Sequence[Start], overlap: Overlap
 ) -> None:
-    """Add lanes with all-reduces that start in the midst of them."""
-    left = {lane: list(nodes) for lane, nodes in lanes.items()}
+    """Add what replicas do with all-reduces that start in the midst of it."""
+    left = {replica: list(nodes) for replica, nodes in by_replica.items()}
     added: list[Phase] = []
     ahead: set[Backend] = set()
     for start in starts:
-        new = {node for nodes in start.lanes.values() for node in nodes}
-        left = {lane: [node for node in nodes if node not in new] for lane, nodes in left.items()}
-        ahead = _add_parts(schedule, overlap.replicas(start.lanes, branches=False), ahead, added)
-        if start.joint:
-            for stage in overlap.joint(start.joint, branches=False):
+        new = {node for nodes in start.by_replica.values() for node in nodes}
+        left = {
+            replica: [node for node in nodes if node not in new] for replica, nodes in left.items()
+        }
+        ahead = _add_parts(
+            schedule, overlap.replicas(start.by_replica, branches=False), ahead, added
+        )
+        if start.shared:
+            for stage in overlap.shared(start.shared, branches=False):
                 schedule.add(stage)
             ahead = set()
         _add_collective(schedule, start.collective)
@@ -278,7 +282,7 @@ def _add_overlapped(
 def _add_parts(
     schedule: Schedule, parts: Iterable[Stage], ahead: set[Backend], added: list[Phase]
 ) -> set[Backend]:
-    """Add a part of each lane, and its phases to a list; return the streams that it is on.
+    """Add a part of each replica, and its phases to a list; return the streams that it is on.
 
     Args:
         schedule: What they are added to.
@@ -288,7 +292,7 @@ def _add_parts(
     """
     stages = list(parts)
     used = {launch.backend for stage in stages for launch in stage}
-    # Lanes that go on where they were have nothing to wait for.
+    # Replicas that go on where they were have nothing to wait for.
     meets = len(stages) != 1 or not used <= ahead
     for stage in stages:
         for launch in stage:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored.devices import Device
 from mirrored.ops.spec import TensorSpec
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import SHARED, Graph, Node, Value
 from mirrored.program.in_place_updates import find_in_place_updates
 from mirrored.program.liveness import FOREVER, Liveness
 from mirrored.program.memory_planner import CONSTANTS, Block, MemoryPlan, MemoryPlanner, aligned
@@ -25,17 +25,17 @@ _COUNTER = TensorSpec((3,), np.dtype(np.uint64))
 
 @dataclass(eq=False, slots=True)
 class Infeed:
-    """What is fed to one device for one lane, as a piece of memory.
+    """What is fed to one device for one replica, as a piece of memory.
 
     Attributes:
         device: The device.
-        lane: The replica that it is for, or JOINT.
+        replica: The replica that it is for, or SHARED.
         block: The memory that the program reads.
         places: For each value where it begins there, in bytes.
     """
 
     device: Device
-    lane: int
+    replica: int
     block: Block
     places: dict[Value, int]
 
@@ -71,7 +71,7 @@ class _StreamMemoryPlanner(MemoryPlanner):
         self.feeds: list[Infeed] = []
         self.reports: dict[Device, Block] = {}
         random = [node for node in schedule.nodes() if node.op.random]
-        self.counters = {node: Value(_COUNTER, node.device, node.lane) for node in random}
+        self.counters = {node: Value(_COUNTER, node.device, node.replica) for node in random}
         super().__init__(graph, schedule, 1)
 
     def in_place_updates(
@@ -83,34 +83,34 @@ class _StreamMemoryPlanner(MemoryPlanner):
         blocks = self.plan.blocks
         for node, value in self.counters.items():
             end = self._liveness.position[node]
-            blocks[value] = Block(value.device, value.lane, value.nbytes, -1, end)
+            blocks[value] = Block(value.device, value.replica, value.nbytes, -1, end)
         groups: dict[tuple[Device, int], list[Value]] = {}
         for value in (*self._graph.inputs, *self.counters.values()):
-            groups.setdefault((value.device, value.lane), []).append(value)
-        for (device, lane), values in groups.items():
+            groups.setdefault((value.device, value.replica), []).append(value)
+        for (device, replica), values in groups.items():
             # Kept: a call that is given what the one before was need not copy it again.
-            root = Block(device, lane, 0, -1, FOREVER)
+            root = Block(device, replica, 0, -1, FOREVER)
             places: dict[Value, int] = {}
             for value in values:
                 places[value] = root.nbytes
                 blocks[value].become_part(root, root.nbytes)
                 root.nbytes = aligned(root.nbytes + value.nbytes, self.alignment)
-            self.feeds.append(Infeed(device, lane, root, places))
+            self.feeds.append(Infeed(device, replica, root, places))
 
     def place_outputs(self) -> None:
         blocks, fed = self.plan.blocks, [feed.block for feed in self.feeds]
         device = self._graph.gate
         if device is not None:
-            self.reports[device] = Block(device, JOINT, self.alignment, -1, FOREVER)
+            self.reports[device] = Block(device, SHARED, self.alignment, -1, FOREVER)
         for value in self._graph.outputs:
             root = blocks[value.base].root if value.base in blocks else None
-            if root is None or root.home is not None or root.lane == CONSTANTS or root in fed:
+            if root is None or root.home is not None or root.replica == CONSTANTS or root in fed:
                 continue
             if root.nbytes > _SMALL or root in self.reports.values():
                 continue
             report = self.reports.get(root.device)
             if report is None:
-                report = self.reports[root.device] = Block(root.device, JOINT, 0, -1, FOREVER)
+                report = self.reports[root.device] = Block(root.device, SHARED, 0, -1, FOREVER)
             root.become_part(report, report.nbytes)
             report.nbytes = aligned(report.nbytes + root.nbytes, self.alignment)
 

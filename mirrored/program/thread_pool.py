@@ -178,7 +178,7 @@ def _work(
 
 
 class Barrier:
-    """Where the threads of one run wait for each other, and the first one does what is joint.
+    """Where the threads of one run wait for each other, and the first one does what is shared.
 
     Args:
         size: How many threads meet.
@@ -192,8 +192,8 @@ class Barrier:
         self._gone = [False] * (size - 1)
         self.stopping = False
 
-    def lead(self, joint: Callable[[], Any] | None = None) -> None:
-        """Wait for all others, do the joint work, and let them go on. The first thread calls it.
+    def lead(self, shared: Callable[[], Any] | None = None) -> None:
+        """Wait for all others, do the shared work, and let them go on. The first thread calls it.
 
         Raises:
             Stopped: Another thread ended early.
@@ -204,13 +204,13 @@ class Barrier:
         if any(self._gone):
             self.stopping = True
             raise Stopped
-        if joint is not None:
-            joint()
+        if shared is not None:
+            shared()
         for go in self._go:
             go.release()
 
     def follow(self, number: int) -> None:
-        """Wait until the first thread has done the joint work. The others call it.
+        """Wait until the first thread has done the shared work. The others call it.
 
         Args:
             number: The number of the thread, from 1.

@@ -15,7 +15,7 @@ from mirrored.backends import Backend
 from mirrored.devices import Device
 from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, copy_work, kernel_work, short_name
 from mirrored.program.calls import Call
-from mirrored.program.graph import COPY, JOINT, Graph, Node, Value, joins_rows
+from mirrored.program.graph import COPY, SHARED, Graph, Node, Value, joins_rows
 from mirrored.program.lowering import LoweredPhase
 from mirrored.program.thread_pool import Barrier
 
@@ -41,42 +41,46 @@ class TimedPhases:
         self.observer = observer
         self._graph = graph
         self._threads = threads
-        self._lanes = {value.lane for value in graph.inputs} | {
-            lane for phase in phases for lane in phase.lanes or ()
+        self._replicas = {value.replica for value in graph.inputs} | {
+            replica for phase in phases for replica in phase.replicas or ()
         }
-        self._lanes.discard(JOINT)
+        self._replicas.discard(SHARED)
         # A lone replica's work is its own; a function outside replicas is that of its caller.
-        several = len(self._lanes) > 1
-        self._joint = ALL_REPLICAS if several else next(iter(self._lanes), None)
+        several = len(self._replicas) > 1
+        self._shared = ALL_REPLICAS if several else next(iter(self._replicas), None)
         self.phases = [self._phase(each) for each in phases]
 
     def feeds(self, feeds: Mapping[int, Callable[[int], None]]) -> dict[int, Any]:
         """Return what writes the inputs, with a clock."""
-        return {lane: self._clocked(feed, *self._infeed(lane)) for lane, feed in feeds.items()}
+        return {
+            replica: self._clocked(feed, *self._infeed(replica)) for replica, feed in feeds.items()
+        }
 
     def barrier(self, size: int) -> Barrier:
         """Return where the threads of one run meet, with a clock."""
         waits = []
-        for lane in range(size):
-            device = self._device_of(lane)
+        for replica in range(size):
+            device = self._device_of(replica)
             waits.append(Work("wait", "wait", "wait", short_name(device)))
         return _TimedBarrier(waits, self.observer)
 
     def _phase(self, phase: LoweredPhase) -> LoweredPhase:
         if phase.check is not None:
             work = _check_of(self._graph.device)
-            return LoweredPhase(check=self._clocked(phase.check, work, self._joint))
-        if phase.lanes is not None:
-            lanes = phase.lanes.items()
-            return LoweredPhase(lanes={lane: self._calls(calls, lane) for lane, calls in lanes})
+            return LoweredPhase(check=self._clocked(phase.check, work, self._shared))
+        if phase.replicas is not None:
+            replicas = phase.replicas.items()
+            return LoweredPhase(
+                replicas={replica: self._calls(calls, replica) for replica, calls in replicas}
+            )
         if phase.shards is not None:
             return LoweredPhase(
                 shards=[
-                    self._shard(pieces, thread if self._threads > 1 else self._joint)
+                    self._shard(pieces, thread if self._threads > 1 else self._shared)
                     for thread, pieces in enumerate(phase.shards)
                 ]
             )
-        return LoweredPhase(calls=self._calls(phase.calls or (), self._joint))
+        return LoweredPhase(calls=self._calls(phase.calls or (), self._shared))
 
     def _calls(
         self, calls: Sequence[Call], replica: int | None, *, in_pieces: bool = False
@@ -103,16 +107,18 @@ class TimedPhases:
 
         return run
 
-    def _infeed(self, lane: int) -> tuple[Work, int | None]:
-        inputs = [each for each in self._graph.inputs if not self._lanes or each.lane == lane]
+    def _infeed(self, replica: int) -> tuple[Work, int | None]:
+        inputs = [
+            each for each in self._graph.inputs if not self._replicas or each.replica == replica
+        ]
         nbytes = sum(each.nbytes for each in inputs)
-        device = short_name(self._device_of(lane))
+        device = short_name(self._device_of(replica))
         work = Work("Infeed", "transfer", "Infeed", device, nbytes, nbytes, "host")
-        return work, lane if lane in self._lanes else self._joint
+        return work, replica if replica in self._replicas else self._shared
 
-    def _device_of(self, lane: int) -> Device:
+    def _device_of(self, replica: int) -> Device:
         values = [*self._graph.inputs, *(node.output for node in self._graph.nodes)]
-        return next((each.device for each in values if each.lane == lane), self._graph.device)
+        return next((each.device for each in values if each.replica == replica), self._graph.device)
 
 
 class _TimedBarrier(Barrier):
@@ -123,19 +129,19 @@ class _TimedBarrier(Barrier):
         self._waits = waits
         self._observer = observer
 
-    def lead(self, joint: Callable[[], Any] | None = None) -> None:
-        """Wait for all others, and do the joint work, of which each part has its own clock."""
+    def lead(self, shared: Callable[[], Any] | None = None) -> None:
+        """Wait for all others, and do the shared work, of which each part has its own clock."""
         start = perf_counter_ns()
 
         def met() -> None:
             self._observer.add(self._waits[0], 0, start, perf_counter_ns())
-            if joint is not None:
-                joint()
+            if shared is not None:
+                shared()
 
         super().lead(met)
 
     def follow(self, number: int) -> None:
-        """Wait until the first thread has done the joint work."""
+        """Wait until the first thread has done the shared work."""
         start = perf_counter_ns()
         super().follow(number)
         self._observer.add(self._waits[number], number, start, perf_counter_ns())
@@ -227,8 +233,8 @@ def _time_kernel(
     launch.backend.synchronize()
     node: Node | None = calls[0].node
     work = _check_of(device) if node is None else _kernel_work(node, *_bytes_of(node))
-    lane = None if node is None else node.lane
-    observer.add(work, ALL_REPLICAS if lane == JOINT else lane, start, perf_counter_ns())
+    replica = None if node is None else node.replica
+    observer.add(work, ALL_REPLICAS if replica == SHARED else replica, start, perf_counter_ns())
 
 
 def _time_sum(all_reduce: Any, backends: Iterable[Backend], observer: Observer) -> None:

@@ -9,7 +9,7 @@ from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Input
 from mirrored.program.creation import refuse, ruled_by
 from mirrored.program.dataset_inputs import DatasetInputs
-from mirrored.program.graph import JOINT
+from mirrored.program.graph import SHARED
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.results import Results
 from mirrored.program.trace_cache import Trace
@@ -60,8 +60,8 @@ def trace(
         recorder.on_pull = None  # What is kept of the recording must not keep its first elements.
         graph = recorder.finish([] if results is None else results.parts)
         # Replicas are known by their numbers: one without a node counts too.
-        lanes = {node.lane for node in graph.nodes} - {JOINT}
-        return Trace(graph, replicas or max(lanes, default=0) + 1, results)
+        used = {node.replica for node in graph.nodes} - {SHARED}
+        return Trace(graph, replicas or max(used, default=0) + 1, results)
 
     variables: list[str] = []
     with ruled_by(variables.append if may_make else refuse):

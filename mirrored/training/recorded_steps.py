@@ -128,9 +128,9 @@ class RecordedSteps:
 
         def feed(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
             inputs, made = iter(arrays), {}
-            for lane, rows in enumerate(sharding.slices):
+            for replica, rows in enumerate(sharding.slices):
                 x, y, weight = (None if each is None else next(inputs) for each in columns)
-                made[lane] = span.feeder(rows, (x, y, weight))
+                made[replica] = span.feeder(rows, (x, y, weight))
             return made
 
         with self._traces.lock:
@@ -169,8 +169,8 @@ class RecordedSteps:
             # Where only some variables have a gradient, those are brought together meanwhile.
             optimizer.pack(self._model.trainable_variables)
         inputs = [
-            (TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[lane], lane)
-            for lane, rows in enumerate(sharding.sizes)
+            (TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[replica], replica)
+            for replica, rows in enumerate(sharding.sizes)
             for spec in specs
             if spec is not None
         ]

@@ -1,4 +1,4 @@
-"""What the tests of programs share: replicas' lanes, patience that ends, the checker of plans."""
+"""What the tests of programs share: ops of a replica, patience that ends, the checker of plans."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ from mirrored.program.graph import Graph
 
 
 @pytest.fixture
-def in_lane() -> Callable[[int], AbstractContextManager[None]]:
-    """Return ``in_lane(number)``: a context whose ops belong to that replica."""
+def as_replica() -> Callable[[int], AbstractContextManager[None]]:
+    """Return ``as_replica(number)``: a context whose ops belong to that replica."""
     run = object()
     return lambda number: shard_position(ShardPosition(run, number))
 

@@ -12,7 +12,7 @@ from mirrored.distribute import Mirrored, PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
 from mirrored.program.arguments import Arguments
-from mirrored.program.graph import JOINT
+from mirrored.program.graph import SHARED
 from mirrored.program.results import Results
 
 
@@ -114,9 +114,9 @@ def test_what_is_fed(simulate: Callable[..., Any]) -> None:
     parts = PerReplica([ONES, there, "text"], [0, 2, 3])
     stream = Elements()
     arguments = Arguments(((there, {"b": ONES, "a": 3}), {"p": parts, "s": [stream]}))
-    assert [(device.full_name[-5:], lane) for _, device, lane in arguments.inputs] == [
-        ("GPU:1", JOINT),
-        ("GPU:0", JOINT),
+    assert [(device.full_name[-5:], replica) for _, device, replica in arguments.inputs] == [
+        ("GPU:1", SHARED),
+        ("GPU:0", SHARED),
         ("GPU:0", 0),
         ("GPU:1", 1),
     ]

@@ -15,12 +15,12 @@ from mirrored.program.schedule import make_schedule
 
 
 def graph_of(products: list[tuple[int, int]]) -> Any:
-    """Return a graph of products of so many thousand operations, each in a lane."""
+    """Return a graph of products of so many thousand operations, each in a replica."""
     recorder, device = GraphRecorder(), devices.get_device("CPU:0")
     outputs = []
-    for thousands, lane in products:
+    for thousands, replica in products:
         a, b = (
-            recorder.input(ops.TensorSpec(shape, ops.float32), device, lane)
+            recorder.input(ops.TensorSpec(shape, ops.float32), device, replica)
             for shape in ((thousands, 10), (10, 50))
         )
         with recorded_by(recorder):
@@ -76,15 +76,15 @@ def test_a_function_of_several_steps_is_one_of_each(
     monkeypatch.setattr(executor, "available_threads", lambda: 2)
     recorder, device = GraphRecorder(), devices.get_device("CPU:0")
     inputs = [
-        [recorder.input(ops.TensorSpec(shape, ops.float32), device, lane) for shape in shapes]
-        for lane, shapes in enumerate([[(thousands, 10), (10, 50)]] * 2)
+        [recorder.input(ops.TensorSpec(shape, ops.float32), device, replica) for shape in shapes]
+        for replica, shapes in enumerate([[(thousands, 10), (10, 50)]] * 2)
     ]
     run, factor = object(), ops.constant(1.0)
     with recorded_by(recorder):
         for _ in range(steps):
             totals = []
-            for lane, (a, b) in enumerate(inputs):
-                with shard_position(ShardPosition(run, lane)):
+            for replica, (a, b) in enumerate(inputs):
+                with shard_position(ShardPosition(run, replica)):
                     totals.append(ops.reduce_sum((a * factor) @ b))
             factor = ops.add_n(totals)  # Where they meet.
     graph = recorder.finish([factor])

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from mirrored import devices, ops
-from mirrored.program.graph import JOINT, Graph, Node, Value
+from mirrored.program.graph import SHARED, Graph, Node, Value
 
 SPEC = ops.TensorSpec((4, 3), ops.float64)
 
 
-def value(spec: ops.TensorSpec = SPEC, lane: int = JOINT) -> Value:
-    return Value(spec, devices.get_device("CPU:0"), lane)
+def value(spec: ops.TensorSpec = SPEC, replica: int = SHARED) -> Value:
+    return Value(spec, devices.get_device("CPU:0"), replica)
 
 
 def test_sizes() -> None:
@@ -25,10 +25,10 @@ def test_sizes() -> None:
 
 
 def test_parts_of_parts() -> None:
-    base = value(lane=2)
+    base = value(replica=2)
     rows = base.part(ops.TensorSpec((3, 3), ops.float64), 3)
     row = rows.part(ops.TensorSpec((3,), ops.float64), 6)
-    assert (row.base, row.offset, row.lane, row.size) == (base, 9, 2, 3)
+    assert (row.base, row.offset, row.replica, row.size) == (base, 9, 2, 3)
     assert not rows.whole
     assert not row.whole
     assert base.part(ops.TensorSpec((12,), ops.float64)).whole
@@ -51,7 +51,7 @@ def test_a_graph_goes_when_it_is_let_go_of(record: Any) -> None:
 
 def test_a_node_is_where_its_result_is() -> None:
     out = value()
-    node = Node(ops.OPS["Neg"], (value(),), {}, out, JOINT)
+    node = Node(ops.OPS["Neg"], (value(),), {}, out, SHARED)
     out.made_by = weakref.ref(node)
     assert node.device is devices.get_device("CPU:0")
     assert out.part(SPEC).node is node

@@ -24,7 +24,7 @@ def planned(graph: Any) -> Any:
 def arena(recorded: Any) -> int:
     """Return the bytes that a program takes for what is no constant."""
     arenas = planned(recorded.graph).arenas
-    return sum(nbytes for (_, lane), nbytes in arenas.items() if lane != -2)
+    return sum(nbytes for (_, replica), nbytes in arenas.items() if replica != -2)
 
 
 # The largest number of matrices that are needed at one time, the inputs included.
@@ -138,19 +138,19 @@ def test_writes(in_place: bool, write: Any, record: Any, check_plan: Any) -> Non
 
 
 def test_what_another_replica_reads_is_not_overwritten_beside_it(
-    record: Any, in_lane: Callable[[int], Any], check_plan: Any
+    record: Any, as_replica: Callable[[int], Any], check_plan: Any
 ) -> None:
     """Both read it in one phase, in which they run side by side."""
 
     def function(x: ops.Tensor, y: ops.Tensor) -> list[ops.Tensor]:
-        with in_lane(0):
+        with as_replica(0):
             first = ops.tanh(x)
-        with in_lane(2):
+        with as_replica(2):
             second = ops.tanh(y)
             total = first + second  # The last to read it by the order on one thread.
-        with in_lane(1):
+        with as_replica(1):
             other = ops.exp(second)
             return [ops.tanh(total), first, other]
 
-    recorded = record(function, [X, X], lanes=[0, 2])
+    recorded = record(function, [X, X], replicas=[0, 2])
     check_plan(recorded.graph)

@@ -40,7 +40,7 @@ def like(values: Values, shape: tuple[int, ...] | None, index: int) -> ops.Tenso
 
 def interpret(
     instructions: Sequence[tuple[str, int, int, int]],
-    in_lane: Callable[[int], Any],
+    as_replica: Callable[[int], Any],
     lanes: int,
     variables: Sequence[mr.Variable],
     *,
@@ -59,7 +59,7 @@ def interpret(
     def function(*inputs: ops.Tensor) -> Values:
         values = list(inputs)
         for kind, which, i, j in instructions:
-            with in_lane(i % lanes) if kind.startswith("lane") else mr.device(None):
+            with as_replica(i % lanes) if kind.startswith("lane") else mr.device(None):
                 carry_out(kind.removeprefix("lane "), which, i, j, values)
         return [values[-1], *values[len(inputs) :: 3]]
 
@@ -119,7 +119,7 @@ def test_random_programs(
     lanes: int,
     on_threads: bool,
     gradients: bool,
-    in_lane: Callable[[int], Any],
+    as_replica: Callable[[int], Any],
     record: Any,
     bits: Any,
     check_plan: Callable[[Any], None],
@@ -128,13 +128,13 @@ def test_random_programs(
     runs = [[rng.normal(size=each).astype(np.float32) for each in SHAPES] for _ in range(3)]
     eager, recorded = make_variables(), make_variables()
     function, same = (
-        interpret(instructions, in_lane, lanes, each, gradients=gradients)
+        interpret(instructions, as_replica, lanes, each, gradients=gradients)
         for each in (eager, recorded)
     )
     program = record(
         same,
         runs[0],
-        lanes=[i % lanes for i in range(len(SHAPES))],
+        replicas=[i % lanes for i in range(len(SHAPES))],
         threads=lanes if on_threads else 1,
     )
     check_plan(program.graph)

@@ -28,41 +28,41 @@ class Broken(Exception):
 class Replicas:
     """A program of three replicas that counts the steps it has taken in a variable."""
 
-    def __init__(self, in_lane: Callable[[int], Any], threads: int) -> None:
+    def __init__(self, as_replica: Callable[[int], Any], threads: int) -> None:
         self.count = mr.Variable(0.0)
         self.long = mr.Variable(np.zeros(LONG, np.float32))
         recorder, device = GraphRecorder(), devices.get_device("CPU:0")
         spec = ops.TensorSpec(SHAPE, ops.float32)
-        inputs = [recorder.input(spec, device, lane) for lane in range(3)]
+        inputs = [recorder.input(spec, device, replica) for replica in range(3)]
         with recorded_by(recorder):
             parts = []
-            for lane, x in enumerate(inputs):
-                with in_lane(lane):
-                    parts.append(ops.tanh(ops.tanh(x) * float(lane + 1)))
+            for replica, x in enumerate(inputs):
+                with as_replica(replica):
+                    parts.append(ops.tanh(ops.tanh(x) * float(replica + 1)))
             total = ops.tanh(ops.add_n(parts))
             recorder.require_finite((total,))
             self.count.assign_add(1.0)
             self.long.assign(ops.tanh(self.long + total[0, 0]))
             again = []
-            for lane, part in enumerate(parts):
-                with in_lane(lane):
+            for replica, part in enumerate(parts):
+                with as_replica(replica):
                     again.append(ops.tanh(part + total))
         self.program = Program(recorder.finish([total, *again]), threads)
         self.pool = ThreadPool(threads)
-        # Two in each lane, one that joins, then a piece of the vector for each thread, and a last
-        # one in each lane.
+        # Two of each replica, one that joins, a piece of the vector for each thread, and a last one
+        # of each replica.
         self.calls = 3 * 2 + 1 + threads + 3
 
     def run(self, steps: int = 1, **options: Any) -> bool:
-        options = {"feeds": {lane: self.feed(lane) for lane in range(3)}, **options}
+        options = {"feeds": {replica: self.feed(replica) for replica in range(3)}, **options}
         after = options.get("after", lambda _: True)
         return self.program.run(
             steps, lambda _: options["feeds"], lambda _, step: after(step), self.pool
         )
 
-    def feed(self, lane: int) -> Callable[[int], None]:
+    def feed(self, replica: int) -> Callable[[int], None]:
         def write(step: int) -> None:
-            self.program.inputs[lane][...] = lane - 0.25 * step
+            self.program.inputs[replica][...] = replica - 0.25 * step
 
         return write
 
@@ -77,11 +77,11 @@ Make = Callable[[int], Replicas]
 
 
 @pytest.fixture
-def make(in_lane: Callable[[int], Any]) -> Iterator[Make]:
+def make(as_replica: Callable[[int], Any]) -> Iterator[Make]:
     made: list[Replicas] = []
 
     def make(threads: int) -> Replicas:
-        made.append(Replicas(in_lane, threads))
+        made.append(Replicas(as_replica, threads))
         return made[-1]
 
     yield make
@@ -132,11 +132,11 @@ def test_a_failure_of_any_call(
     assert replicas.outputs()[0] == reference.outputs()[0]
 
 
-@pytest.mark.parametrize("lane", [0, 1, 2])
+@pytest.mark.parametrize("replica", [0, 1, 2])
 @pytest.mark.parametrize("step", [0, 1, 2])
 @THREADS
 def test_a_failure_of_a_feed(
-    lane: int, step: int, threads: int, make: Make, ends: Callable[..., Any]
+    replica: int, step: int, threads: int, make: Make, ends: Callable[..., Any]
 ) -> None:
     """Steps before it are whole; its own has changed nothing."""
     replicas, reference = make(threads), make(threads)
@@ -144,9 +144,9 @@ def test_a_failure_of_a_feed(
     def feed(number: int) -> None:
         if number == step:
             raise Broken
-        replicas.feed(lane)(number)
+        replicas.feed(replica)(number)
 
-    feeds = {each: feed if each == lane else replicas.feed(each) for each in range(3)}
+    feeds = {each: feed if each == replica else replicas.feed(each) for each in range(3)}
     with pytest.raises(Broken):
         ends(lambda: replicas.run(3, feeds=feeds))
     if step:
@@ -215,22 +215,22 @@ def test_after_says_when_to_stop(last: int, threads: int, make: Make) -> None:
 
 @THREADS
 def test_lanes_that_wait_for_one_another(
-    threads: int, in_lane: Callable[[int], Any], record: Any
+    threads: int, as_replica: Callable[[int], Any], record: Any
 ) -> None:
     """The first replica has nothing to do until the last one has computed something."""
 
     def function(*xs: ops.Tensor) -> list[ops.Tensor]:
-        with in_lane(2):
+        with as_replica(2):
             last = ops.tanh(xs[2])
-        with in_lane(1):
+        with as_replica(1):
             middle = ops.exp(last) * xs[1]
-        with in_lane(0):
+        with as_replica(0):
             first = ops.square(middle) - xs[0]
-        with in_lane(2):
+        with as_replica(2):
             return [first, first * last]
 
     arrays = [np.full(SHAPE, value, np.float32) for value in (0.5, 1.5, 2.5)]
-    recorded = record(function, arrays, lanes=[0, 1, 2], threads=threads)
+    recorded = record(function, arrays, replicas=[0, 1, 2], threads=threads)
     expected = [each.numpy() for each in function(*map(ops.constant, arrays))]
     for _ in range(2):
         for result, array in zip(recorded(*arrays), expected, strict=True):
@@ -238,7 +238,7 @@ def test_lanes_that_wait_for_one_another(
 
 
 @THREADS
-def test_draws_are_those_of_eager_steps(threads: int, in_lane: Any, bits: Any) -> None:
+def test_draws_are_those_of_eager_steps(threads: int, as_replica: Any, bits: Any) -> None:
     """One draw a step on all replicas, none for a step that is not taken."""
     programs = []
     for count in (threads, None):
@@ -249,8 +249,8 @@ def test_draws_are_those_of_eager_steps(threads: int, in_lane: Any, bits: Any) -
         recorder = GraphRecorder()
         with recorded_by(recorder):
             outputs = []
-            for lane in range(2):
-                with in_lane(lane):
+            for replica in range(2):
+                with as_replica(replica):
                     outputs.append(source.uniform((4,)) * 1.0)
         programs.append(Program(recorder.finish(outputs), 1 if count == 1 else 2))
     (program,) = programs

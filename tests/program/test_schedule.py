@@ -8,7 +8,7 @@ import numpy as np
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
-from mirrored.program.graph import JOINT
+from mirrored.program.graph import SHARED
 from mirrored.program.overlap import Threads
 from mirrored.program.schedule import FusedGroup, Guard, make_schedule
 
@@ -17,17 +17,17 @@ V = np.ones((500,), np.float32)
 
 
 def described(graph: Any) -> list[Any]:
-    """Return the stages as names of ops: by lane, in a list, in a tuple with a length."""
+    """Return the stages as names of ops: by replica, in a list, in a tuple with a length."""
     found: list[Any] = []
     for stage in make_schedule(graph, Threads()).stages:
-        names = {launch.lane: [node.op.name for node in launch.nodes()] for launch in stage}
+        names = {launch.replica: [node.op.name for node in launch.nodes()] for launch in stage}
         (phase,) = stage[0].phases
         if isinstance(phase, Guard):
             found.append("guard")
         elif isinstance(phase, FusedGroup):
             found.append((phase.size, *names.values()))
         else:
-            found.append(names.get(JOINT, names))
+            found.append(names.get(SHARED, names))
     return found
 
 
@@ -40,20 +40,20 @@ def test_what_nobody_needs_does_not_run(record: Any) -> None:
 
 
 def test_replicas_run_side_by_side_between_joint_work(
-    record: Any, in_lane: Callable[[int], Any]
+    record: Any, as_replica: Callable[[int], Any]
 ) -> None:
     def function(x: ops.Tensor, y: ops.Tensor) -> list[ops.Tensor]:
         parts = []
-        for lane, each in enumerate((x, y)):
-            with in_lane(lane):
+        for replica, each in enumerate((x, y)):
+            with as_replica(replica):
                 parts.append(ops.square(ops.tanh(each)))
         total = ops.add_n(parts)
-        for lane, part in enumerate(parts):
-            with in_lane(lane):
-                parts[lane] = part / total
+        for replica, part in enumerate(parts):
+            with as_replica(replica):
+                parts[replica] = part / total
         return parts
 
-    assert described(record(function, [X, X], lanes=[0, 1]).graph) == [
+    assert described(record(function, [X, X], replicas=[0, 1]).graph) == [
         {0: ["Tanh", "Square"], 1: ["Tanh", "Square"]},
         ["AddN"],
         {0: ["RealDiv"], 1: ["RealDiv"]},

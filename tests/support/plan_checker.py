@@ -122,7 +122,7 @@ class PlanChecker:
         assert len({launch.meets for launch in stage}) == 1
         for launch in stage:
             # Each replica has a thread, or is on a stream.
-            side = launch.backend if self.streams else launch.lane
+            side = launch.backend if self.streams else launch.replica
             new = Touched([], [])
             for phase in launch.phases:
                 self.play(phase, new)
@@ -312,7 +312,7 @@ class PlanChecker:
         while root.parent is not None:
             root = root.parent
             start += root.place
-        key = id(root.home) if root.home is not None else (root.device, root.lane)
+        key = id(root.home) if root.home is not None else (root.device, root.replica)
         return Place(key, start, start + block.nbytes)
 
     def id_of(self, thing: Any) -> int:

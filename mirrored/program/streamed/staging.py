@@ -38,7 +38,7 @@ class _Side:
 
 
 class _Feeder:
-    """Feeds one device for one lane.
+    """Feeds one device for one replica.
 
     Args:
         feed: What it is fed.

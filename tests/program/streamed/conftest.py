@@ -14,7 +14,7 @@ from mirrored.backends.communication.connection import Connection
 from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.program import GraphRecorder
-from mirrored.program.graph import JOINT, Graph
+from mirrored.program.graph import SHARED, Graph
 
 
 class Unconnected:
@@ -88,10 +88,10 @@ class Cards:
         recorder = GraphRecorder()
         inputs = []
         for number, array in enumerate(map(np.asarray, like)):
-            lane = number if number < replicas else JOINT
-            name = self.names[max(lane, 0) % len(self.names)]
+            replica = number if number < replicas else SHARED
+            name = self.names[max(replica, 0) % len(self.names)]
             spec = ops.TensorSpec(array.shape, array.dtype)
-            inputs.append(recorder.input(spec, devices.get_device(name), lane))
+            inputs.append(recorder.input(spec, devices.get_device(name), replica))
         with mr.device(self.names[0]), recorded_by(recorder):
             outputs = function(*inputs)
         return recorder.finish(outputs)

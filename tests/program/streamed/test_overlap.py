@@ -9,7 +9,7 @@ import pytest
 import mirrored as mr
 from mirrored import ops
 from mirrored.ops.hooks import active_recorder
-from mirrored.program.graph import JOINT
+from mirrored.program.graph import SHARED
 from mirrored.program.overlap import Streams
 from mirrored.program.schedule import Guard, make_schedule
 
@@ -37,7 +37,7 @@ def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards
         collective = launches[0].collective
         if collective is None:
             # Work goes on beside what is being summed, without a wait for the other card.
-            assert sorted({n.lane for launch in launches for n in launch.nodes()}) == [0, 1]
+            assert sorted({n.replica for launch in launches for n in launch.nodes()}) == [0, 1]
             assert all(launch.meets == (number == 0) and not launch.waits for launch in launches)
             done |= {node for launch in launches for node in launch.nodes()}
             continue
@@ -86,9 +86,9 @@ def test_replicas_run_side_by_side(parts: tuple[int, ...], cards: Any) -> None:
     first = scheduled(graph)[0]
     sides: dict[int, Any] = {}
     for launch in first:
-        lanes = {node.lane for node in launch.nodes()}
-        assert len(lanes) == 1
-        sides.setdefault(lanes.pop(), []).append(launch.backend)
+        replicas = {node.replica for node in launch.nodes()}
+        assert len(replicas) == 1
+        sides.setdefault(replicas.pop(), []).append(launch.backend)
     assert sorted(sides) == list(range(len(names)))
     assert len({backend for backends in sides.values() for backend in backends}) == len(first)
 
@@ -110,10 +110,12 @@ def test_what_is_joint_runs_behind_all_replicas(cards: Any) -> None:
 
     graph = cards.record(function, X, X, replicas=2)
     stages = scheduled(graph)
-    lanes = [{node.lane for launch in launches for node in launch.nodes()} for launches in stages]
-    where = lanes.index({JOINT})
-    assert {0, 1} <= set().union(*lanes[:where])
-    assert {0, 1} <= set().union(*lanes[where + 1 :])
+    found = [
+        {node.replica for launch in launches for node in launch.nodes()} for launches in stages
+    ]
+    where = found.index({SHARED})
+    assert {0, 1} <= set().union(*found[:where])
+    assert {0, 1} <= set().union(*found[where + 1 :])
 
 
 def test_work_of_the_host_and_copies_are_tracks_of_their_own(cards: Any) -> None:

@@ -199,10 +199,13 @@ def test_replicas_are_fed_each_its_own(parts: tuple[int, ...], seed: int, cards:
     program = StreamedProgram(graph)
 
     def feeds(inputs: Sequence[Any]) -> Mapping[int, Callable[[int], None]]:
-        def feed(lane: int, step: int) -> None:
-            inputs[lane][...] = BATCHES[step] + np.float32(lane)
+        def feed(replica: int, step: int) -> None:
+            inputs[replica][...] = BATCHES[step] + np.float32(replica)
 
-        return {lane: lambda step, lane=lane: feed(lane, step) for lane in range(len(names))}
+        return {
+            replica: lambda step, replica=replica: feed(replica, step)
+            for replica in range(len(names))
+        }
 
     told = []
 

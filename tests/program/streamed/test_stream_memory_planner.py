@@ -83,7 +83,7 @@ def test_what_is_fed_lies_together(cards: Any) -> None:
 
     graph = cards.record(function, X, X, X[0], replicas=2)
     plan, feeds, _, counters = planned(graph)
-    assert [(feed.device.name, feed.lane) for feed in feeds] == [
+    assert [(feed.device.name, feed.replica) for feed in feeds] == [
         ("/device:GPU:0", 0),
         ("/device:GPU:1", 1),
         ("/device:GPU:0", -1),
