@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked_programs import run_program
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -24,13 +25,18 @@ def run_example(tmp_path: Path) -> RunExample:
     def run(
         name: str, *arguments: object, fails: bool = False, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, str(EXAMPLES / name), *map(str, arguments)],
-            cwd=tmp_path,
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-        )
+        variables = os.environ | environment
+        if "PYTHONPATH" in environment:
+            done = subprocess.run(
+                [sys.executable, str(EXAMPLES / name), *map(str, arguments)],
+                cwd=tmp_path,
+                env=variables,
+                capture_output=True,
+                text=True,
+            )
+        else:
+            path = EXAMPLES / name
+            done = run_program(path, arguments, folder=tmp_path, environment=variables)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         assert "Warning" not in done.stderr
         return done

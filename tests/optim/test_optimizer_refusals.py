@@ -132,7 +132,6 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     gc.freeze()  # Running out of memory collects once; this makes that quick.
     yield
-    gc.unfreeze()
     gc.enable()
 
 

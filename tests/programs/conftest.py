@@ -6,12 +6,11 @@ What it prints and what it logs are looked at line by line.
 import os
 import platform
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import forked_programs
 import pytest
 
 FULL = "/job:localhost/replica:0/task:0/device:"
@@ -40,12 +39,9 @@ def run_program(tmp_path: Path) -> RunProgram:
         assert text.count("import mirrored as tf\n") == 1
         program = tmp_path / "program.py"
         program.write_text(text)
-        done = subprocess.run(
-            [sys.executable, "-W", "error", str(program), *map(str, arguments)],
-            cwd=tmp_path,
-            env=os.environ | {"MIRRORED_SIMULATED_GPUS": str(gpus)} | environment,
-            capture_output=True,
-            text=True,
+        variables = os.environ | {"MIRRORED_SIMULATED_GPUS": str(gpus)} | environment
+        done = forked_programs.run_program(
+            program, arguments, folder=tmp_path, environment=variables, strict=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
         log = re.sub(r" \(the host has \d+ MB\)", "", done.stderr)
