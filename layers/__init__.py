@@ -8,12 +8,12 @@ from mirrored.layers import activations as activations
 from mirrored.layers import initializers as initializers
 from mirrored.layers import regularizers as regularizers
 from mirrored.layers.activation import Activation as Activation
-from mirrored.layers.base import Layer as Layer
 from mirrored.layers.dense import Dense as Dense
 from mirrored.layers.dropout import Dropout as Dropout
 from mirrored.layers.flatten import Flatten as Flatten
 from mirrored.layers.input import Input as Input
 from mirrored.layers.input import InputLayer as InputLayer
+from mirrored.layers.layer import Layer as Layer
 from mirrored.layers.naming import reset_names as reset_names
 from mirrored.layers.symbolic import SymbolicTensor as SymbolicTensor
 

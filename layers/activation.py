@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from mirrored._arguments import explained
 from mirrored.layers import activations
-from mirrored.layers.base import Layer, LayerOptions
+from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 

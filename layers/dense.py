@@ -10,7 +10,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
 from mirrored.layers import activations, initializers, regularizers
-from mirrored.layers.base import Layer, LayerOptions
+from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable

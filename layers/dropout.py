@@ -9,7 +9,7 @@ from typing import Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.base import Layer, LayerOptions
+from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import creation

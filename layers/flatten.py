@@ -6,7 +6,7 @@ The batch axis stays, whatever its size: an empty shard has no examples to infer
 import math
 
 from mirrored import ops
-from mirrored.layers.base import Layer
+from mirrored.layers.layer import Layer
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 

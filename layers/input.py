@@ -6,7 +6,7 @@
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.layers.base import Layer
+from mirrored.layers.layer import Layer
 from mirrored.layers.shapes import Shape, as_shape, check_matches
 from mirrored.layers.symbolic import SymbolicTensor
 from mirrored.ops import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 from mirrored.layers.shapes import Shape
 from mirrored.ops.spec import ShapeTuple
 
-_Layer = Any  # That of `layers.base`, which stands on this module.
+_Layer = Any  # That of `layers.layer`, which stands on this module.
 
 
 class SymbolicTensor:

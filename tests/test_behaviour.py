@@ -446,7 +446,7 @@ HELD: dict[str, dict[str, str]] = {
         "fit-arguments": "test_arguments_stand_as_in_keras",
         "own-scope": "test_a_strategy_scope_may_be_open_or_not",
     },
-    "layers/test_base.py": {"layer-arguments": "test_what_is_no_input_is_not_passed_by_position"},
+    "layers/test_layer.py": {"layer-arguments": "test_what_is_no_input_is_not_passed_by_position"},
     "layers/test_weights.py": {"layers-in-sets": "test_sets_are_refused"},
     "training/test_network_layers.py": {
         "not-built": "test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files",

@@ -9,9 +9,6 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.layers.naming import snake_case
-from mirrored.training.losses.base import FunctionLoss as _FunctionLoss
-from mirrored.training.losses.base import Loss as Loss
-from mirrored.training.losses.base import Reduction as Reduction
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
 from mirrored.training.losses.crossentropy import (
@@ -24,6 +21,9 @@ from mirrored.training.losses.crossentropy import (
 from mirrored.training.losses.crossentropy import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
+from mirrored.training.losses.loss import FunctionLoss as _FunctionLoss
+from mirrored.training.losses.loss import Loss as Loss
+from mirrored.training.losses.loss import Reduction as Reduction
 from mirrored.training.losses.squared_error import MeanSquaredError as MeanSquaredError
 from mirrored.training.losses.squared_error import mean_squared_error as mean_squared_error
 

@@ -11,7 +11,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
-from mirrored.training.losses.base import LossByLastAxis, Reduction
+from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import check_same_shape, converted, mean_of_last
 

@@ -24,10 +24,10 @@ from mirrored.training.metrics.accuracy import (
     SparseCategoricalAccuracy as SparseCategoricalAccuracy,
 )
 from mirrored.training.metrics.accuracy import accuracy_for as _accuracy_for
-from mirrored.training.metrics.base import FunctionMetric as _FunctionMetric
-from mirrored.training.metrics.base import Metric as Metric
 from mirrored.training.metrics.mean import Mean as Mean
 from mirrored.training.metrics.mean import MeanSquaredError as MeanSquaredError
+from mirrored.training.metrics.metric import FunctionMetric as _FunctionMetric
+from mirrored.training.metrics.metric import Metric as Metric
 
 __all__ = [
     "MSE",

@@ -17,7 +17,7 @@ from mirrored.training.losses.values import (
     check_same_shape,
     class_indices,
 )
-from mirrored.training.metrics.base import Comparison, Metric
+from mirrored.training.metrics.metric import Comparison, Metric
 
 
 @explained

@@ -10,7 +10,7 @@ from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses.squared_error import squared_errors
 from mirrored.training.losses.values import aligned, cast
-from mirrored.training.metrics.base import (
+from mirrored.training.metrics.metric import (
     Comparison,
     Metric,
     Statistics,
