@@ -174,7 +174,7 @@ class CallLock:
             CollectiveError: A collective failed.
         """
         if not self.try_acquire():
-            waiting = _Waiting(self, watch, seconds)
+            waiting = _LockWait(self, watch, seconds)
             try:
                 watch.wait(waiting.is_over, may_break=True)
             except BaseException:
@@ -194,7 +194,7 @@ class CallLock:
         return self._lock.acquire(blocking=False)
 
 
-class _Waiting:
+class _LockWait:
     """A thread that waits for the lock, or sees that who holds it hangs after an abort."""
 
     def __init__(self, lock: CallLock, watch: Waits, seconds: float) -> None:

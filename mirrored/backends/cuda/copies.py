@@ -21,7 +21,7 @@ _ALREADY_ON = 704  # cudaErrorPeerAccessAlreadyEnabled: CuPy, or another device 
 _MOST_STAGED = 64 << 20
 
 
-class Waiting(Protocol):
+class Copying(Protocol):
     """What copies ask of a backend."""
 
     @property
@@ -41,7 +41,7 @@ class Waiting(Protocol):
 class PinnedCopies:
     """Host memory of a device's copies that are under way, kept until the events behind them."""
 
-    def __init__(self, backend: Waiting) -> None:
+    def __init__(self, backend: Copying) -> None:
         self._backend = backend
         self._staged: deque[tuple[Any, NDArray[Any]]] = deque()
 
