@@ -66,7 +66,7 @@ class CudaBackend:
         self._priority = priority
         self.where = f"{card.name} at {card.pci_bus_id}"
         self.lock = lock_of(card.pci_bus_id)
-        self._pinned_copies = copies.PinnedCopies(self)
+        self._pinned_copies = copies.PinnedCopies()
         # The cards whose memory this one was let read, as far as that goes.
         self._peers: set[str] = set()
 
@@ -199,7 +199,7 @@ class CudaBackend:
 
     def _copy_from_host(self, source: NDArray[Any], target: Any) -> None:
         """Copy through pinned memory: the source may change, or go, as soon as this returns."""
-        self._pinned_copies.make_room()
+        self._pinned_copies.make_room(self)
         try:
             pinned = self.pinned(source.shape, source.dtype)
         except ResourceExhaustedError:

@@ -41,24 +41,23 @@ class Copying(Protocol):
 class PinnedCopies:
     """Host memory of a device's copies that are under way, kept until the events behind them."""
 
-    def __init__(self, backend: Copying) -> None:
-        self._backend = backend
+    def __init__(self) -> None:
         self._staged: deque[tuple[Any, NDArray[Any]]] = deque()
 
     def keep(self, event: Any, memory: NDArray[Any]) -> None:
         """Keep memory until an event."""
         self._staged.append((event, memory))
 
-    def make_room(self) -> None:
+    def make_room(self, backend: Copying) -> None:
         """Forget copies that are done, and wait for some where too much is under way."""
         staged = self._staged
         while True:
-            with self._backend.lock:
-                if not staged or not (self._backend.is_done(staged[0][0]) or self._is_too_much()):
+            with backend.lock:
+                if not staged or not (backend.is_done(staged[0][0]) or self._is_too_much()):
                     return
                 first = staged.popleft()
             try:
-                self._backend.wait_on_host(first[0])  # Without the lock, as all waits.
+                backend.wait_on_host(first[0])  # Without the lock, as all waits.
             except BaseException:
                 staged.appendleft(first)  # The copy may still read it.
                 raise
