@@ -229,7 +229,9 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
     yield install
     connection.close_all()
     _reset()
-    if any("nccl" in vars(emulator) for emulator in made):
-        gc.collect()  # Recorded programs with sums are told when any sum fails, of later cards too.
+    if any("nccl" in vars(emulator) or emulator.counts["graphs"] for emulator in made):
+        # Recorded programs with sums are told when any sum fails, of later cards too; graphs that
+        # go ask the driver, which has to be that of their own cards.
+        gc.collect()
     for emulator in made:
         emulator.finish()
