@@ -68,7 +68,7 @@ class Sharding(NamedTuple):
 
     def cut(self, array: Any) -> list[Any]:
         """Return each replica's rows of an array, as views."""
-        return [array[rows] for rows in self.slices]
+        return [array] if len(self.slices) == 1 else [array[rows] for rows in self.slices]
 
     @property
     def sizes(self) -> list[int]:

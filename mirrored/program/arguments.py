@@ -34,6 +34,7 @@ def register_in_force(ask: Callable[[], Any]) -> None:
 
 
 _TENSORS = frozenset((Tensor, HostTensor))
+_SEQUENCES = (list, tuple)
 _STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
 
 
@@ -99,12 +100,12 @@ class Arguments:
             self._key.append(given)
             self.arrays.append(item.to_feed())
             self.inputs.append(given)
-        elif kind is tuple or isinstance(item, list | tuple):
+        elif isinstance(item, _SEQUENCES):
             self._key += (kind, len(item))
             for each in item:
                 self._add(each)
         elif isinstance(item, dict):
-            keys = _nest.sorted_keys(item)
+            keys = _nest.sorted_keys(item) if len(item) > 1 else item
             self._key += (kind, *item)
             for each in keys:
                 self._add(item[each])

@@ -58,7 +58,7 @@ class Program:
         """Plan, allocate and bind."""
         self.graph = graph
         self.threads = threads
-        self._blas = blas
+        self._blas = BlasThreads(blas)
         self._schedule = schedule or make_schedule(graph, Threads())
         self._arrays = Buffers(
             plan_memory(graph, self._schedule, threads), memory or Arenas(), graph.purpose
@@ -135,7 +135,7 @@ class Program:
         if get_log_device_placement():
             after = self._logged(after)
         try:
-            with BlasThreads(self._blas):
+            with self._blas:
                 if isinstance(replay, SerialReplay):
                     self._enter(replay.run, steps, feeders, after)
                 else:
