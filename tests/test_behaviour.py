@@ -220,7 +220,7 @@ HELD: dict[str, dict[str, str]] = {
         "reduce-log": "test_the_line_in_the_log test_the_line_is_logged_ten_times",
         "deterministic": "test_against_numpy",
     },
-    "distribute/test_collectives.py": {
+    "distribute/test_strategy_base.py": {
         "strategy-options": "test_hints",
         "nccl-failure": "test_a_failure_is_raised test_a_failure_is_got_around",
         "deterministic-option": "test_on_the_host_the_same_bits_cost_nothing",
@@ -275,7 +275,7 @@ HELD: dict[str, dict[str, str]] = {
         "per-replica-batch-size": "test_the_batch_size_of_a_replica",
         "shard-sizes": "test_parts_of_a_batch",
     },
-    "distribute/test_collectives_reduce.py": {
+    "distribute/test_strategy_base_reduce.py": {
         "reduce": "test_reduce test_refused_reductions",
         "reduce-uneven": "test_uneven_shards_are_reduced_as_the_whole "
         "test_a_sum_over_an_axis_is_not_a_mean_of_means",

@@ -21,7 +21,7 @@ from benchmarks.gpu.workloads import LOSS_TOLERANCES, PRECISIONS, WORKLOADS
 from benchmarks.report_text import NOTHING, difference, figure, table
 from benchmarks.results import ratio
 from benchmarks.workloads import matrix_products
-from mirrored.distribute.bandwidth import HEADING, Row
+from mirrored.distribute.bandwidth import HEADING, Measurement
 
 TITLES = {each.name: each.title for each in CONTENDERS}
 
@@ -160,7 +160,7 @@ def all_reduces(results: Results) -> Iterator[str]:
         lines = [HEADING]
         for each in results.all_reduces:
             if each.where == where:
-                lines += [str(Row(**row)) for row in each.rows]
+                lines += [str(Measurement(**row)) for row in each.rows]
                 lines += [f"{each.collective:<25} {each.problem}"] if each.problem else []
         yield f"{where[0].upper()}{where[1:]}:"
         yield fenced("\n".join(lines))

@@ -109,7 +109,7 @@ class AllReduces:
     Attributes:
         collective: The collectives that sum.
         where: What they sum between, in words.
-        rows: A size each, as `mirrored.distribute.bandwidth.Row` has it.
+        rows: A size each, as `mirrored.distribute.bandwidth.Measurement` has it.
         steps: Microseconds of a training step, by workload.
         problem: Why there are no rows, or fewer.
     """

@@ -51,7 +51,7 @@ _HOST_ARRAYS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Measurement:
     """One size of one collective, measured.
 
     Attributes:
@@ -64,7 +64,7 @@ class Row:
         wrong: How many elements of all devices' results are not the known sum.
 
     Example:
-        >>> row = Row("NcclAllReduce", 4, 4000, 1000, "float32", 2e-6, 0)
+        >>> row = Measurement("NcclAllReduce", 4, 4000, 1000, "float32", 2e-6, 0)
         >>> row.algorithm_bandwidth, row.bus_bandwidth
         (2.0, 3.0)
     """
@@ -241,7 +241,7 @@ def measure(
     *,
     turns: int = 7,
     after_timing: Callable[[], object] | None = None,
-) -> Iterator[Row]:
+) -> Iterator[Measurement]:
     """Yield what a collective's sums of float32 cost, size after size.
 
     A size is summed twice before the clock runs. Then each turn asks for as many all-reduces as
@@ -291,7 +291,7 @@ def _measured(
     count: int,
     turns: int,
     after_timing: Callable[[], object],
-) -> Row:
+) -> Measurement:
     measured: _Measured
     if isinstance(collective, NcclAllReduce):
         measured = _Queued(devices, count)
@@ -300,7 +300,7 @@ def _measured(
     seconds = _seconds(measured, turns, after_timing)
     expected = known_sum(measured.ranks, count, _FLOAT32)
     wrong = sum(int(np.count_nonzero(each != expected)) for each in measured.results())
-    return Row(
+    return Measurement(
         collective=type(collective).__name__,
         ranks=measured.ranks,
         nbytes=count * _FLOAT32.itemsize,

@@ -10,7 +10,6 @@ from mirrored import devices, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device, LogicalDevice
-from mirrored.distribute.collectives import ON_NCCL_FAILURE
 from mirrored.distribute.context import get_replica_context
 from mirrored.distribute.cross_device_ops import (
     CommunicationOptions,
@@ -23,6 +22,7 @@ from mirrored.distribute.distributed_variables import (
     SyncOnReadVariable,
 )
 from mirrored.distribute.strategy import Strategy
+from mirrored.distribute.strategy_base import ON_NCCL_FAILURE
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS

@@ -14,7 +14,6 @@ from mirrored import _nest, _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored.devices import hold_devices
-from mirrored.distribute.collectives import Collectives
 from mirrored.distribute.context import (
     check_cross_replica,
     enter,
@@ -32,6 +31,7 @@ from mirrored.distribute.input import (
     distributed_from_function,
 )
 from mirrored.distribute.replicas import run_replicas
+from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.distribute.values import DistributedValues, PerReplica, check_parts, regroup, select
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
@@ -49,7 +49,7 @@ _tokens: "WeakKeyDictionary[Strategy, str]" = WeakKeyDictionary()
 
 @explained
 @absent_members("tf.distribute.Strategy")
-class Strategy(Collectives, _overrides.Subclassable):
+class Strategy(StrategyBase, _overrides.Subclassable):
     """What all strategies have in common. Use `MirroredStrategy`.
 
     Args:

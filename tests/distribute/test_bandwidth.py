@@ -18,7 +18,7 @@ from mirrored.distribute import (
     ReductionToOneDevice,
     bandwidth,
 )
-from mirrored.distribute.bandwidth import Row, measure
+from mirrored.distribute.bandwidth import Measurement, measure
 from mirrored.distribute.cross_device_ops.connections import connection
 from mirrored.ops import Tensor
 
@@ -55,13 +55,13 @@ def gpus(count: int, memory_limit: float | None = None) -> tuple[Device, ...]:
     [(1, 1.0, 8.0, 0.0), (2, 1.0, 8.0, 8.0), (4, 0.5, 16.0, 24.0), (8, 2.0, 4.0, 7.0)],
 )
 def test_bandwidths(ranks: int, seconds: float, algorithm: float, bus: float) -> None:
-    row = Row("A", ranks, 8_000_000_000, 2_000_000_000, "float32", seconds, 0)
+    row = Measurement("A", ranks, 8_000_000_000, 2_000_000_000, "float32", seconds, 0)
     assert row.algorithm_bandwidth == pytest.approx(algorithm)
     assert row.bus_bandwidth == pytest.approx(bus)
 
 
 def test_a_line_of_the_table_fits_its_heading() -> None:
-    row = Row("HierarchicalCopyAllReduce", 2, 1 << 30, 1 << 28, "float32", 0.123456, 7)
+    row = Measurement("HierarchicalCopyAllReduce", 2, 1 << 30, 1 << 28, "float32", 0.123456, 7)
     assert str(row).split() == [
         "HierarchicalCopyAllReduce",
         "1073741824",

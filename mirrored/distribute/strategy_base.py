@@ -35,7 +35,7 @@ _OneValue = DistributedValues | Operators | np.ndarray[Any, Any] | float
 
 
 @explained
-class Collectives:
+class StrategyBase:
     """The devices of a strategy's replicas, and how values are reduced and gathered over them.
 
     Args:
