@@ -14,14 +14,23 @@ Array = Any  # What NumPy's own operators are annotated to return.
 
 
 @pytest.mark.parametrize(
-    ("y_shape", "p_shape"), [((3,), (3, 1)), ((3, 1), (3,)), ((3, 1), (3, 1)), ((1,), (1, 1))]
+    ("y_shape", "p_shape"),
+    [
+        ((3,), (3, 1)),
+        ((3, 1), (3,)),
+        ((3, 1), (3, 1)),
+        ((1,), (1, 1)),
+        ((0,), (0, 1)),
+        ((3, 2), (3, 2, 1)),
+        ((3, 2, 1), (3, 2)),
+    ],
 )
-def test_a_column_is_not_broadcast_against_a_vector(y_shape: Any, p_shape: Any) -> None:
-    y, p = np.arange(float(y_shape[0])), np.arange(float(y_shape[0]))[::-1]
-    loss = losses.MeanSquaredError(reduction="none")
-    expected = (y - p) ** 2
-    result = loss(y.reshape(y_shape), p.reshape(p_shape))
-    np.testing.assert_array_equal(result.numpy(), expected)
+def test_a_last_axis_of_one_is_not_broadcast(y_shape: Any, p_shape: Any) -> None:
+    y = np.arange(float(np.prod(y_shape))).reshape(y_shape)
+    p = y[::-1].reshape(p_shape)
+    expected = (y.reshape(p_shape) - p) ** 2
+    result = losses.MeanSquaredError(reduction="none")(y, p)
+    np.testing.assert_array_equal(result.numpy(), expected.mean(-1) if p.ndim > 1 else expected)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "bool"])
@@ -57,6 +66,14 @@ def test_labels_of_any_form(y: Any) -> None:
             np.zeros((3, 4)),
             r"without the last axis.* y_true with shape \(3, 4\) .*One-hot targets go with",
         ),
+        (
+            losses.SparseCategoricalCrossentropy(),
+            np.zeros(2),
+            np.zeros((3, 4)),
+            "Labels must have the shape of the predictions without the last axis",
+        ),
+        (losses.MeanSquaredError(), np.zeros(3), np.zeros((3, 2)), "the same shape"),
+        (losses.MeanSquaredError(), np.zeros((3, 2)), np.zeros(3), "the same shape"),
         (
             losses.SparseCategoricalCrossentropy(),
             [0, 4],

@@ -282,3 +282,13 @@ def test_keras_probabilities() -> None:
     rows = np.array([[0.2, 0.3, 0.1]])
     assert float(losses.CategoricalCrossentropy()([[1.0, 0, 0]], rows)) == pytest.approx(1.0986123)
     assert float(losses.SparseCategoricalCrossentropy()([0], rows)) == pytest.approx(1.0986123)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3, 4)])
+def test_functions_reduce_the_last_axis_only(shape: Any) -> None:
+    p = np.full(shape, 0.25)
+    for function in (losses.mean_squared_error, losses.binary_crossentropy):
+        assert function(p, p).shape == shape[:-1]
+    assert losses.categorical_crossentropy(p, p).shape == shape[:-1]
+    labels = np.zeros(shape[:-1], np.int64)
+    assert losses.sparse_categorical_crossentropy(labels, p).shape == shape[:-1]
