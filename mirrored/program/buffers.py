@@ -189,8 +189,8 @@ class Buffers:
     def _base(self, base: Value) -> Any:
         if base.constant is not None:
             return base.constant._array.reshape(-1)
-        if base.home is not None:
-            return base.home.storage.array
+        if base.storage is not None:
+            return base.storage.array
         array = self.bytes_of(self.plan.blocks[base]).view(base.spec.dtype)
         if base.data is not None:
             _fill(base, array)
@@ -202,8 +202,8 @@ class Buffers:
         while root.parent is not None:
             root = root.parent
             place += root.place
-        if root.home is not None:
-            memory = root.home.storage.array.view(np.uint8)
+        if root.storage is not None:
+            memory = root.storage.array.view(np.uint8)
         else:
             memory = self._bytes[root.device, root.replica]
         return memory[place : place + block.nbytes]

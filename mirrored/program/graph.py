@@ -46,7 +46,7 @@ class Value:
         constant: The tensor that it is, where it is the same in every run.
         data: The host's copy of it, where that tensor was made while recording: the recording
             takes no memory of a device, the programs made of it do.
-        home: The memory that it is read from, where it is that of variables.
+        storage: The memory that it is read from, where it is that of variables.
         replica: The replica that it belongs to, or SHARED.
     """
 
@@ -55,12 +55,12 @@ class Value:
         "constant",
         "data",
         "device",
-        "home",
         "made_by",
         "number",
         "offset",
         "replica",
         "spec",
+        "storage",
     )
 
     def __init__(self, spec: TensorSpec, device: Device, replica: int = SHARED) -> None:
@@ -73,7 +73,7 @@ class Value:
         self.made_by: weakref.ref[Node] | None = None
         self.constant: Tensor | None = None
         self.data: Any = None
-        self.home: Any = None
+        self.storage: Any = None
         self.replica = replica
         self.number = next(_numbers)
 
@@ -170,7 +170,7 @@ class Graph:
         writes: Each variable that is assigned, with its last value.
         guards: The values whose first elements must be finite, or nothing is written.
         collectives: The all-reduces between its devices, in the order in which they were recorded.
-        reads: The variables that it is bound to, each with its home and its place there.
+        reads: The variables that it is bound to, each with its storage and its place there.
         validates: Whether the ops that look at their inputs' values do so in every run.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         name: What the placement log calls a run of it.
@@ -194,13 +194,13 @@ class Graph:
         """Return whether all variables are where the graph expects them."""
         if self._looked_at == Moves.count:
             return True
-        if any(variable.pinned() != (home, place) for variable, home, place in self.reads):
+        if any(variable.pinned() != (storage, place) for variable, storage, place in self.reads):
             return False
         self._looked_at = Moves.count  # To look has brought none of them to another place.
         return True
 
     @property
-    def gate(self) -> Device | None:
+    def guard_device(self) -> Device | None:
         """The device that decides for all whether a step writes variables; None: it does."""
         asked = [*self.guards, *(each.nodes[0].output for each in self.collectives)]
         return asked[0].device if asked else None

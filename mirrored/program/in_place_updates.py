@@ -8,7 +8,7 @@ from typing import Any
 from mirrored.program.graph import Node, Value
 from mirrored.program.liveness import Liveness, may_overwrite
 
-# A home, and the place in it.
+# The storage of variables, and the place in it.
 Place = tuple[Any, int]
 
 
@@ -25,22 +25,23 @@ def find_in_place_updates(
     by_base: dict[Value, list[tuple[Any, Value]]] = {}
     for variable, value in liveness.graph.writes:
         by_base.setdefault(value.base, []).append((variable, value))
-    homed: dict[Value, Place] = {}
+    guard = liveness.graph.guard_device
+    in_place: dict[Value, Place] = {}
     left: list[tuple[Any, Value]] = []
     for base, writes in by_base.items():
-        guarded = one_kernel and liveness.graph.gate is not None and base.node not in liveness.group
-        place = None if guarded else _home_of(liveness, base, writes)
+        guarded = one_kernel and guard is not None and base.node not in liveness.group
+        place = None if guarded else _place_of(liveness, base, writes)
         if place is None:
             left += writes
         else:
-            homed[base] = place
+            in_place[base] = place
     liveness.kept |= {value.base for _, value in left}
     if not one_kernel:
-        _extend(liveness, homed)
-    return homed, left
+        _extend(liveness, in_place)
+    return in_place, left
 
 
-def _home_of(liveness: Liveness, base: Value, writes: list[tuple[Any, Value]]) -> Place | None:
+def _place_of(liveness: Liveness, base: Value, writes: list[tuple[Any, Value]]) -> Place | None:
     node = base.node
     if node is None or base in liveness.kept or liveness.position[node] < liveness.first_write:
         return None
@@ -49,17 +50,17 @@ def _home_of(liveness: Liveness, base: Value, writes: list[tuple[Any, Value]]) -
     }
     if len(places) != 1 or sum(value.size for _, value in writes) != base.size:
         return None
-    home, offset = places.pop()
-    if home.device is not node.device or home.spec.dtype != base.spec.dtype:
+    storage, offset = places.pop()
+    if storage.device is not node.device or storage.spec.dtype != base.spec.dtype:
         return None
-    return (home, offset) if _may_write(liveness, node, home, offset) else None
+    return (storage, offset) if _may_write(liveness, node, storage, offset) else None
 
 
-def _may_write(liveness: Liveness, node: Node, home: Any, offset: int) -> bool:
+def _may_write(liveness: Liveness, node: Node, storage: Any, offset: int) -> bool:
     """Whether nothing reads the old value in a variable's memory once `node` writes there."""
     size, position = node.output.size, liveness.position[node]
     for base, readers in liveness.reads.items():
-        if base.home is not home:
+        if base.storage is not storage:
             continue
         for reader, value in readers:
             if value.offset >= offset + size or value.offset + value.size <= offset:
@@ -78,21 +79,21 @@ def _may_write(liveness: Liveness, node: Node, home: Any, offset: int) -> bool:
     return True
 
 
-def _extend(liveness: Liveness, homed: dict[Value, Place]) -> None:
+def _extend(liveness: Liveness, in_place: dict[Value, Place]) -> None:
     """Let what only leads to a variable's new value be computed in its memory too.
 
     A group then reads and writes one piece of memory less.
     """
-    for base, (home, offset) in list(homed.items()):
+    for base, (storage, offset) in list(in_place.items()):
         node = base.node
         while node is not None and node in liveness.group:
             earlier = _overwritten_by(liveness, node)
             maker = None if earlier is None else earlier.node
-            if earlier is None or maker is None or earlier in homed:
+            if earlier is None or maker is None or earlier in in_place:
                 break  # That one is another variable's new value.
-            if not _may_write(liveness, maker, home, offset):
+            if not _may_write(liveness, maker, storage, offset):
                 break
-            homed[earlier] = (home, offset)
+            in_place[earlier] = (storage, offset)
             node = maker
 
 

@@ -30,7 +30,7 @@ from mirrored.program.graph import (
     joins_rows,
 )
 from mirrored.program.schedule import FusedGroup, Guard, Launch, Phase, Schedule, Stage
-from mirrored.program.write_guard import Gate
+from mirrored.program.write_guard import WriteGuard
 
 
 class _Lowering(ABC):
@@ -91,10 +91,10 @@ class _Lowering(ABC):
         return calls
 
     def _commit(self, variable: Any, value: Value) -> list[Call]:
-        home, offset = variable.pinned()
-        target = home.storage.array[offset : offset + value.size].reshape(value.spec.shape)
-        node = Node(ASSIGN, (value,), {}, Value(value.spec, home.device), SHARED)
-        calls = self._write(home.device.backend, target, value)
+        storage, offset = variable.pinned()
+        target = storage.array[offset : offset + value.size].reshape(value.spec.shape)
+        node = Node(ASSIGN, (value,), {}, Value(value.spec, storage.device), SHARED)
+        calls = self._write(storage.device.backend, target, value)
         return [call._replace(node=node) for call in calls]
 
 
@@ -213,7 +213,7 @@ class StreamLowering(_Lowering):
         flags: For each memory the flag that says whether variables may be written, where there is
             a guard.
         counters: For each random node where it reads key and number of its draw from.
-        gate: The host's say in whether variables are written; None: it has none.
+        write_guard: The host's say in whether variables are written; None: it has none.
     """
 
     def __init__(
@@ -221,14 +221,14 @@ class StreamLowering(_Lowering):
         arrays: Buffers,
         flags: dict[Any, Any],
         counters: dict[Node, Value],
-        gate: Gate | None = None,
+        write_guard: WriteGuard | None = None,
     ) -> None:
         super().__init__(arrays, validates=False)
         self._flags = flags
         self._counters = counters
-        self._gate = gate
+        self._write_guard = write_guard
         blocks = self._plan.blocks
-        self._homed = {value for value, block in blocks.items() if block.home is not None}
+        self._in_place = {value for value, block in blocks.items() if block.storage is not None}
 
     def lower(self, launch: Launch) -> list[Call]:
         """Return the calls of a launch that is no all-reduce, in order."""
@@ -290,8 +290,8 @@ class StreamLowering(_Lowering):
     def _guard(self, values: Sequence[Value], backend: Backend) -> list[Call]:
         arrays = [self.arrays.of(value).reshape(-1)[:1] for value in values]
         calls: list[Call] = []
-        if self._gate is not None:
-            calls, arrays = self._gate.read(), [*arrays, self._gate.array]
+        if self._write_guard is not None:
+            calls, arrays = self._write_guard.read(), [*arrays, self._write_guard.array]
         flag = self._flags.get(backend.memory)
         if not is_streamed(backend):
             return [*calls, Call(_guard_on_host, (flag, arrays))]
@@ -332,7 +332,7 @@ class StreamLowering(_Lowering):
         kept = [i for i, node in enumerate(group.nodes) if node.output not in local]
         fusion = Fusion(tuple(value.spec for value in inputs.values()), steps, tuple(kept))
         flag = None
-        if any(group.nodes[i].output in self._homed for i in kept):
+        if any(group.nodes[i].output in self._in_place for i in kept):
             flag = self._flags.get(backend.memory)
         return kernel_calls(
             backend,

@@ -34,7 +34,7 @@ class Block:
         end: That of the last one that reads it.
         parent: A block that it is a part of.
         place: How many bytes of the parent, or of the arena, come before it.
-        home: The variables' memory that it is, instead.
+        storage: The variables' memory that it is, instead.
     """
 
     device: Device
@@ -44,7 +44,7 @@ class Block:
     end: int
     parent: "Block | None" = None
     place: int = 0
-    home: Any = None
+    storage: Any = None
 
     @property
     def root(self) -> "Block":
@@ -119,8 +119,8 @@ class MemoryPlanner:
         self._graph = graph
         self._threads = threads
         self._liveness = Liveness(graph, schedule)
-        homed, self.plan.commits = self.in_place_updates(self._liveness)
-        self._make_blocks(homed)
+        in_place, self.plan.commits = self.in_place_updates(self._liveness)
+        self._make_blocks(in_place)
         self.place_inputs()
         self._place_parts()
         self._overwrite_inputs()
@@ -143,7 +143,7 @@ class MemoryPlanner:
 
     # ------------------------------------------------------------------ blocks
 
-    def _make_blocks(self, homed: dict[Value, tuple[Any, int]]) -> None:
+    def _make_blocks(self, in_place: dict[Value, tuple[Any, int]]) -> None:
         plan, liveness = self.plan, self._liveness
         for value in self._graph.inputs:
             end = liveness.last_read(value, 0)
@@ -152,10 +152,10 @@ class MemoryPlanner:
             plan.blocks[value] = Block(value.device, CONSTANTS, value.nbytes, -1, FOREVER)
         for i, node in enumerate(self._liveness.nodes):
             out, replica = node.output, liveness.replica(node)
-            if out in homed:
-                home, offset = homed[out]
+            if out in in_place:
+                storage, offset = in_place[out]
                 place = offset * out.spec.dtype.itemsize
-                block = Block(out.device, replica, out.nbytes, i, FOREVER, None, place, home)
+                block = Block(out.device, replica, out.nbytes, i, FOREVER, None, place, storage)
                 plan.blocks[out] = block
             elif liveness.is_local(node):
                 plan.locals.add(out)
@@ -179,7 +179,7 @@ class MemoryPlanner:
         """Let what is joined along the first axis be computed right where it is joined."""
         for i, node in enumerate(self._liveness.nodes):
             whole = self.plan.blocks.get(node.output)
-            if not joins_rows(node.op, node.attrs) or whole is None or whole.home is not None:
+            if not joins_rows(node.op, node.attrs) or whole is None or whole.storage is not None:
                 continue
             place = 0
             for value in node.inputs:
@@ -190,7 +190,7 @@ class MemoryPlanner:
                     and maker is not None
                     and value.whole
                     and block.parent is None
-                    and block.home is None
+                    and block.storage is None
                     and (block.device, maker.replica) == (whole.device, node.replica)
                     and block.start < i
                 ):
@@ -204,7 +204,7 @@ class MemoryPlanner:
         """Let results take over the memory of inputs that nobody needs any more."""
         for node in self._liveness.nodes:
             own = self.plan.blocks.get(node.output)
-            if own is None or own.home is not None:
+            if own is None or own.storage is not None:
                 continue
             for position in node.op.may_alias:
                 if position < len(node.inputs):
@@ -222,7 +222,9 @@ class MemoryPlanner:
         own, block, liveness = self.plan.blocks.get(node.output), None, self._liveness
         if value.base.node is not None and value.base not in liveness.kept:
             block = self.plan.blocks.get(value.base)
-        if own is None or block is None or block.home is not None or block.device is not own.device:
+        if own is None or block is None or block.storage is not None:
+            return
+        if block.device is not own.device:
             return
         # Other ranks' nodes have it among their inputs, and are given it by this rank.
         alone = all(reader.op is node.op for reader, _ in liveness.reads[value.base])
@@ -233,7 +235,7 @@ class MemoryPlanner:
     def _free_for(self, node: Node, value: Value, own: Block) -> Block | None:
         """Return the block of an input if the node's result may take it over."""
         block = self.plan.blocks.get(value.base)
-        if block is None or block is own or block.home is not None or value.base.node is None:
+        if block is None or block is own or block.storage is not None or value.base.node is None:
             return None
         if node in self._liveness.group and block.parent is not None:
             return None  # Another node of the group may read what it is a part of.
@@ -265,12 +267,12 @@ class MemoryPlanner:
         for value, number in numbers.items():
             key = value.device, number
             widths[key] = max(widths.get(key, 0), value.spec.dtype.itemsize)
-        homes = {node.replica: node.device for node in self._liveness.nodes}
+        devices = {node.replica: node.device for node in self._liveness.nodes}
         for thread in range(self._threads):
             longest = max((e - b for b, e in pieces(group.size, self._threads, thread)), default=0)
             blocks = {
                 # A thread's are on its replica's device, so that each has its own to give.
-                key: Block(homes.get(thread, key[0]), SHARED, longest * width, start, end)
+                key: Block(devices.get(thread, key[0]), SHARED, longest * width, start, end)
                 for key, width in widths.items()
             }
             for value, number in numbers.items():
@@ -297,7 +299,7 @@ class MemoryPlanner:
     def all_blocks(self) -> Iterator[Block]:
         """Yield the blocks that are parts of no other, some of them several times."""
         for block in self.plan.blocks.values():
-            if block.parent is None and block.home is None:
+            if block.parent is None and block.storage is None:
                 yield block
         for pairs in self.plan.scratch.values():
             for _, block in pairs:

@@ -64,7 +64,7 @@ class GraphRecorder:
         self._names: Counter[str] = Counter()
         self._logs = logs
         self._constants: dict[Any, Value] = {}
-        self._homes: dict[int, Value] = {}
+        self._storages: dict[int, Value] = {}
         self._written: dict[int, tuple[Any, Value]] = {}
         self._bound: dict[tuple[int, int, int], tuple[Any, Any, int]] = {}
         self._known: dict[Any, Value] = {}
@@ -147,22 +147,22 @@ class GraphRecorder:
             parts = [OPS["Reshape"](self.read(each), shape=(each.size,)) for each in members]
             return OPS["ConcatV2"](*parts, axis=0)
         with recorded_by(None):
-            home, offset = variable.pinned()
-        base = self._homes.get(id(home))
+            storage, offset = variable.pinned()
+        base = self._storages.get(id(storage))
         if base is None:
-            base = Value(home.spec, home.device)
-            base.home = home
-            self._homes[id(home)] = base
+            base = Value(storage.spec, storage.device)
+            base.storage = storage
+            self._storages[id(storage)] = base
         for each, place in _places(variable, offset):
-            self._bind_to(each, home, place)
+            self._bind_to(each, storage, place)
         return self._tensor(base.part(TensorSpec(variable.shape, variable.dtype), offset))
 
     def write(self, variable: Any, value: Tensor) -> None:
         """Note that one copy of a variable gets a value, which it has from now on."""
         self._updating = True
         with recorded_by(None):
-            home, offset = variable.pinned()
-        self._bind_to(variable, home, offset)
+            storage, offset = variable.pinned()
+        self._bind_to(variable, storage, offset)
         self._written[id(variable)] = (variable, self.value_of(value))
 
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
@@ -265,7 +265,7 @@ class GraphRecorder:
     def finish(self, outputs: Sequence[Tensor]) -> Graph:
         """Return the graph of a function that returns these tensors."""
         for value in [self.value_of(each) for each in outputs]:
-            if self._written and value.base.home is not None:
+            if self._written and value.base.storage is not None:
                 # What a variable was, which may have another value by the time that it is read.
                 value = self._node(COPY, (value,), {}, Value(value.spec, value.device))
             self.graph.outputs.append(value)
@@ -280,9 +280,9 @@ class GraphRecorder:
                 value.data, value.constant = np.asarray(value.constant.numpy()), None
         return self.graph
 
-    def _bind_to(self, variable: Any, home: Any, place: int) -> None:
+    def _bind_to(self, variable: Any, storage: Any, place: int) -> None:
         """Note where the function expects a variable: once, since every run looks whether it is."""
-        self._bound[id(variable), id(home), place] = (variable, home, place)
+        self._bound[id(variable), id(storage), place] = (variable, storage, place)
 
     def _tensor(self, value: Value) -> RecordedTensor:
         return RecordedTensor(self, value, value.device, value.spec)
@@ -300,7 +300,7 @@ class GraphRecorder:
         if position.run is not None:
             return position.replica
         replicas = {
-            value.replica for value in values if value.constant is None and value.home is None
+            value.replica for value in values if value.constant is None and value.storage is None
         }
         # Putting one replica's values together is that replica's work, wherever it is asked for.
         return replicas.pop() if op.name == "ConcatV2" and len(replicas) == 1 else SHARED

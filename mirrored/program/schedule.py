@@ -147,8 +147,8 @@ def make_schedule(graph: Graph, overlap: Overlap) -> Schedule:
     _add_levels(schedule, early, graph.collectives, overlap)
     place = len(schedule.stages)
     _add_levels(schedule, late, graph.collectives, overlap)
-    if graph.gate is not None:
-        _insert_guard(schedule, place, Launch(graph.gate.backend, [Guard(graph.guards)]))
+    if graph.guard_device is not None:
+        _insert_guard(schedule, place, Launch(graph.guard_device.backend, [Guard(graph.guards)]))
     _let_wait(schedule)
     return schedule
 

@@ -46,7 +46,7 @@ class StreamMemoryPlan(NamedTuple):
     Attributes:
         plan: Where each value is.
         feeds: What is fed.
-        reports: For each device the memory where small results lie together. On the gate's device
+        reports: For each device the memory where small results lie together. On the guard's device
             it begins with the flag that says whether the step writes.
         counters: For each random node what it reads key and number of its draw from.
     """
@@ -99,12 +99,12 @@ class _StreamMemoryPlanner(MemoryPlanner):
 
     def place_outputs(self) -> None:
         blocks, fed = self.plan.blocks, [feed.block for feed in self.feeds]
-        device = self._graph.gate
+        device = self._graph.guard_device
         if device is not None:
             self.reports[device] = Block(device, SHARED, self.alignment, -1, FOREVER)
         for value in self._graph.outputs:
             root = blocks[value.base].root if value.base in blocks else None
-            if root is None or root.home is not None or root.replica == CONSTANTS or root in fed:
+            if root is None or root.storage is not None or root.replica == CONSTANTS or root in fed:
                 continue
             if root.nbytes > _SMALL or root in self.reports.values():
                 continue

@@ -1,6 +1,6 @@
 """What keeps steps that a device was asked for from writing variables, while the device works.
 
-Whether a step writes is decided on one device for all, at its gate; this is the host's say in it.
+Whether a step writes is decided on one device for all, by its guard; this is the host's say in it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ from mirrored.program.calls import Call
 _DTYPE = np.dtype(np.float32)
 
 
-class Gate:
+class WriteGuard:
     """A number that a step reads once all its sums are there: it writes where that is finite.
 
-    The number is in memory of the host, and the device copies it when it comes to the gate. So to
+    The number is in memory of the host, and the device copies it when it comes to the guard. So to
     shut it takes no call that could wait for a device whose kernels wait for each other, and no
-    lock. A step that is past the gate writes on all devices, since its sums were there.
+    lock. A step that is past the guard writes on all devices, since its sums were there.
 
     Args:
         device: The device that decides.
@@ -62,10 +62,10 @@ class Gate:
 def spread_flag(
     origin: Backend, backends: Sequence[Backend], flags: Mapping[Any, Any]
 ) -> list[tuple[Backend, Call]]:
-    """Return the calls, each on a stream, that bring the gate's decision to other memories.
+    """Return the calls, each on a stream, that bring the guard's decision to other memories.
 
     Args:
-        origin: The gate's device.
+        origin: The guard's device.
         backends: The devices that write.
         flags: For each memory the flag that says whether variables may be written.
     """

@@ -59,6 +59,11 @@ class VariableStorage:
         purpose = f"the memory of variables that lie together, {size} values of type {dtype.name},"
         self.storage: Storage = device.allocate((size,), dtype, purpose)
 
+    @property
+    def array(self) -> Any:
+        """All its elements."""
+        return self.storage.array
+
 
 class VariableState(NamedTuple):
     """A variable with one value, as it travels to another process or becomes a copy.

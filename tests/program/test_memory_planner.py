@@ -1,4 +1,4 @@
-"""Where values live: temporaries share memory, results overwrite what dies, writes go home."""
+"""Where values live: temporaries share memory, results overwrite what dies, writes are in place."""
 
 from collections.abc import Callable
 from typing import Any

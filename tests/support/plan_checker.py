@@ -78,7 +78,7 @@ class PlanChecker:
         for _ in range(2):
             for value in (*self.graph.inputs, *self.counters.values()):
                 self.own(self.place_of(value), value)
-            self.fill_homes()
+            self.fill_variables()
             self.step()
             for value in self.graph.outputs:
                 self.read(value)
@@ -89,16 +89,16 @@ class PlanChecker:
                 owners = self.bytes_of(self.place_of_variable(variable, value))
                 assert (owners == self.id_of(value.base)).all(), "a variable has not its new value"
 
-    def fill_homes(self) -> None:
+    def fill_variables(self) -> None:
         for base in self.bases():
-            if base.home is not None:
-                self.own(Place(id(base.home), 0, base.nbytes), base)
+            if base.storage is not None:
+                self.own(Place(id(base.storage), 0, base.nbytes), base)
 
     # ------------------------------------------------------------------ what runs
 
     def step(self) -> None:
         asked = joined = 0
-        self.homes_written = False
+        self.variables_written = False
         seen: set[Node] = set()
         for stage in self.schedule.stages:
             nodes = [node for launch in stage for node in launch.nodes()]
@@ -141,7 +141,7 @@ class PlanChecker:
 
     def play(self, phase: Any, touched: Touched) -> None:
         if isinstance(phase, Guard):
-            assert not self.homes_written, "a variable is written before the step is sure to end"
+            assert not self.variables_written, "a variable is written before it is sure"
             for value in phase.values:
                 self.read(value)
         elif isinstance(phase, FusedGroup):
@@ -253,7 +253,7 @@ class PlanChecker:
             else:
                 touched.writes.append(part)
             start += value.nbytes
-        self.homes_written |= not isinstance(out.memory, tuple)
+        self.variables_written |= not isinstance(out.memory, tuple)
         self.own(out, node.output)
 
     # ------------------------------------------------------------------ memory
@@ -267,7 +267,7 @@ class PlanChecker:
 
     def write(self, place: Place, thing: Any, touched: Touched) -> None:
         if not isinstance(place.memory, tuple):
-            self.homes_written = True
+            self.variables_written = True
         touched.writes.append(place)
         self.own(place, thing)
 
@@ -278,9 +278,9 @@ class PlanChecker:
     def bytes_of(self, place: Place) -> np.ndarray:
         owners = self.owners.get(place.memory)
         if owners is None:
-            homes = [base.home for base in self.bases() if base.home is not None]
-            homes += [variable.pinned()[0] for variable, _ in self.graph.writes]
-            sizes = {id(home): home.storage.nbytes for home in homes} | self.plan.arenas
+            storages = [base.storage for base in self.bases() if base.storage is not None]
+            storages += [variable.pinned()[0] for variable, _ in self.graph.writes]
+            sizes = {id(storage): storage.array.nbytes for storage in storages} | self.plan.arenas
             owners = self.owners[place.memory] = np.zeros(sizes[place.memory], np.int64)
         assert 0 <= place.start <= place.stop <= len(owners)
         return owners[place.start : place.stop]
@@ -297,22 +297,22 @@ class PlanChecker:
         base, first = value.base, value.offset * value.spec.dtype.itemsize
         if base.constant is not None or base in self.plan.locals:
             return None
-        if base.home is not None:
-            return Place(id(base.home), first, first + value.nbytes)
+        if base.storage is not None:
+            return Place(id(base.storage), first, first + value.nbytes)
         whole = self.located(self.plan.blocks[base])
         return Place(whole.memory, whole.start + first, whole.start + first + value.nbytes)
 
     def place_of_variable(self, variable: Any, value: Value) -> Place:
-        home, offset = variable.pinned()
-        start = offset * home.spec.dtype.itemsize
-        return Place(id(home), start, start + value.nbytes)
+        storage, offset = variable.pinned()
+        start = offset * storage.spec.dtype.itemsize
+        return Place(id(storage), start, start + value.nbytes)
 
     def located(self, block: Any) -> Place:
         start, root = block.place, block
         while root.parent is not None:
             root = root.parent
             start += root.place
-        key = id(root.home) if root.home is not None else (root.device, root.replica)
+        key = id(root.storage) if root.storage is not None else (root.device, root.replica)
         return Place(key, start, start + block.nbytes)
 
     def id_of(self, thing: Any) -> int:

@@ -1,6 +1,6 @@
 """Programs on devices whose work runs on streams, beside the host: fed, launched and read later.
 
-A step is chains of elementwise ops and what stands between them, captured and launched as a whole.
+A step is fused groups of ops and what stands between them, captured and launched as a whole.
 """
 
 from mirrored.program.streamed.program import Planned as Planned

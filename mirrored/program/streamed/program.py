@@ -29,7 +29,7 @@ from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepL
 from mirrored.program.streamed.staging import Result, Staging, counter_of
 from mirrored.program.thread_pool import ThreadPool
 from mirrored.program.timing import run_timed
-from mirrored.program.write_guard import Gate, spread_flag
+from mirrored.program.write_guard import WriteGuard, spread_flag
 
 # Steps whose results are on their way at a time, and the bytes that they may take of the host:
 # without waiting for each the device never stands still, and a loss that is not finite is still
@@ -88,11 +88,11 @@ class StreamedProgram:
         self._storages: list[Storage] = []
         self._told = {device: self._arrays.bytes_of(block) for device, block in reports.items()}
         self._flags = self._make_flags(schedule.stages)
-        gate = graph.gate if graph.collectives else None
-        self._gate = None if gate is None else Gate(gate)
+        guard = graph.guard_device if graph.collectives else None
+        self._write_guard = None if guard is None else WriteGuard(guard)
         devices = [value.device for value in (*graph.inputs, *graph.outputs)]
         devices += [node.device for node in graph.nodes]
-        devices += [home.device for _, home, _ in graph.reads]
+        devices += [storage.device for _, storage, _ in graph.reads]
         self._steps = StepLauncher(self._bound(schedule.stages), [each.backend for each in devices])
         self._streams = {each.memory: each for each in reversed(self._steps.backends)}
         self.inputs: list[Any] = [self._arrays.of(value) for value in graph.inputs]
@@ -121,9 +121,9 @@ class StreamedProgram:
         """Return a flag for each memory, where a step may have to leave variables as they are."""
         flags: dict[Any, Any] = {}
         one = np.dtype(np.int32)
-        gate = self.graph.gate
-        if gate is not None:
-            flags[gate.backend.memory] = self._told[gate][: one.itemsize].view(one)
+        guard = self.graph.guard_device
+        if guard is not None:
+            flags[guard.backend.memory] = self._told[guard][: one.itemsize].view(one)
             devices = [node.device for node in self.graph.nodes if self.graph.writes]
             devices += [variable.pinned()[0].device for variable, _ in self.graph.writes]
             used = {launch.backend.memory for launches in stages for launch in launches}
@@ -143,7 +143,7 @@ class StreamedProgram:
 
     def _bound(self, stages: Sequence[Sequence[Launch]]) -> list[list[BoundLaunch]]:
         flags = self._flags
-        lowering = StreamLowering(self._arrays, flags, self._counters, self._gate)
+        lowering = StreamLowering(self._arrays, flags, self._counters, self._write_guard)
         bound: list[list[BoundLaunch]] = []
         for launches in stages:
             collective = launches[0].collective
@@ -175,8 +175,8 @@ class StreamedProgram:
         values = list(zip(self.graph.outputs, self.outputs, strict=True))
         nbytes = sum(value.nbytes for value, _ in values)
         count = max(1, min(_MOST_RESULTS, _RESULT_BYTES // max(nbytes, 1)))
-        gate = None if self.graph.gate is None else self.graph.gate.backend
-        flag = None if gate is None else (self._flags[gate.memory], gate)
+        guard = None if self.graph.guard_device is None else self.graph.guard_device.backend
+        flag = None if guard is None else (self._flags[guard.memory], guard)
         streams = self._streams
         blocks = [
             (block, streams[device.backend.memory])
@@ -268,7 +268,7 @@ class StreamedProgram:
     @property
     def _is_stopped(self) -> bool:
         """Whether a collective has failed since steps were allowed to write."""
-        return self._gate is not None and not self._may_write
+        return self._write_guard is not None and not self._may_write
 
     @property
     def _is_stuck(self) -> bool:
@@ -324,17 +324,17 @@ class StreamedProgram:
         """Let the steps to come write variables."""
         WATCH.settle()
         if self._was_stopped:
-            # What was asked for before that must not pass the gate when it is open again.
+            # What was asked for before that must not pass the guard when it is open again.
             if WATCH.stuck:
                 raise WATCH.lost()
             for backend in self._steps.backends:
                 backend.synchronize()
             self._was_stopped = False
         self._may_write = True
-        if self._gate is not None:
-            self._gate.open()
+        if self._write_guard is not None:
+            self._write_guard.open()
             if not self._may_write:  # Stopped meanwhile, by what failed in another thread.
-                self._gate.shut()
+                self._write_guard.shut()
         for memory, flag in self._flags.items():
             if memory in self._streams:
                 self._streams[memory].copy_between(np.ones(1, np.int32), flag)
@@ -345,11 +345,11 @@ class StreamedProgram:
         """Keep what the devices were asked for from writing variables: sums may be wrong.
 
         They may wait for each other for ever, so it does not wait for them. A step that is past the
-        gate writes on all devices: its sums were there.
+        guard writes on all devices: its sums were there.
         """
-        if self._may_write and self._gate is not None:
+        if self._may_write and self._write_guard is not None:
             self._may_write, self._was_stopped = False, True
-            self._gate.shut()
+            self._write_guard.shut()
 
     def _draws_of_step(self) -> list[Any]:
         if self._draws:

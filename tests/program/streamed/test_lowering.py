@@ -104,16 +104,16 @@ def test_only_writes_of_variables_look_at_the_flag(guarded: bool, cards: Any) ->
         return [y]
 
     program = StreamedProgram(cards.record(function, X))
-    homes = {each.pinned()[0].storage.array.data.ptr for each in (chained, computed)}
+    places = {each.pinned()[0].array.data.ptr for each in (chained, computed)}
     for name, args in launches(program):
         arrays = [each for each in args if hasattr(each, "data") and hasattr(each.data, "ptr")]
         if name == "fused" and guarded:
-            writes = any(each.data.ptr in homes for each in arrays[1:])
+            writes = any(each.data.ptr in places for each in arrays[1:])
             assert (args[FLAG] is not None) == writes
         elif name == "fused":
             assert args[FLAG] is None
         else:
-            assert not guarded or not any(each.data.ptr in homes for each in arrays)
+            assert not guarded or not any(each.data.ptr in places for each in arrays)
 
 
 def test_draws_are_read_from_memory(cards: Any) -> None:

@@ -30,9 +30,9 @@ def test_sums_over_cards_start_when_their_gradients_are_there(layers: int, cards
     asked = [launches[0].collective for launches in stages]
     assert [each.what for each in asked if each] == [f"layer {i}" for i in range(layers)]
     done: set[Any] = set()
-    *stages, (gate,) = stages
-    assert isinstance(gate.phases[0], Guard)
-    assert gate.waits == layers  # Nobody writes before all sums are there.
+    *stages, (guard,) = stages
+    assert isinstance(guard.phases[0], Guard)
+    assert guard.waits == layers  # Nobody writes before all sums are there.
     for number, launches in enumerate(stages):
         collective = launches[0].collective
         if collective is None:

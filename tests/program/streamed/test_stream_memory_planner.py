@@ -65,7 +65,7 @@ def test_blocks_begin_at_256_bytes(cards: Any) -> None:
     x = np.zeros((5,), np.float32)
     graph = cards.record(lambda x, y: [ops.softmax(x) - y, ops.reduce_sum(x), y[1:] * 2.0], x, x)
     plan, feeds, *_ = planned(graph)
-    roots = [block for block in plan.blocks.values() if block.home is None]
+    roots = [block for block in plan.blocks.values() if block.storage is None]
     assert all(block.place % 256 == 0 for block in roots)
     assert {place for feed in feeds for place in feed.places.values()} == {0, 256}
 
@@ -119,14 +119,14 @@ def test_who_writes_where_variables_live(guarded: bool, cards: Any, check_plan: 
 
     graph = cards.record(function, X)
     plan, *_ = planned(graph)
-    homed = {
+    in_place = {
         value.node.op.name
         for value, block in plan.blocks.items()
-        if block.home is not None and value.node is not None
+        if block.storage is not None and value.node is not None
     }
     left = {id(variable) for variable, _ in plan.commits}
-    assert "AssignSubVariableOp" in homed
-    assert ("Softmax" in homed) != guarded
+    assert "AssignSubVariableOp" in in_place
+    assert ("Softmax" in in_place) != guarded
     assert (id(computed) in left) == guarded
     assert id(chained) not in left
     check_plan(graph, streams=True)

@@ -1,4 +1,4 @@
-"""The gate of a step: whether it writes is decided once, on one device, for all of them."""
+"""The guard of a step: whether it writes is decided once, on one device, for all of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from mirrored.backends.communication.watch import WATCH
 from mirrored.errors import CollectiveError
 from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
-from mirrored.program.write_guard import Gate
+from mirrored.program.write_guard import WriteGuard
 
 X = np.full((4, 3), 2.0, np.float32)
 
@@ -21,18 +21,18 @@ X = np.full((4, 3), 2.0, np.float32)
 def test_a_step_reads_what_the_host_says(name: str, cards: Any) -> None:
     cards.make(1)
     device = devices.get_device(name)
-    gate = Gate(device)
+    guard = WriteGuard(device)
 
     def read() -> float:
-        for call in gate.read():
+        for call in guard.read():
             call.run()
-        return float(device.backend.to_host(gate.array)[0])
+        return float(device.backend.to_host(guard.array)[0])
 
     assert np.isnan(read())
     for _ in range(2):
-        gate.open()
+        guard.open()
         assert read() == 0.0
-        gate.shut()
+        guard.shut()
         assert np.isnan(read())
 
 
