@@ -167,14 +167,17 @@ class _Argument(NamedTuple):
     Attributes:
         value: What the kernel gets.
         dtype: That of an array or a number.
-        described: What to call it in messages.
+        kind: Its class.
         address: Where an array is.
     """
 
     value: Any
     dtype: np.dtype[Any] | None
-    described: str
+    kind: type
     address: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__} {self.dtype!r}"
 
 
 class _Arguments:
@@ -220,15 +223,15 @@ class _Arguments:
         return f"Argument {number} of kernel {self._name!r}"
 
     def _argument(self, number: int, value: Any) -> _Argument:
-        described = f"{type(value).__name__} {getattr(value, 'dtype', value)!r}"
+        kind = type(value)
         if isinstance(value, cupy.ndarray):
             where = value.data.ptr
             self._note_memory(number, value.size, where)
-            return _Argument(ctypes.c_void_p(where), value.dtype, described, where)
+            return _Argument(ctypes.c_void_p(where), value.dtype, kind, where)
         if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.size == 1):
             held = (ctypes.c_char * value.nbytes).from_buffer_copy(value.tobytes())
-            return _Argument(held, value.dtype, described)
-        return _Argument(ctypes.c_void_p(0), None, described)
+            return _Argument(held, value.dtype, kind)
+        return _Argument(ctypes.c_void_p(0), None, kind)
 
     def _note_memory(self, number: int, size: int, where: int) -> None:
         region = self._machine.addresses.region(where)
@@ -255,13 +258,13 @@ class _Arguments:
             if width in (2, 4, 8, 16) and given.address % width:
                 raise EmulatorError(f"{self._what(number)} is not aligned to {width} bytes.")
             return
-        if kind == "p" and given.described == _NULL:
+        if kind == "p" and given.kind is type(None):
             return
         number_of = given.address is None and dtype is not None
         if not number_of or dtype.itemsize != size or not _same_kind(dtype, kind):
             needed = {"p": "an array of the device", "s": "a struct"}.get(kind, kind)
             raise EmulatorError(
-                f"{self._what(number)} is {needed} of {size} bytes. Received: {given.described}."
+                f"{self._what(number)} is {needed} of {size} bytes. Received: {given}."
             )
 
 
@@ -271,7 +274,6 @@ def _same_kind(dtype: np.dtype[Any], kind: str) -> bool:
     return dtype.kind in {"i": "iu", "u": "iu", "f": "f", "b": "b"}.get(kind, "")
 
 
-_NULL = "NoneType None"
 # What a pointer stands in that is in no array of any card.
 _nowhere = Region(0, 0)
 _nowhere.live = False

@@ -8,8 +8,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from emulated_cuda import faults
 from emulated_cuda.addresses import Addresses, Block, Region, poison
@@ -34,6 +33,28 @@ _GLOBAL, _RELAXED = 0, 2
 class _Current(threading.local):
     def __init__(self) -> None:
         self.device = 0
+
+
+class _Call:
+    """A call of a function, which holds the machine's lock."""
+
+    __slots__ = ("_card", "_function", "_machine")
+
+    def __init__(self, machine: Machine, function: str, card: int | None) -> None:
+        self._machine = machine
+        self._function = function
+        self._card = card
+
+    def __enter__(self) -> None:
+        self._machine.lock.acquire()
+        try:
+            self._machine.enter(self._function, self._card)
+        except BaseException:
+            self._machine.lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._machine.lock.release()
 
 
 class Machine:
@@ -120,23 +141,24 @@ class Machine:
 
     # ------------------------------------------------------------------ calls
 
-    @contextmanager
-    def call(self, function: str, card: int | None = None) -> Iterator[None]:
+    def call(self, function: str, card: int | None = None) -> _Call:
         """Enter a function: one at a time, and none on a lost card.
 
         Args:
             function: Its name.
             card: The card that it is about; None for the current one.
         """
-        with self.lock:
-            self.settle()
-            card = self.current.device if card is None else card
-            status = self._lost.get(card, 0) or self.next_injected(function)
-            if status:
-                if status in faults.STICKY:
-                    self._lose(card, status)
-                raise faults.error(status, launch=function == "launchKernel")
-            yield
+        return _Call(self, function, card)
+
+    def enter(self, function: str, card: int | None) -> None:
+        """Raise what a call of a function gives; see `call`."""
+        self.settle()
+        card = self.current.device if card is None else card
+        status = self._lost.get(card, 0) or self.next_injected(function)
+        if status:
+            if status in faults.STICKY:
+                self._lose(card, status)
+            raise faults.error(status, launch=function == "launchKernel")
 
     def use(self, card: int) -> int:
         """Note that a card is used: CUDA makes a context there."""

@@ -315,8 +315,8 @@ class _OnQueue:
         self._machine.lock.acquire()
         try:
             queue = self._machine.queue(self._stream)
-            with self._machine.call(self._function, queue.card):
-                return queue
+            self._machine.enter(self._function, queue.card)
+            return queue
         except BaseException:
             self._machine.lock.release()
             raise
