@@ -199,7 +199,7 @@ HELD: dict[str, dict[str, str]] = {
         "num-packs": "test_how_many_all_reduces test_refused",
         "packs-log": "test_the_line_in_the_log",
     },
-    "distribute/cross_device_ops/test_nccl.py": {
+    "distribute/cross_device_ops/test_nccl_all_reduce.py": {
         "num-packs": "test_num_packs",
         "no-nccl": "test_where_there_are_no_cards_it_is_the_reference "
         "test_a_strategy_takes_it_where_there_are_no_cards",

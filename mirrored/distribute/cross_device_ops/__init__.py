@@ -10,7 +10,7 @@ from mirrored.distribute.cross_device_ops.hierarchical import (
     HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
 )
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps as CrossDeviceOps
-from mirrored.distribute.cross_device_ops.nccl import NcclAllReduce as NcclAllReduce
+from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce as NcclAllReduce
 from mirrored.distribute.cross_device_ops.options import (
     CommunicationImplementation as CommunicationImplementation,
 )

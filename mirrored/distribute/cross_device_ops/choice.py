@@ -12,7 +12,7 @@ from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops.connections import ranks, streamed
 from mirrored.distribute.cross_device_ops.hierarchical import HierarchicalCopyAllReduce
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
-from mirrored.distribute.cross_device_ops.nccl import NcclAllReduce
+from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 
 

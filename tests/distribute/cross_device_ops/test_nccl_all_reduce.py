@@ -19,7 +19,7 @@ from mirrored.distribute import (
     NcclAllReduce,
     ReductionToOneDevice,
 )
-from mirrored.distribute.cross_device_ops import nccl
+from mirrored.distribute.cross_device_ops import nccl_all_reduce
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
 from mirrored.distribute.experimental import CommunicationOptions
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, InvalidArgumentError
@@ -174,7 +174,7 @@ def test_placement_log_and_traces(
     cards(1, 1)
     values, observer = spread([1.0, 2.0]), Observer()
     mr.debugging.set_log_device_placement(True)
-    monkeypatch.setattr(nccl, "observers", [observer])
+    monkeypatch.setattr(nccl_all_reduce, "observers", [observer])
     monkeypatch.setattr(timing, "observers", [observer])
     NcclAllReduce().batch_all_reduce("sum", [values])
     assert [(work.kind, work.device, work.bytes_in) for work in observer.works] == [
@@ -278,7 +278,7 @@ def test_the_same_bits_cost_nothing_on_one_card(
 ) -> None:
     cards(*split)
     asked: list[int] = []
-    monkeypatch.setattr(nccl, "set_deterministic", lambda: asked.append(1))
+    monkeypatch.setattr(nccl_all_reduce, "set_deterministic", lambda: asked.append(1))
     MirroredStrategy(cross_device_ops=NcclAllReduce(), deterministic=True)
     assert len(asked) == expected
 
