@@ -43,12 +43,7 @@ _OUT_BY_NAME = frozenset({"maximum", "minimum"})
 
 
 class _Notes:
-    """Stands for what kernels compute with, and notes what is called of it.
-
-    Args:
-        xp: What they compute with.
-        calls: The list that calls are added to.
-    """
+    """Stands for what kernels compute with, and notes what is called of it."""
 
     def __init__(self, xp: Any, calls: list[Call]) -> None:
         self._xp = xp

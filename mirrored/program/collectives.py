@@ -64,11 +64,7 @@ def find_starts(
 
 
 class _Known:
-    """The nodes of replicas, with how much of its replica's comes before each is ready.
-
-    Args:
-        by_replica: The nodes by replica, in the order in which they were recorded.
-    """
+    """The nodes of replicas, with how much of its replica's comes before each is ready."""
 
     def __init__(self, by_replica: Mapping[int, Sequence[Node]]) -> None:
         self._place = {node: i for nodes in by_replica.values() for i, node in enumerate(nodes)}
@@ -104,12 +100,7 @@ def _ancestors(collective: Collective, within: set[Node]) -> set[Node]:
 def in_order(
     shared: Sequence[Node], collectives: Iterable[Collective]
 ) -> list[Collective | list[Node]]:
-    """Return nodes of no replica, and the all-reduces among them, in an order that they can have.
-
-    Args:
-        shared: The nodes, in the order in which they were recorded.
-        collectives: All all-reduces.
-    """
+    """Return nodes of no replica, and all-reduces among them, in an order that they can have."""
     group = {node: each for each in collectives for node in each.nodes}
     left, parts = list(shared), list[Collective | list[Node]]()
     while left:

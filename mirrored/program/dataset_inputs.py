@@ -41,20 +41,12 @@ class DatasetInputs:
         self._taken: dict[PeekingIterator, int] = {}
 
     def match(self, demand: Demand) -> bool:
-        """Return whether the next elements are such as a demand says, and take note of them.
-
-        Args:
-            demand: What another call asked for.
-        """
+        """Return whether the next elements are such as a demand says, and take note of them."""
         self._begin()
         return all(self._look(self._iterator(source))[0] == like for source, like in demand)
 
     def record(self, recorder: GraphRecorder) -> None:
-        """Give a function that is being recorded what stands for the elements that it asks for.
-
-        Args:
-            recorder: Who records it.
-        """
+        """Give a function that is being recorded what stands for the elements that it asks for."""
         self._begin()
         sources: dict[PeekingIterator, Any] = {each: i for i, each in enumerate(self._iterators)}
         iterators: Counter[int] = Counter()

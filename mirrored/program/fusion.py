@@ -30,11 +30,7 @@ _MOST_NODES = 64
 
 
 def cut(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
-    """Return nodes of no replica in as few and as long groups of vectors as there can be.
-
-    Args:
-        nodes: In an order in which they can run.
-    """
+    """Return nodes of no replica in as few and as long groups of vectors as there can be."""
     phases: list[Kernels | FusedGroup] = []
     waiting = list(nodes)
     while waiting:
@@ -101,12 +97,7 @@ def pieces(size: int, threads: int, thread: int) -> list[tuple[int, int]]:
 
 
 def register_numbers(group: FusedGroup, local: set[Value]) -> dict[Value, int]:
-    """Give the values that only a group's pieces have as few registers as they need.
-
-    Args:
-        group: The group.
-        local: The values.
-    """
+    """Give the values that only a group's pieces have as few registers as they need."""
     last: dict[Value, int] = {}
     for i, node in enumerate(group.nodes):
         for value in node.inputs:
@@ -135,11 +126,7 @@ def register_numbers(group: FusedGroup, local: set[Value]) -> dict[Value, int]:
 
 
 def group(nodes: Iterable[Node]) -> list[Kernels | FusedGroup]:
-    """Return nodes of one replica as groups that one kernel computes, and others one or two by one.
-
-    Args:
-        nodes: In an order in which they can run.
-    """
+    """Return one replica's nodes as groups that one kernel computes, others one or two by one."""
     return _Groups(_with_pairs(list(nodes))).phases
 
 

@@ -214,21 +214,12 @@ class Graph:
 
 
 def joins_rows(op: Op, attrs: Mapping[str, Any]) -> bool:
-    """Return whether an op joins its inputs along the first axis, one after the other in memory.
-
-    Args:
-        op: The op.
-        attrs: Its attributes.
-    """
+    """Return whether an op joins its inputs along the first axis, one after the other in memory."""
     return op.name == "ConcatV2" and attrs["axis"] == 0
 
 
 def is_between(node: Node) -> bool:
-    """Return whether a node copies from another memory, which is no kernel's work.
-
-    Args:
-        node: The node.
-    """
+    """Return whether a node copies from another memory, which is no kernel's work."""
     return node.op is COPY and node.inputs[0].device.backend.memory != node.device.backend.memory
 
 

@@ -69,11 +69,7 @@ class PeekingIterator:
         return self._ahead[place]
 
     def skip(self, count: int) -> None:
-        """Take so many elements that were looked at.
-
-        Args:
-            count: How many.
-        """
+        """Take so many elements that were looked at."""
         for _ in range(count):
             self._ahead.popleft()
 

@@ -92,12 +92,7 @@ class Liveness:
         return self._begin[node]
 
     def last_read(self, base: Value, defined: int) -> int:
-        """Return the position of the last node that needs a base value.
-
-        Args:
-            base: The value.
-            defined: The position of the node that writes it.
-        """
+        """Return the position of the last node that needs a base value, written at `defined`."""
         if base in self.kept:
             return FOREVER
         last = defined if base.node is None else max(defined, self._until.get(base.node, -1))
@@ -125,13 +120,7 @@ class Liveness:
         )
 
     def dies_at(self, node: Node, base: Value, end: int) -> bool:
-        """Return whether a node is the last to need memory with a value that it reads.
-
-        Args:
-            node: The node.
-            base: The value.
-            end: The position up to which the memory is needed.
-        """
+        """Return whether a node is the last to need the memory of a value, needed up to `end`."""
         if node not in self.group:
             # Another replica's reader runs beside the node, wherever it stands in their phase.
             return end == self.position[node] and not self._is_read_beside(node, base)
@@ -158,12 +147,7 @@ class Liveness:
 
 
 def may_overwrite(node: Node, value: Value) -> bool:
-    """Whether a node's result may be written over one of its inputs, as far as the op goes.
-
-    Args:
-        node: The node.
-        value: The input.
-    """
+    """Whether a node's result may be written over one of its inputs, as far as the op goes."""
     sharing = [each for each in node.inputs if each.base is value.base]
     return (
         len(sharing) == 1

@@ -34,12 +34,7 @@ from mirrored.program.write_guard import WriteGuard
 
 
 class _Lowering(ABC):
-    """What host and streams have in common.
-
-    Args:
-        arrays: Where the values are.
-        validates: Whether ops look at their inputs' values.
-    """
+    """What host and streams have in common."""
 
     def __init__(self, arrays: Buffers, *, validates: bool) -> None:
         self.arrays = arrays

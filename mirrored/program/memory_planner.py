@@ -90,13 +90,7 @@ class MemoryPlan:
 
 
 def plan_memory(graph: Graph, schedule: Schedule, threads: int = 1) -> MemoryPlan:
-    """Return where each value of a scheduled graph lives.
-
-    Args:
-        graph: The graph.
-        schedule: Its schedule.
-        threads: How many threads share its groups.
-    """
+    """Return where each value of a scheduled graph lives."""
     return MemoryPlanner(graph, schedule, threads).plan
 
 

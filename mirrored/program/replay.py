@@ -21,7 +21,7 @@ Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | Sequence[Any] | None
 # Takes the outputs and the number of a step that is done, and returns whether to go on.
 Report = Callable[[Sequence[Any], int], bool]
 After = Callable[[int], bool]
-Work = Callable[[], bool]
+Task = Callable[[], bool]
 
 
 class GuardFailed(Exception):
@@ -60,7 +60,7 @@ class SerialReplay:
             for pieces in phase.shards or ():
                 calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
             calls += phase.calls or ()
-        self.step: Work = make_function(calls, checks)
+        self.step: Task = make_function(calls, checks)
 
     def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
         """Run steps; the arguments are those of `Program.run`."""
@@ -102,11 +102,11 @@ class ThreadedReplay:
         self._threads = threads
         self.going_on = True
         # One entry for each barrier: what each thread does before it, and what is done there.
-        self._work: list[list[Work]] = []
-        self._shared: list[Work] = []
+        self._work: list[list[Task]] = []
+        self._shared: list[Task] = []
         calls: list[Call] = []
         checks: list[Any] = []
-        work: list[Work] = [_nothing] * threads
+        work: list[Task] = [_nothing] * threads
         for phase in phases:
             if phase.replicas is None and phase.shards is None:
                 if phase.check is not None:
@@ -119,7 +119,7 @@ class ThreadedReplay:
             work = [_work_of(phase, thread) for thread in range(threads)]
         self._meet(work, calls, checks)
 
-    def _meet(self, work: list[Work], calls: list[Call], checks: list[Any]) -> None:
+    def _meet(self, work: list[Task], calls: list[Call], checks: list[Any]) -> None:
         self._work.append(work)
         self._shared.append(make_function(calls, checks) if calls or checks else _nothing)
 
@@ -153,7 +153,7 @@ def _nothing() -> bool:
     return True
 
 
-def _work_of(phase: LoweredPhase, thread: int) -> Work:
+def _work_of(phase: LoweredPhase, thread: int) -> Task:
     if phase.replicas is not None:
         return make_function(phase.replicas[thread]) if thread in phase.replicas else _nothing
     pieces = (phase.shards or [])[thread]

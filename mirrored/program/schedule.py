@@ -136,12 +136,7 @@ def nodes_of(phase: Phase) -> Sequence[Node]:
 
 
 def make_schedule(graph: Graph, overlap: Overlap) -> Schedule:
-    """Return the order in which to run what a graph's results depend on.
-
-    Args:
-        graph: The graph.
-        overlap: What of it may run side by side.
-    """
+    """Return the order in which to run what a graph's results depend on."""
     schedule = Schedule()
     early, late = split_at_guard(graph)
     _add_levels(schedule, early, graph.collectives, overlap)
@@ -185,11 +180,7 @@ def _needed(graph: Graph) -> list[Node]:
 
 
 def ancestors(values: Iterable[Value]) -> set[Node]:
-    """Return the nodes that values depend on, their own ones among them.
-
-    Args:
-        values: The values.
-    """
+    """Return the nodes that values depend on, their own ones among them."""
     found: set[Node] = set()
     stack = [value.node for value in values if value.node is not None]
     while stack:
@@ -282,14 +273,7 @@ def _add_overlapped(
 def _add_parts(
     schedule: Schedule, parts: Iterable[Stage], ahead: set[Backend], added: list[Phase]
 ) -> set[Backend]:
-    """Add a part of each replica, and its phases to a list; return the streams that it is on.
-
-    Args:
-        schedule: What they are added to.
-        parts: The parts.
-        ahead: The streams of the parts before, where nothing else came between.
-        added: The list.
-    """
+    """Add a part of each replica, and its phases to a list; return the streams that it is on."""
     stages = list(parts)
     used = {launch.backend for stage in stages for launch in stage}
     # Replicas that go on where they were have nothing to wait for.

@@ -16,8 +16,6 @@ from mirrored.program.codegen import make_function
 from mirrored.program.graph import Collective
 from mirrored.program.schedule import Launch
 
-Work = Callable[[], object]
-
 
 class GraphLaunch:
     """Work that one backend launches as a whole, where that is possible.
@@ -29,7 +27,7 @@ class GraphLaunch:
         work: Launches it.
     """
 
-    def __init__(self, backend: StreamBackend, work: Work) -> None:
+    def __init__(self, backend: StreamBackend, work: Callable[[], object]) -> None:
         """Capture nothing yet."""
         self._backend = backend
         self._work = work
