@@ -61,7 +61,7 @@ EAGER = {
 RECORDED = {
     "arena": "the program's memory",
     "_slot": "slots",
-    "packed": "slots brought together",
+    "_units": "slots brought together",
     "pack": "weights brought together",
 }
 # What the error says that there was no room for, by the place: no bytes of a program's.

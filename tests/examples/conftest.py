@@ -20,28 +20,34 @@ RunExample = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run_example(tmp_path: Path) -> RunExample:
-    """Return ``run_example(name, *arguments, fails=False, **environment)``."""
+    """Return ``run_example(name, *arguments, **environment)``; it must not fail."""
 
-    def run(
-        name: str, *arguments: object, fails: bool = False, **environment: str
-    ) -> subprocess.CompletedProcess[str]:
+    def run(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        path = EXAMPLES / name
         variables = os.environ | environment
-        if "PYTHONPATH" in environment:
-            done = subprocess.run(
-                [sys.executable, str(EXAMPLES / name), *map(str, arguments)],
-                cwd=tmp_path,
-                env=variables,
-                capture_output=True,
-                text=True,
-            )
-        else:
-            path = EXAMPLES / name
-            done = run_program(path, arguments, folder=tmp_path, environment=variables)
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        done = run_program(path, arguments, folder=tmp_path, environment=variables)
+        assert done.returncode == 0, done.stdout + done.stderr
         assert "Warning" not in done.stderr
         return done
 
     return run
+
+
+@pytest.fixture
+def without_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return ``without_module(name)``, from which on this package is not installed."""
+
+    def hide(name: str) -> None:
+        absent = tmp_path / "absent" / name
+        absent.mkdir(parents=True)
+        (absent / "__init__.py").write_text(
+            f"raise ModuleNotFoundError(\"No module named '{name}'\", name='{name}')"
+        )
+        monkeypatch.syspath_prepend(absent.parent)
+        for each in [each for each in sys.modules if each.partition(".")[0] == name]:
+            monkeypatch.delitem(sys.modules, each)
+
+    return hide
 
 
 @pytest.fixture
