@@ -6,7 +6,7 @@ What replicas compute is cut where an all-reduce can begin, so that nothing else
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from mirrored.program.graph import Collective, Node, joins_rows
+from mirrored.program.graph import Collective, Node, ancestors, joins_rows
 
 
 class Start(NamedTuple):
@@ -42,7 +42,7 @@ def find_starts(
     for each in collectives:
         if not members.issuperset(each.nodes):
             continue
-        wanted = _ancestors(each, members | known.nodes)
+        wanted = ancestors(each.sends(), members | known.nodes)
         if not wanted & sums and not known.nodes.isdisjoint(wanted):
             found.append((known.ready(wanted), each, wanted))
     found.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
@@ -83,18 +83,6 @@ class _Known:
             ),
             default=0,
         )
-
-
-def _ancestors(collective: Collective, within: set[Node]) -> set[Node]:
-    """Return the nodes, of some, that what a collective sums depends on."""
-    found: set[Node] = set()
-    stack = [value.node for value in collective.sends()]
-    while stack:
-        node = stack.pop()
-        if node is not None and node in within and node not in found:
-            found.add(node)
-            stack += [value.node for value in node.inputs]
-    return found
 
 
 def in_order(

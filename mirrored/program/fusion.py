@@ -12,7 +12,7 @@ from typing import Any
 
 from mirrored.backends import Backend
 from mirrored.backends.stream_backend import is_streamed
-from mirrored.program.graph import Node, Value
+from mirrored.program.graph import Node, Value, ancestors
 from mirrored.program.schedule import FusedGroup, Kernels
 
 # Elements that a piece of a group has: a few vectors of 64k floats fit a core's own cache.
@@ -204,7 +204,7 @@ def _with_pairs(nodes: list[Node]) -> list[list[Node]]:
             units.append([node])
             return
         # What the gradient needs beside the loss's inputs does not depend on the loss.
-        wanted = _ancestors_in(second, nodes)
+        wanted = ancestors(second.inputs, set(nodes))
         for each in nodes:
             if each in wanted:
                 emit(each)
@@ -229,19 +229,7 @@ def _pairs(nodes: list[Node]) -> dict[Node, Node]:
             and first.device is second.device
             and second.inputs[: len(first.inputs)] == first.inputs
             and first not in partners
-            and first not in _ancestors_in(second, nodes)
+            and first not in ancestors(second.inputs, set(nodes))
         ):
             partners[first] = second
     return partners
-
-
-def _ancestors_in(node: Node, nodes: list[Node]) -> set[Node]:
-    """Return those of some nodes that a node depends on."""
-    among, found = set(nodes), set[Node]()
-    stack = [value.node for value in node.inputs]
-    while stack:
-        each = stack.pop()
-        if each is not None and each in among and each not in found:
-            found.add(each)
-            stack += [value.node for value in each.inputs]
-    return found

@@ -6,7 +6,7 @@ Each value is computed once and never changes; where it will live is decided lat
 import itertools
 import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -230,3 +230,15 @@ def product_operations(node: Node) -> int:
     a = node.inputs[0].spec.shape
     inner: int = a[-2] if node.attrs["transpose_a"] else a[-1]
     return 2 * node.output.size * inner
+
+
+def ancestors(values: Iterable[Value], within: Container[Node] | None = None) -> set[Node]:
+    """Return the nodes that values depend on, their own ones among them; of some nodes, or all."""
+    found: set[Node] = set()
+    stack = [value.node for value in values]
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in found and (within is None or node in within):
+            found.add(node)
+            stack += [value.node for value in node.inputs]
+    return found

@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.program.fusion import cut, group
 from mirrored.program.graph import SHARED, Node, is_between, product_operations
-from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage
+from mirrored.program.schedule import FusedGroup, Kernels, Launch, Stage, in_levels
 
 # Whose replica 0's second stream is, and whose what all replicas share is where it has something
 # beside it; no replicas have such numbers.
@@ -58,15 +58,10 @@ class Streams:
         if branches and _may_branch(nodes):
             yield from _branches(nodes, SHARED)
             return
-        level: dict[Node, int] = {}
-        for node in nodes:
-            before = [value.node for value in node.inputs if value.node in level]
-            level[node] = max((level[n] + (_where(n) != _where(node)) for n in before), default=0)
-        for number in range(max(level.values()) + 1):
+        for level in in_levels(nodes, _where):
             members: dict[tuple[object, bool], list[Node]] = {}
-            for node in nodes:
-                if level[node] == number:
-                    members.setdefault(_where(node), []).append(node)
+            for node in level:
+                members.setdefault(_where(node), []).append(node)
             launches = [each for group in members.values() for each in _launches(group, SHARED)]
             compute = [launch for launch in launches if not launch.between]
             if compute:

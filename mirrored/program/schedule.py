@@ -5,14 +5,14 @@ all that comes behind them, until something needs their sums. What else may over
 runs a program, and is a parameter: see `overlap`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Protocol
 
 from mirrored.backends import Backend
 from mirrored.program.collectives import Start, find_starts, in_order
-from mirrored.program.graph import SHARED, Collective, Graph, Node, Value
+from mirrored.program.graph import SHARED, Collective, Graph, Node, Value, ancestors
 
 
 @dataclass(eq=False, slots=True)
@@ -179,40 +179,30 @@ def _needed(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if node in wanted]
 
 
-def ancestors(values: Iterable[Value]) -> set[Node]:
-    """Return the nodes that values depend on, their own ones among them."""
-    found: set[Node] = set()
-    stack = [value.node for value in values if value.node is not None]
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack += [value.node for value in node.inputs if value.node is not None]
-    return found
-
-
-def _levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node]]]:
-    """Yield what replicas do side by side, a list for each, and what is done where they then meet.
-
-    A level holds what depends on nothing of another replica's in it.
-    """
+def in_levels(nodes: list[Node], side: Callable[[Node], object]) -> list[list[Node]]:
+    """Return nodes in levels, each of what depends on nothing of another side in it."""
     level: dict[Node, int] = {}
     for node in nodes:
         level[node] = max(
             (
-                level[value.node] + (value.node.replica != node.replica)
+                level[value.node] + (side(value.node) != side(node))
                 for value in node.inputs
                 if value.node in level
             ),
             default=0,
         )
-    for number in range(max(level.values(), default=-1) + 1):
-        here = [node for node in nodes if level[node] == number]
+    count = max(level.values(), default=-1) + 1
+    return [[node for node in nodes if level[node] == number] for number in range(count)]
+
+
+def _levels(nodes: list[Node]) -> Iterator[tuple[dict[int, list[Node]], list[Node]]]:
+    """Yield what replicas do side by side, by replica, and what is done where they then meet."""
+    for level in in_levels(nodes, lambda node: node.replica):
         by_replica: dict[int, list[Node]] = {}
-        for node in here:
+        for node in level:
             if node.replica != SHARED:
                 by_replica.setdefault(node.replica, []).append(node)
-        yield by_replica, [node for node in here if node.replica == SHARED]
+        yield by_replica, [node for node in level if node.replica == SHARED]
 
 
 def _add_levels(

@@ -19,11 +19,11 @@ from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.draws import Draws
-from mirrored.program.graph import Graph
+from mirrored.program.graph import Graph, ancestors
 from mirrored.program.lowering import StreamLowering
 from mirrored.program.overlap import Streams
 from mirrored.program.replay import Feed, Feeder, GuardFailed, Report
-from mirrored.program.schedule import Guard, Launch, ancestors, make_schedule
+from mirrored.program.schedule import Guard, Launch, make_schedule
 from mirrored.program.stream_memory_planner import plan_stream_memory
 from mirrored.program.streamed.graph_launch import AllReduce, BoundLaunch, StepLauncher
 from mirrored.program.streamed.staging import Result, Staging, counter_of
