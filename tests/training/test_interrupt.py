@@ -84,8 +84,17 @@ def state(model: mr.Model) -> list[bytes]:
 
 
 def after_steps(strategy: mr.MirroredStrategy, steps: int) -> list[bytes]:
-    """Return the state after so many steps that nobody interrupts."""
+    """Return the state after so many steps that nobody interrupts: many tests compare with it."""
+    key = strategy.num_replicas_in_sync, steps
+    if key not in _after_steps:
+        _after_steps[key] = _take_steps(strategy, steps)
+    return _after_steps[key]
 
+
+_after_steps: dict[tuple[int, int], list[bytes]] = {}
+
+
+def _take_steps(strategy: mr.MirroredStrategy, steps: int) -> list[bytes]:
     class Stop(mr.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self.model.stop_training = int(self.model.optimizer.iterations) == steps
