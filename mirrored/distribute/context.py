@@ -32,38 +32,30 @@ class ReplicaStrategy(Protocol):
     @property
     def devices(self) -> tuple[Device, ...]:
         """The logical device of each replica."""
-        ...
 
     @property
     def num_replicas_in_sync(self) -> int:
         """How many replicas there are."""
-        ...
 
     def require_devices(self) -> None:
         """Raise DevicesResetError where its devices are gone."""
-        ...
 
     def replica_scope(self, replica: int) -> AbstractContextManager[None]:
         """Work for one replica, on its device."""
-        ...
 
     def owns(self, variable: Variable) -> bool:
         """Return whether a variable was made in its scope."""
-        ...
 
     def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
         """Return the sum or mean over the replicas."""
-        ...
 
     def batch_all_reduce(
         self, reduce_op: ReduceOp | str, values: Sequence[Any], options: Any = None
     ) -> list[Any]:
         """Reduce many values; each replica gets every result."""
-        ...
 
     def batch_all_gather(self, value: Any, axis: Any) -> tuple[Any, Any]:
         """Return the values joined, and where each one's part begins."""
-        ...
 
 
 @absent_members("tf.distribute.ReplicaContext")

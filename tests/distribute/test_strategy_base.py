@@ -5,10 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replica_context import number
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.distribute import MirroredStrategy, ReduceOp, ReductionToOneDevice
+from mirrored.distribute import (
+    HierarchicalCopyAllReduce,
+    MirroredStrategy,
+    ReduceOp,
+    ReductionToOneDevice,
+)
 from mirrored.distribute.experimental import CommunicationOptions
 from mirrored.errors import CollectiveError, CollectiveTimeoutError, DeviceUnavailableError
 
@@ -87,6 +93,36 @@ def run(strategy: MirroredStrategy, recorded: bool, *args: Any) -> list[float]:
 
 
 RECORDED = pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
+
+
+@RECORDED
+@pytest.mark.parametrize("base", [ReductionToOneDevice, HierarchicalCopyAllReduce])
+@pytest.mark.parametrize("method", ["batch_all_reduce", "batch_all_reduce_implementation"])
+def test_gradients_are_what_a_subclass_makes_of_them(
+    simulate: Simulate, recorded: bool, base: type, method: str
+) -> None:
+    """Whether it returns what it was given, packed as that is, or values of its own."""
+    simulate(2)
+
+    def doubled(self: Any, *args: Any) -> Any:
+        reduced = getattr(base, method)(self, *args)
+        return [[part * 2.0 for part in parts] for parts in reduced] if twice else reduced
+
+    for twice in (False, True):
+        strategy = MirroredStrategy(cross_device_ops=type("Own", (base,), {method: doubled})())
+        with strategy.scope():
+            variables = [mr.Variable(np.zeros(size, np.float32)) for size in (3, 16, 2)]
+            optimizer = mr.optim.SGD(1.0)
+
+        def step() -> None:
+            gradients = [v + float(number() + 1) for v in variables]  # noqa: B023
+            optimizer.apply_gradients(zip(gradients, variables, strict=True))  # noqa: B023
+
+        call = mr.function(lambda: strategy.run(step)) if recorded else lambda: strategy.run(step)  # noqa: B023
+        call()
+        for v in variables:
+            for copy in v.copies:
+                assert copy.numpy().tolist() == [-6.0 if twice else -3.0] * v.size
 
 
 @RECORDED
