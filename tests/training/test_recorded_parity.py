@@ -285,8 +285,19 @@ def outcome(row: Row, strategy: mr.distribute.Strategy, *, eager: bool) -> dict[
     }
 
 
+_known: dict[tuple[int, int], tuple[Row, dict[str, Any]]] = {}
+
+
+def eager_outcome(row: Row, strategy: mr.distribute.Strategy) -> dict[str, Any]:
+    """Return what eager steps give, once for each number of replicas: no executor has a part."""
+    key = id(row), strategy.num_replicas_in_sync
+    if key not in _known:
+        _known[key] = row, outcome(row, strategy, eager=True)
+    return _known[key][1]
+
+
 def check_equal(row: Row, strategy: mr.distribute.Strategy, bits: Any) -> None:
-    eager, recorded = (outcome(row, strategy, eager=each) for each in (True, False))
+    eager, recorded = eager_outcome(row, strategy), outcome(row, strategy, eager=False)
     for name in ("weights", "predict"):
         assert bits(recorded[name]) == bits(eager[name]), name
     for name in ("history", "evaluate"):
