@@ -237,7 +237,7 @@ def test_a_card_that_is_lost(on_cards: Callable[..., Cards], way: dict[str, Any]
     model = cards.model()
     train(model)
     before = set(threading.enumerate())
-    cards.emulator.fail("launchKernel", 700, after=100)
+    cards.emulator.fail("launchKernel", 700, after=94)
     with pytest.raises(DeviceLostError):
         model.fit(X, Y, batch_size=BATCH, epochs=4, verbose=0)
     for thread in set(threading.enumerate()) - before:
