@@ -97,8 +97,8 @@ class _Lowering(ABC):
 
 
 @dataclass(slots=True)
-class LoweredPhase:
-    """The calls of one phase; exactly one of the attributes is set.
+class LoweredStage:
+    """The calls of one stage; exactly one of the attributes is set.
 
     Attributes:
         replicas: For each replica its calls.
@@ -130,21 +130,21 @@ class HostLowering(_Lowering):
         self._threads = threads
         self.draws = Draws()
 
-    def lower(self, schedule: Schedule) -> list[LoweredPhase]:
+    def lower(self, schedule: Schedule) -> list[LoweredStage]:
         """Return what each stage does, and the writes that are left at the end."""
-        phases = [self._stage(stage) for stage in schedule.stages]
+        stages = [self._stage(stage) for stage in schedule.stages]
         commits = [call for each in self._plan.commits for call in self._commit(*each)]
-        return [*phases, LoweredPhase(calls=commits)] if commits else phases
+        return [*stages, LoweredStage(calls=commits)] if commits else stages
 
-    def _stage(self, stage: Stage) -> LoweredPhase:
+    def _stage(self, stage: Stage) -> LoweredStage:
         (phase,) = stage[0].phases
         if isinstance(phase, Guard):
-            return LoweredPhase(check=self._check(phase.values))
+            return LoweredStage(check=self._check(phase.values))
         if isinstance(phase, FusedGroup):
-            return LoweredPhase(shards=[self._shard(phase, i) for i in range(self._threads)])
+            return LoweredStage(shards=[self._shard(phase, i) for i in range(self._threads)])
         if stage[0].replica == SHARED:
-            return LoweredPhase(calls=self._nodes(phase.nodes))
-        return LoweredPhase(replicas={each.replica: self._nodes(each.nodes()) for each in stage})
+            return LoweredStage(calls=self._nodes(phase.nodes))
+        return LoweredStage(replicas={each.replica: self._nodes(each.nodes()) for each in stage})
 
     def _nodes(self, nodes: Iterable[Node]) -> list[Call]:
         calls = []

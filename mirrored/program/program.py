@@ -12,7 +12,7 @@ from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.graph import Graph
-from mirrored.program.lowering import HostLowering, LoweredPhase
+from mirrored.program.lowering import HostLowering, LoweredStage
 from mirrored.program.memory_planner import plan_memory
 from mirrored.program.overlap import Threads
 from mirrored.program.replay import (
@@ -26,7 +26,7 @@ from mirrored.program.replay import (
 )
 from mirrored.program.schedule import Schedule, make_schedule
 from mirrored.program.thread_pool import Barrier, ThreadPool
-from mirrored.program.timing import TimedPhases
+from mirrored.program.timing import TimedStages
 
 
 class Program:
@@ -82,20 +82,20 @@ class Program:
     def _bind(self) -> None:
         arrays = self._arrays
         lowering = HostLowering(arrays, self.threads, validates=self.graph.validates)
-        self.phases = lowering.lower(self._schedule)
+        self.stages = lowering.lower(self._schedule)
         self._draws = lowering.draws
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]
         self.outputs: list[Any] = [arrays.of(value) for value in self.graph.outputs]
-        self._replay = self._made(self.phases)
+        self._replay = self._made(self.stages)
         # The same with clocks, made when somebody measures.
-        self._timed: tuple[TimedPhases, SerialReplay | ThreadedReplay] | None = None
+        self._timed: tuple[TimedStages, SerialReplay | ThreadedReplay] | None = None
 
     def _made(
-        self, phases: Sequence[LoweredPhase], barrier: Callable[[int], Barrier] = Barrier
+        self, stages: Sequence[LoweredStage], barrier: Callable[[int], Barrier] = Barrier
     ) -> SerialReplay | ThreadedReplay:
         if self.threads == 1:
-            return SerialReplay(phases, self._draws)
-        return ThreadedReplay(phases, self._draws, self.threads, barrier)
+            return SerialReplay(stages, self._draws)
+        return ThreadedReplay(stages, self._draws, self.threads, barrier)
 
     def run(
         self,
@@ -130,8 +130,8 @@ class Program:
         if not observers:
             self._timed = None
         for observer in observers:
-            phases, replay = self._timed_by(observer)
-            feeders = phases.feeds(feeders)
+            stages, replay = self._timed_by(observer)
+            feeders = stages.feeds(feeders)
         if get_log_device_placement():
             after = self._logged(after)
         try:
@@ -156,10 +156,10 @@ class Program:
 
         return log
 
-    def _timed_by(self, observer: Observer) -> tuple[TimedPhases, SerialReplay | ThreadedReplay]:
+    def _timed_by(self, observer: Observer) -> tuple[TimedStages, SerialReplay | ThreadedReplay]:
         if self._timed is None or self._timed[0].observer is not observer:
-            phases = TimedPhases(self.graph, self.phases, self.threads, observer)
-            self._timed = phases, self._made(phases.phases, phases.barrier)
+            stages = TimedStages(self.graph, self.stages, self.threads, observer)
+            self._timed = stages, self._made(stages.stages, stages.barrier)
         return self._timed
 
 

@@ -1,4 +1,4 @@
-"""Runs bound phases step after step: on one thread, or with a thread a replica.
+"""Runs lowered stages step after step: on one thread, or with a thread a replica.
 
 Both make the same calls on the same arrays; which thread makes them changes no bits.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from mirrored.program.calls import Call
 from mirrored.program.codegen import make_function, make_loop
 from mirrored.program.draws import Draws
-from mirrored.program.lowering import LoweredPhase
+from mirrored.program.lowering import LoweredStage
 from mirrored.program.thread_pool import Barrier, ThreadPool
 
 # Writes what one replica, or the caller's thread, is fed of the step of that number.
@@ -42,24 +42,24 @@ class SerialReplay:
     """Runs everything on the caller's thread, as one function.
 
     Args:
-        phases: What a step does.
+        stages: What a step does.
         draws: Its random draws.
     """
 
-    def __init__(self, phases: Sequence[LoweredPhase], draws: Draws) -> None:
+    def __init__(self, stages: Sequence[LoweredStage], draws: Draws) -> None:
         """Make the function."""
         self._draws = draws
         self.going_on = True
         calls: list[Call] = []
         checks = []
-        for phase in phases:
-            if phase.check is not None:
-                checks.append((len(calls), phase.check))
-            for replica in sorted(phase.replicas or ()):
-                calls += (phase.replicas or {})[replica]
-            for pieces in phase.shards or ():
+        for stage in stages:
+            if stage.check is not None:
+                checks.append((len(calls), stage.check))
+            for replica in sorted(stage.replicas or ()):
+                calls += (stage.replicas or {})[replica]
+            for pieces in stage.shards or ():
                 calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
-            calls += phase.calls or ()
+            calls += stage.calls or ()
         self.step: Task = make_function(calls, checks)
 
     def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
@@ -83,7 +83,7 @@ class ThreadedReplay:
     """Runs replicas side by side, a thread each, and groups in a shard a thread.
 
     Args:
-        phases: What a step does.
+        stages: What a step does.
         draws: Its random draws.
         threads: How many threads there are.
         barrier: Makes the place where the threads of one run meet.
@@ -91,7 +91,7 @@ class ThreadedReplay:
 
     def __init__(
         self,
-        phases: Sequence[LoweredPhase],
+        stages: Sequence[LoweredStage],
         draws: Draws,
         threads: int,
         barrier: Callable[[int], Barrier] = Barrier,
@@ -107,16 +107,16 @@ class ThreadedReplay:
         calls: list[Call] = []
         checks: list[Any] = []
         work: list[Task] = [_nothing] * threads
-        for phase in phases:
-            if phase.replicas is None and phase.shards is None:
-                if phase.check is not None:
-                    checks.append((len(calls), phase.check))
-                calls += phase.calls or ()
+        for stage in stages:
+            if stage.replicas is None and stage.shards is None:
+                if stage.check is not None:
+                    checks.append((len(calls), stage.check))
+                calls += stage.calls or ()
                 continue
             if any(each is not _nothing for each in work) or calls or checks:
                 self._meet(work, calls, checks)
                 calls, checks = [], []
-            work = [_work_of(phase, thread) for thread in range(threads)]
+            work = [_work_of(stage, thread) for thread in range(threads)]
         self._meet(work, calls, checks)
 
     def _meet(self, work: list[Task], calls: list[Call], checks: list[Any]) -> None:
@@ -153,10 +153,10 @@ def _nothing() -> bool:
     return True
 
 
-def _work_of(phase: LoweredPhase, thread: int) -> Task:
-    if phase.replicas is not None:
-        return make_function(phase.replicas[thread]) if thread in phase.replicas else _nothing
-    pieces = (phase.shards or [])[thread]
+def _work_of(stage: LoweredStage, thread: int) -> Task:
+    if stage.replicas is not None:
+        return make_function(stage.replicas[thread]) if thread in stage.replicas else _nothing
+    pieces = (stage.shards or [])[thread]
     return make_loop(pieces) if pieces else _nothing
 
 

@@ -16,39 +16,39 @@ from mirrored.devices import Device
 from mirrored.devices.timing import ALL_REPLICAS, Observer, Work, copy_work, kernel_work, short_name
 from mirrored.program.calls import Call
 from mirrored.program.graph import COPY, SHARED, Graph, Node, Value, joins_rows
-from mirrored.program.lowering import LoweredPhase
+from mirrored.program.lowering import LoweredStage
 from mirrored.program.thread_pool import Barrier
 
 
-class TimedPhases:
-    """What a program runs, instead of its phases, while somebody measures.
+class TimedStages:
+    """What a program runs, instead of its stages, while somebody measures.
 
     Args:
         graph: The program's graph.
-        phases: Its phases.
+        stages: Its stages.
         threads: How many threads run them.
         observer: Who measures.
 
     Attributes:
         observer: Who measures.
-        phases: The phases with a clock around each kernel.
+        stages: The stages with a clock around each kernel.
     """
 
     def __init__(
-        self, graph: Graph, phases: Sequence[LoweredPhase], threads: int, observer: Observer
+        self, graph: Graph, stages: Sequence[LoweredStage], threads: int, observer: Observer
     ) -> None:
         """Put the clocks in."""
         self.observer = observer
         self._graph = graph
         self._threads = threads
         self._replicas = {value.replica for value in graph.inputs} | {
-            replica for phase in phases for replica in phase.replicas or ()
+            replica for stage in stages for replica in stage.replicas or ()
         }
         self._replicas.discard(SHARED)
         # A lone replica's work is its own; a function outside replicas is that of its caller.
         several = len(self._replicas) > 1
         self._shared = ALL_REPLICAS if several else next(iter(self._replicas), None)
-        self.phases = [self._phase(each) for each in phases]
+        self.stages = [self._stage(each) for each in stages]
 
     def feeds(self, feeds: Mapping[int, Callable[[int], None]]) -> dict[int, Any]:
         """Return what writes the inputs, with a clock."""
@@ -64,23 +64,23 @@ class TimedPhases:
             waits.append(Work("wait", "wait", "wait", short_name(device)))
         return _TimedBarrier(waits, self.observer)
 
-    def _phase(self, phase: LoweredPhase) -> LoweredPhase:
-        if phase.check is not None:
+    def _stage(self, stage: LoweredStage) -> LoweredStage:
+        if stage.check is not None:
             work = _check_of(self._graph.device)
-            return LoweredPhase(check=self._clocked(phase.check, work, self._shared))
-        if phase.replicas is not None:
-            replicas = phase.replicas.items()
-            return LoweredPhase(
+            return LoweredStage(check=self._clocked(stage.check, work, self._shared))
+        if stage.replicas is not None:
+            replicas = stage.replicas.items()
+            return LoweredStage(
                 replicas={replica: self._calls(calls, replica) for replica, calls in replicas}
             )
-        if phase.shards is not None:
-            return LoweredPhase(
+        if stage.shards is not None:
+            return LoweredStage(
                 shards=[
                     self._shard(pieces, thread if self._threads > 1 else self._shared)
-                    for thread, pieces in enumerate(phase.shards)
+                    for thread, pieces in enumerate(stage.shards)
                 ]
             )
-        return LoweredPhase(calls=self._calls(phase.calls or (), self._shared))
+        return LoweredStage(calls=self._calls(stage.calls or (), self._shared))
 
     def _calls(
         self, calls: Sequence[Call], replica: int | None, *, in_pieces: bool = False
