@@ -8,6 +8,7 @@ import argparse
 import ast
 import io
 import sys
+import threading
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -92,11 +93,13 @@ def _calls(work: Callable[[], Any]) -> Counter[tuple[str, str]]:
             code = frame.f_code
             calls[str(Path(code.co_filename)), code.co_qualname] += 1
 
+    threading.setprofile(note)  # Replicas have threads, which take turns.
     sys.setprofile(note)
     try:
         work()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return calls
 
 
