@@ -1,6 +1,7 @@
 """State that every test starts from: no devices configured, fixed seeds, fresh names."""
 
 import faulthandler
+import functools
 import gc
 import itertools
 import signal
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import mirrored as mr
 from mirrored import devices, layers, ops
@@ -103,8 +104,14 @@ def python_interrupts() -> Iterator[None]:
 @pytest.fixture
 def one_blas_thread() -> Iterator[None]:
     """Let matrix products use one thread: their number changes bits, and eager calls use all."""
-    with threadpool_limits(1, "blas"):
+    with _thread_pools().limit(limits=1, user_api="blas"):
         yield
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    """Return what sets the threads of BLAS, which is looked for once."""
+    return ThreadpoolController()
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """Every op for the tests here: a row of the table, its small cases, and memory full of nonsense.
 
-A test with a parameter `op_row` runs for each op, one with `op_case` for each of its small cases.
+A test with a parameter `op_row` runs for each op, one with `op_case` for each op too, where its
+function is called for each of the small cases.
 """
 
+import inspect
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,15 +15,28 @@ from op_table import TABLE, Row
 from mirrored.backends import HostBackend, Storage
 
 
-def small_cases() -> Iterator[Any]:
-    """Yield (name, row, case) for each small case of each op."""
-    for name, row in TABLE.items():
-        for case in row.small:
-            yield pytest.param((name, row, case), id=f"{name}-{case!r}")
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Call a function for each small case of an op; the error of one names it."""
+    if "op_case" not in pyfuncitem.funcargs:
+        return None
+    arguments = {
+        name: value
+        for name, value in pyfuncitem.funcargs.items()
+        if name in inspect.signature(pyfuncitem.obj).parameters
+    }
+    name, row = arguments["op_case"]
+    for case in row.small:
+        try:
+            pyfuncitem.obj(**{**arguments, "op_case": (name, row, case)})
+        except Exception as error:
+            error.add_note(f"The case is {name} of {case!r} {dict(case.attrs)}.")
+            raise
+    return True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that asks for `op_row` or `op_case` once for each."""
+    """Run a test that asks for `op_row` or `op_case` once for each op."""
     if "op_row_of_two" in metafunc.fixturenames:
         # Not of one input, nor of labels; and gradients' ops are called by rules alone.
         rows = [
@@ -32,11 +47,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             and not name.endswith("Grad")
         ]
         metafunc.parametrize("op_row_of_two", rows, ids=[name for name, _ in rows])
-    if "op_row" in metafunc.fixturenames:
-        rows = [pytest.param((name, row), id=name) for name, row in TABLE.items()]
-        metafunc.parametrize("op_row", rows)
-    if "op_case" in metafunc.fixturenames:
-        metafunc.parametrize("op_case", list(small_cases()))
+    for each in {"op_row", "op_case"}.intersection(metafunc.fixturenames):
+        metafunc.parametrize(each, TABLE.items(), ids=TABLE)
 
 
 @pytest.fixture

@@ -49,8 +49,9 @@ def eagerly(function: Function, inputs: Sequence[Array]) -> list[Array]:
 def check(function: Function, runs: Sequence[Sequence[Array]], record: Any, bits: Any) -> None:
     """Compare a program's runs, one after the other, with eager calls."""
     recorded = record(function, runs[0])
-    for inputs in [*runs, runs[0]]:
-        assert bits(recorded(*inputs)) == bits(eagerly(function, inputs))
+    expected = [bits(eagerly(function, inputs)) for inputs in runs]
+    for inputs, each in zip([*runs, runs[0]], [*expected, expected[0]], strict=True):
+        assert bits(recorded(*inputs)) == each
 
 
 def test_forward(op_case: Any, record: Any, bits: Any) -> None:
