@@ -116,7 +116,13 @@ class BucketedBatch(Sequence[list[Any]]):
             return [self[i] for i in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"A batch of {len(self)} values has no value {place}.")
-        return [each[place % len(self)] for each in self.replicas]
+        number = place % len(self)
+        return [each[number] for each in self.replicas if number in each]
+
+
+def for_results(batch: Sequence[Sequence[Tensor]]) -> list[Buckets]:
+    """Return empty buckets for the replicas; not every value has to have a tensor on each."""
+    return [Buckets() for _ in range(max(map(len, batch), default=0))]
 
 
 def as_batch(replicas: Sequence[Buckets]) -> Sequence[list[Tensor]]:

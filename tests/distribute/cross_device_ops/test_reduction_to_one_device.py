@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
-from mirrored.distribute import ReduceOp, ReductionToOneDevice
+from mirrored.distribute import HierarchicalCopyAllReduce, ReduceOp, ReductionToOneDevice
 from mirrored.errors import InvalidArgumentError
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
@@ -122,12 +122,13 @@ def test_refused(make: Callable[[], Any], error: type[Exception], match: str) ->
         make()
 
 
+@pytest.mark.parametrize("make", [ReductionToOneDevice, HierarchicalCopyAllReduce])
 def test_a_recorded_batch_from_different_devices_goes_back_to_them(
-    simulate: Simulate, spread: Spread, record: Callable[..., Any]
+    simulate: Simulate, spread: Spread, record: Callable[..., Any], make: Any
 ) -> None:
     """Values of one dtype make one vector, but only those that lie on the same devices."""
     simulate(3)
-    collective, seen = ReductionToOneDevice(), []
+    collective, seen = make(), []
 
     def reduce(*inputs: ops.Tensor) -> list[ops.Tensor]:
         tensors = [each.copy_to(place._device) for each, place in zip(inputs, places, strict=True)]
