@@ -65,12 +65,15 @@ def make_model(
     return model
 
 
-def train(model: mr.Model, first: int = 0, *callbacks: mr.callbacks.Callback) -> None:
+def train(
+    model: mr.Model,
+    first: int = 0,
+    *callbacks: mr.callbacks.Callback,
+    data: tuple[np.ndarray, np.ndarray] = (X, Y),
+) -> None:
     """Train for the four steps of one epoch, or for those that are left from one on."""
-    rest = slice(first * BATCH, None)
-    model.fit(
-        X[rest], Y[rest], batch_size=BATCH, shuffle=False, callbacks=list(callbacks), verbose=0
-    )
+    x, y = (each[first * BATCH :] for each in data)
+    model.fit(x, y, batch_size=BATCH, shuffle=False, callbacks=list(callbacks), verbose=0)
 
 
 def states(model: mr.Model) -> list[State]:

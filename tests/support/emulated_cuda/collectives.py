@@ -57,6 +57,9 @@ class Fate(NamedTuple):
     error: int = 0
 
 
+_HANGS = "it was told to hang"
+
+
 class Asked(NamedTuple):
     """What all ranks have to be asked for alike."""
 
@@ -191,23 +194,29 @@ class AllReduce:
 
     def why_not(self) -> str:
         """Return why it cannot go on now, an empty string where it can, or where it is done."""
+        return next(iter(self._reasons()), "")
+
+    @property
+    def only_hangs(self) -> bool:
+        """Whether nothing keeps it but that it was told to hang: all before it is done."""
+        return self._reasons() == [_HANGS]
+
+    def _reasons(self) -> list[str]:
         if self.done:
-            return ""
-        parts = self.parts.values()
+            return []
+        parts = list(self.parts.values())
         missing = [rank for rank in range(self._clique.size) if rank not in self.parts]
-        apart = [rank for rank, part in self.parts.items() if part.rank.aborted]
-        late = [rank for rank, part in self.parts.items() if not _is_next(part)]
-        for why, holds in (
-            ("it was told to hang", self._fate.hangs),
+        apart = [part.rank.number for part in parts if part.rank.aborted]
+        late = [part.rank.number for part in parts if not _is_next(part)]
+        reasons = (
+            (_HANGS, self._fate.hangs),
             (f"ranks {missing} were not asked", missing),
             ("ranks were asked for different ones", len({part.asked for part in parts}) > 1),
             (f"ranks {apart} were aborted", apart),
             ("the one before is not done", self._number - 1 in self._clique.open),
             (f"the streams of ranks {late} have not come to it", late),
-        ):
-            if holds:
-                return why
-        return ""
+        )
+        return [why for why, holds in reasons if holds]
 
     def add(self, part: Part) -> None:
         """Take in what one rank does.

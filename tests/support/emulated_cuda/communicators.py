@@ -43,6 +43,11 @@ class Communicators:
         ranks = [rank for rank in self._ranks.values() if not rank.gone]
         return [f"rank {rank.number} on card {rank.card}" for rank in ranks]
 
+    def hang(self) -> bool:
+        """Whether a collective of theirs hangs by now, and not only one before it is to be done."""
+        cliques = [rank.clique for rank in list(self._ranks.values()) if not rank.gone]
+        return any(each.only_hangs for clique in cliques for each in list(clique.open.values()))
+
     def rank(self, comm: int) -> Rank:
         """Return what a handle stands for.
 

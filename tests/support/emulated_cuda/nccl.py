@@ -349,6 +349,11 @@ class EmulatedNccl(Library):
     def version(self, version: int) -> None:
         self._nccl.communicators.version = version
 
+    @property
+    def hangs(self) -> bool:
+        """Whether a collective hangs that was told to, and all that came before it is done."""
+        return self._nccl.communicators.hang()
+
     def hang(self, *, after: int = 1) -> None:
         """Let a collective never complete, until its ranks are aborted.
 
