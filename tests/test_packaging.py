@@ -15,7 +15,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OWN_FOLDERS = ["layers", "optim"]
 
 
+@cache
 def source_files() -> list[Path]:
     """Return the project's Python files, each by its real path."""
     folders = ["mirrored", *OWN_FOLDERS, "tests", "examples"]
@@ -38,13 +39,16 @@ def is_library(path: Path) -> bool:
     return path.relative_to(ROOT).parts[0] in {"mirrored", *OWN_FOLDERS}
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    """Yield the absolute names that a file imports, ``a.b`` for ``from a import b``."""
+@cache
+def imported_modules(path: Path) -> list[str]:
+    """Return the absolute names that a file imports, ``a.b`` for ``from a import b``."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
+    return found
 
 
 def readme_commands() -> list[str]:

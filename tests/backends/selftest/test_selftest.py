@@ -178,15 +178,17 @@ def test_a_crash_shows_the_signal_and_where_it_was(child: Any) -> None:
 
 
 def test_what_nccl_says_is_shown_and_looked_at(child: Any) -> None:
-    """It says it on standard output, which is not for it here."""
+    """It says it on standard output, which is not for it here; it is asked to say it."""
     child(
-        'os.write(1, b"host:1 NCCL WARN transport/nvls.cc failed\\n")',
+        'os.write(1, b"host:1 NCCL WARN transport/nvls.cc failed\\n"); '
+        'print("debug", os.environ["NCCL_DEBUG"], flush=True)',
         '{1: "async"}',
     )
     text = str(error())
     assert text.startswith(f"{BETWEEN}an error.\n")
     assert "failed: The script lets the link between the devices fail." in received(text)[0]
     assert "\n  host:1 NCCL WARN transport/nvls.cc failed\n" in text
+    assert "debug WARN" in text
     assert "  1. NVLink SHARP (NVLS)" in text
 
 
@@ -198,16 +200,13 @@ def test_warnings_before_a_flood_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
     assert text.count("noise") == selftest._MOST_LINES
 
 
-def test_nccl_is_asked_to_say_what_is_wrong(child: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    child('print("debug", os.environ["NCCL_DEBUG"], flush=True)', '{1: "fail"}')
-    assert "debug WARN" in str(error())
+def test_an_exception_is_shown(child: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is what NCCL says, of which as much is asked for as the environment has set."""
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
-    assert "debug INFO" in str(error())
-
-
-def test_an_exception_is_shown(child: Any) -> None:
-    child("total[:0] @ total")
-    assert received(str(error()))[0].startswith("ValueError: matmul: ")
+    child('print("debug", os.environ["NCCL_DEBUG"], flush=True); total[:0] @ total')
+    text = str(error())
+    assert received(text)[0].startswith("ValueError: matmul: ")
+    assert "debug INFO" in text
 
 
 EMULATED = """
