@@ -5,7 +5,6 @@ The cards are emulated. A process that ends, however its sums are, ends by itsel
 
 import gc
 import os
-import subprocess
 import sys
 import textwrap
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from card_training import X, Y, make_devices, make_model, make_strategy, same, state, train
+from forked_programs import run_program
 
 import mirrored as mr
 from mirrored.errors import CollectiveError, CollectiveTimeoutError
@@ -24,7 +24,6 @@ from mirrored.errors import CollectiveError, CollectiveTimeoutError
 pytestmark = pytest.mark.usefixtures("no_deadlock")
 
 Emulate = Callable[..., Any]
-SUPPORT = Path(__file__).parents[1] / "support"
 DEADLINE = 0.25
 
 
@@ -196,7 +195,7 @@ def test_models_that_are_forgotten_leave_the_cards_connected(emulated_cuda: Emul
 
 PROGRAM = """
     import os, sys, time
-    sys.path.insert(0, {support!r})
+    sys.path += {paths!r}
     import emulated_cuda
     from mirrored.backends.cuda import blas, driver, nccl, nvml, toolkit
     emulator = emulated_cuda.Emulator(emulated_cuda.cards(2, 1 << 28), 0)
@@ -240,15 +239,9 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_a_process_ends_by_itself(end: str, emulated_cuda: Emulate) -> None:
-    program = textwrap.dedent(PROGRAM.format(support=str(SUPPORT))) + textwrap.dedent(end)
+def test_a_process_ends_by_itself(end: str, emulated_cuda: Emulate, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM.format(paths=sys.path)) + textwrap.dedent(end))
     settings = {"MIRRORED_NCCL_SELFTEST": "0", "MIRRORED_FORCE_GPU_ALLOW_GROWTH": "true"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_program(program, folder=tmp_path, environment=os.environ | settings)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -11,11 +11,13 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_time import FakeTime, stuck, threads_of_calls
+from forked_programs import run_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_communicator import Script, ScriptedCommunicator
@@ -616,7 +618,15 @@ def test_closed_at_exit_in_reverse_order(caplog: pytest.LogCaptureFixture) -> No
     assert module._open == {}
 
 
-def test_exit_closes() -> None:
+def run_to_its_end(code: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a program that finds the modules that this one does."""
+    program = folder / "program.py"
+    program.write_text(f"import sys\nsys.path += {sys.path!r}\n{code}")
+    return run_program(program, folder=folder, environment=os.environ)
+
+
+@pytest.mark.usefixtures("no_deadlock")
+def test_exit_closes(tmp_path: Path) -> None:
     code = """
 from mirrored.backends.communication.connection import Connection
 from scripted_communicator import Script
@@ -624,10 +634,7 @@ script = Script()
 Connection(script.backends(1), ["GPU:0"]).open()
 script.communicators[0].close = lambda: print("closed")
 """
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60
-    )
+    done = run_to_its_end(code, tmp_path)
     assert (done.stdout, done.returncode) == ("closed\n", 0)
     assert done.stderr == "Connecting devices: GPU:0.\n"
 
@@ -658,6 +665,7 @@ atexit.register(setattr, threading.Thread, "start", start)
 """
 
 
+@pytest.mark.usefixtures("no_deadlock")
 @pytest.mark.parametrize("status", [0, 3])
 @pytest.mark.parametrize(
     ("abort", "more", "said"),
@@ -672,12 +680,11 @@ atexit.register(setattr, threading.Thread, "start", start)
         ("ok", NO_THREADS, ""),
     ],
 )
-def test_a_collective_hangs_at_exit(status: int, abort: str, more: str, said: str) -> None:
+def test_a_collective_hangs_at_exit(
+    status: int, abort: str, more: str, said: str, tmp_path: Path
+) -> None:
     code = AT_EXIT.format(status=status, abort=abort, more=more)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60
-    )
+    done = run_to_its_end(code, tmp_path)
     assert done.returncode == status
     lines = [line for line in done.stderr.splitlines() if "Connecting" not in line]
     assert len(lines) == (said != "")
