@@ -179,6 +179,9 @@ class Machine:
 
     def _lose(self, card: int, status: int) -> None:
         self._lost[card] = status
+        for capture in [each for each in self._captures if each.origin.card == card]:
+            capture.end()  # It went with the card's context: nobody can end it any more.
+            self._captures.remove(capture)
         for queue in self.scheduler.queues:
             if queue.card == card:
                 for action in queue.actions:
