@@ -263,6 +263,12 @@ def asked_for(code: str, options: tuple[str, ...]) -> Text:
     return Text(code, options)
 
 
+def compile_all() -> None:
+    """Compile all texts that were asked for, before something that has a deadline."""
+    with _compiling:
+        _compile_all_that_was_asked_for()
+
+
 def _compile_all_that_was_asked_for() -> None:
     _threads()
     by_flags: dict[tuple[str, ...], list[Text]] = {}

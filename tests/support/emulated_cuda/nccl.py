@@ -36,6 +36,7 @@ from emulated_cuda.communicators import (
     REMOTE_ERROR,
     Communicators,
 )
+from emulated_cuda.compiler import compile_all
 from emulated_cuda.faults import EmulatorError
 from emulated_cuda.foreign import Library, write
 from emulated_cuda.machine import Machine
@@ -273,6 +274,7 @@ class _Nccl:
             raise EmulatorError("NCCL: collectives are not to be captured.")
         if parts:
             machine.unsafe()
+            compile_all()
         for part in parts:
             rank = part.rank
             if rank.gone:  # By another thread, since it was asked: nothing of it is left.
