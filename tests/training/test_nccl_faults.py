@@ -170,17 +170,24 @@ def check(error: Any, done: int) -> None:
     assert 0 <= done < STEPS
 
 
-def calls_of(way: dict[str, Any], calls: int) -> range:
-    """Return which calls of three steps are tried: more, where several are on their way."""
-    return range(1, 3 * calls + 1, 3 if way == WAYS[1] else 8)
+# Of the calls of three steps the first, the middle and the last; in the slow form every one.
+places = pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "every"]
+)
 
 
+def calls_of(calls: int, every: bool) -> range:
+    """Return which calls of three steps are tried, of so many a step."""
+    return range(1, 3 * calls + 1, 1 if every else (3 * calls - 1) // 2)
+
+
+@places
 def test_a_sum_with_an_error_of_its_own(
-    on_cards: Callable[..., Cards], way: dict[str, Any], tmp_path: Path
+    on_cards: Callable[..., Cards], way: dict[str, Any], tmp_path: Path, every: bool
 ) -> None:
     """The error is seen at once, or while later steps are on their way."""
     cards = on_cards((1, 1), **way)
-    for call in calls_of(way, SUMS):
+    for call in calls_of(SUMS, every):
         cards.emulator.nccl.break_async(after=call)
         error, done = cards.fails(CollectiveError, tmp_path / "w.weights.safetensors")
         check(error, done)
@@ -188,12 +195,15 @@ def test_a_sum_with_an_error_of_its_own(
         assert "ncclRemoteError" in str(error)
 
 
+@places
 @pytest.mark.parametrize(
     ("function", "calls"), [("ncclAllReduce", 2 * SUMS), ("ncclGroupEnd", SUMS)]
 )
-def test_a_call_that_is_refused(function: str, calls: int, on_cards: Callable[..., Cards]) -> None:
+def test_a_call_that_is_refused(
+    function: str, calls: int, on_cards: Callable[..., Cards], every: bool
+) -> None:
     cards = on_cards((2, 1), seed=1, **WAYS[1])
-    for call in range(1, 3 * calls + 1, 2 * (calls // SUMS) + 1):
+    for call in calls_of(calls, every):
         cards.emulator.fail(function, 3, after=call)
         error, done = cards.fails(CollectiveError)
         check(error, done)
