@@ -24,6 +24,8 @@ _SHORT = 1 << 30
 class Threads:
     """Replicas run side by side on threads of the host; see `schedule.Overlap`."""
 
+    replicas_first = True
+
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do as one stage."""
         stage = [
@@ -40,6 +42,8 @@ class Threads:
 
 class Streams:
     """What is on several streams runs side by side; see `schedule.Overlap`."""
+
+    replicas_first = False  # All-reduces start as soon as what they sum is there.
 
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do, a stream each."""

@@ -118,8 +118,11 @@ class Schedule:
 class Overlap(Protocol):
     """What of a program may run side by side, and which of its nodes are computed together.
 
-    With `branches`, nodes that run alone may be put on two sides.
+    With `branches`, nodes that run alone may be put on two sides. With `replicas_first`, what is
+    shared and waits for nothing comes behind the replicas, and takes no memory while they run.
     """
+
+    replicas_first: bool
 
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do, none of which depends on another's."""
@@ -211,18 +214,28 @@ def _add_levels(
     found = list(_levels(nodes))
     started: set[Node] = set()
     for (by_replica, shared), (_, ahead) in zip_longest(found, found[1:], fillvalue=({}, [])):
-        for part in in_order([node for node in shared if node not in started], collectives):
-            if isinstance(part, Collective):
-                _add_collective(schedule, part)
-                continue
-            for stage in overlap.shared(part, branches=True):
-                schedule.add(stage)
+        left = [node for node in shared if node not in started]
+        if not overlap.replicas_first:
+            _add_shared(schedule, left, collectives, overlap)
         starts = find_starts(by_replica, ahead, collectives)
         if starts:
             _add_overlapped(schedule, by_replica, starts, overlap)
             started |= {node for each in starts for node in (*each.shared, *each.collective.nodes)}
+        else:
+            for stage in overlap.replicas(by_replica, branches=True):
+                schedule.add(stage)
+        if overlap.replicas_first:
+            _add_shared(schedule, left, collectives, overlap)
+
+
+def _add_shared(
+    schedule: Schedule, nodes: list[Node], collectives: Sequence[Collective], overlap: Overlap
+) -> None:
+    for part in in_order(nodes, collectives):
+        if isinstance(part, Collective):
+            _add_collective(schedule, part)
             continue
-        for stage in overlap.replicas(by_replica, branches=True):
+        for stage in overlap.shared(part, branches=True):
             schedule.add(stage)
 
 

@@ -60,6 +60,26 @@ def test_replicas_run_side_by_side_between_joint_work(
     ]
 
 
+def test_what_is_shared_waits_until_replicas_have_met(
+    record: Any, as_replica: Callable[[int], Any]
+) -> None:
+    def function(x: ops.Tensor, y: ops.Tensor, v: ops.Tensor) -> list[ops.Tensor]:
+        decayed = ops.tanh(v)
+        parts = []
+        for replica, each in enumerate((x, y)):
+            with as_replica(replica):
+                parts.append(ops.square(each))
+        return [decayed + ops.reduce_sum(ops.add_n(parts))]
+
+    # Behind the replicas, its results take no memory while they run.
+    assert described(record(function, [X, X, V], replicas=[0, 1, SHARED]).graph) == [
+        {0: ["Square"], 1: ["Square"]},
+        (500, ["Tanh"]),
+        ["AddN", "Sum"],
+        (500, ["AddV2"]),
+    ]
+
+
 def test_long_vectors_are_computed_together(record: Any) -> None:
     def function(v: ops.Tensor, x: ops.Tensor) -> list[ops.Tensor]:
         scale = ops.reduce_sum(x)
