@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib
 import json
 import os
@@ -78,6 +79,7 @@ def _serve() -> dict[str, Any]:
     for name in _IMPORTED:
         with suppress(ImportError):
             importlib.import_module(name)
+    gc.freeze()  # A collection in a copy would look through all of it, and so copy all memory.
     for line in sys.stdin:
         copy = os.fork()
         if not copy:
