@@ -109,7 +109,9 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
     """
     home = sys.modules[module]
     own = [name for name in vars(home) if name[0] != "_" and not hasattr(builtins, name)]
-    vars(home).setdefault("__all__", sorted(own))
+    # pytest rewrites the modules of a package that comes with a plugin, and imports into them what
+    # it needs under names such as "@pytest_ar", which no program can write.
+    vars(home).setdefault("__all__", sorted(filter(str.isidentifier, own)))
 
     def listed() -> list[str]:
         there = vars(home)
