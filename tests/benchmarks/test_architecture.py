@@ -8,7 +8,7 @@ import pytest
 import mirrored as mr
 from benchmarks.structure import fits
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs/architecture.md", ROOT / "CONTRIBUTING.md"]
 FILE = re.compile(r"`([\w./]+\.py)`")
 
