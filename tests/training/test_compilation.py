@@ -27,7 +27,9 @@ def test_what_a_model_says_of_it(make_line: MakeLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "optimizer", ["sgd", "SGD", mr.optim.SGD, lambda: mr.optim.SGD(0.3)], ids=str
+    "optimizer",
+    ["sgd", "SGD", mr.optim.SGD, lambda: mr.optim.SGD(0.3)],
+    ids=["sgd", "SGD", "class", "function"],
 )
 def test_optimizers(optimizer: Any, strategy: mr.MirroredStrategy) -> None:
     if not isinstance(optimizer, str | type):
