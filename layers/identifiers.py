@@ -1,10 +1,16 @@
-"""Turns what users write for an initializer, a regularizer or an activation into the thing itself.
+"""Turns what users write for an initializer, a regularizer, a loss and so on into the thing itself.
 
-All three accept a name, a class or a callable, and refuse anything else in the same words.
+A name, a class, a function or the thing itself will do for all of them.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from mirrored.layers.naming import snake_case
+
+_Thing = TypeVar("_Thing")
+_Class = TypeVar("_Class", bound=Callable[[], Any])
 
 
 def resolve(
@@ -23,3 +29,28 @@ def resolve(
         f"Could not interpret {kind} identifier: {identifier}. Pass a callable or one of these "
         f"names: {', '.join(sorted(names))}."
     )
+
+
+def by_name(classes: Iterable[tuple[_Class, tuple[str, ...]]]) -> dict[str, _Class]:
+    """Return classes by their names, by these in snake case, and by further ones of each."""
+    named: dict[str, _Class] = {}
+    for each, more in classes:
+        own: str = getattr(each, "__name__", "")
+        named |= dict.fromkeys((own, snake_case(own), *more), each)
+    return named
+
+
+def find(
+    identifier: Any,
+    kind: type[_Thing],
+    names: Mapping[str, Callable[[], _Thing]],
+    of_function: Callable[[Any], _Thing],
+) -> _Thing | None:
+    """Return the loss, or the metric, that ``identifier`` is, names or makes; None: it does not."""
+    if isinstance(identifier, kind):
+        return identifier
+    if isinstance(identifier, str) and identifier in names:
+        return names[identifier]()
+    if inspect.isclass(identifier):
+        return identifier() if issubclass(identifier, kind) else None
+    return of_function(identifier) if callable(identifier) else None

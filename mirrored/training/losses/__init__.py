@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.layers.naming import snake_case
+from mirrored.layers.identifiers import by_name as _by_name
+from mirrored.layers.identifiers import find as _find
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
 from mirrored.training.losses.crossentropy import (
@@ -52,11 +53,7 @@ _LOSSES: tuple[tuple[Callable[[], Loss], Any, tuple[str, ...]], ...] = (
     (CategoricalCrossentropy, categorical_crossentropy, ()),
     (SparseCategoricalCrossentropy, sparse_categorical_crossentropy, ()),
 )
-_BY_NAME = {
-    name: cls
-    for cls, _, more in _LOSSES
-    for name in (cls.__name__, snake_case(cls.__name__), *more)
-}
+_BY_NAME = _by_name((cls, more) for cls, _, more in _LOSSES)
 _BY_FUNCTION = {function: cls for cls, function, _ in _LOSSES}
 
 
@@ -77,16 +74,15 @@ def get(identifier: Any) -> Loss:
         >>> mr.losses.get("mse").name
         'mean_squared_error'
     """
-    if isinstance(identifier, Loss):
-        return identifier
-    if isinstance(identifier, str) and identifier in _BY_NAME:
-        return _BY_NAME[identifier]()
-    if inspect.isclass(identifier) and issubclass(identifier, Loss):
-        return identifier()
-    if callable(identifier) and not inspect.isclass(identifier):
-        known = _BY_FUNCTION.get(identifier) if inspect.isfunction(identifier) else None
-        return _FunctionLoss(identifier) if known is None else known()
+    found = _find(identifier, Loss, _BY_NAME, _of_function)
+    if found is not None:
+        return found
     raise ValueError(
         f"Could not interpret loss identifier: {identifier}. "
         f"The losses there are: {', '.join(sorted(_BY_NAME))}; or pass a `Loss` or a function."
     )
+
+
+def _of_function(function: Callable[..., Any]) -> Loss:
+    known = _BY_FUNCTION.get(function) if inspect.isfunction(function) else None
+    return _FunctionLoss(function) if known is None else known()

@@ -3,11 +3,11 @@
 Each is a quotient of a total and a count, summed over all batches.
 """
 
-import inspect
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.layers.naming import snake_case
+from mirrored.layers.identifiers import by_name as _by_name
+from mirrored.layers.identifiers import find as _find
 from mirrored.training.losses import MSE as MSE
 from mirrored.training.losses import Loss as _Loss
 from mirrored.training.losses import binary_crossentropy as binary_crossentropy
@@ -55,9 +55,7 @@ _METRICS: tuple[tuple[type[Metric], tuple[str, ...]], ...] = (
     (MeanSquaredError, ("mse", "MSE")),
     (SparseCategoricalAccuracy, ()),
 )
-_BY_NAME = {
-    name: cls for cls, more in _METRICS for name in (cls.__name__, snake_case(cls.__name__), *more)
-}
+_BY_NAME = _by_name(_METRICS)
 _AUTOMATIC = ("accuracy", "acc")
 
 
@@ -77,14 +75,9 @@ def get(identifier: Any) -> Metric:
         >>> mr.metrics.get("BinaryAccuracy").name
         'binary_accuracy'
     """
-    if isinstance(identifier, Metric):
-        return identifier
-    if isinstance(identifier, str) and identifier in _BY_NAME:
-        return _BY_NAME[identifier]()
-    if inspect.isclass(identifier) and issubclass(identifier, Metric):
-        return identifier()
-    if callable(identifier) and not inspect.isclass(identifier):
-        return _FunctionMetric(identifier)
+    found = _find(identifier, Metric, _BY_NAME, _FunctionMetric)
+    if found is not None:
+        return found
     raise ValueError(
         f"Could not interpret metric identifier: {identifier}. The metrics there are: "
         f"{', '.join(sorted({*_BY_NAME, *_AUTOMATIC}))}; or pass a `Metric` or a function."
