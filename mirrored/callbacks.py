@@ -6,6 +6,6 @@ What stands here for type checkers gives its place to that module when it is imp
 import sys
 
 from mirrored.keras import callbacks
-from mirrored.keras.callbacks import *  # noqa: F403
+from mirrored.keras.callbacks import *  # noqa: F403 - all that it lists.
 
 sys.modules[__name__] = callbacks

@@ -6,6 +6,6 @@ What stands here for type checkers gives its place to that module when it is imp
 import sys
 
 from mirrored.keras import metrics
-from mirrored.keras.metrics import *  # noqa: F403
+from mirrored.keras.metrics import *  # noqa: F403 - all that it lists.
 
 sys.modules[__name__] = metrics

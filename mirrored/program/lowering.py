@@ -232,8 +232,11 @@ class StreamLowering(_Lowering):
     def ranks(self, collective: Collective) -> tuple[list[Any], list[Any]]:
         """Return, for each rank of an all-reduce, what it adds and where its sum goes."""
         sums = [node.output for node in collective.nodes]
-        vector = lambda value: self.arrays.of(value).reshape(-1)  # noqa: E731
-        return list(map(vector, collective.sends())), list(map(vector, sums))
+        sent, summed = (
+            [self.arrays.of(value).reshape(-1) for value in values]
+            for values in (collective.sends(), sums)
+        )
+        return sent, summed
 
     def commits(self, backend: Backend) -> list[Call]:
         """Return the writes of variables in a backend's memory that are left for the end."""
