@@ -205,7 +205,7 @@ def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool) -> None:
 
 
 @pytest.mark.parametrize("make", [NcclAllReduce, HierarchicalCopyAllReduce])
-@examples(12)
+@examples(15)
 @given(case=CARDS)
 def test_recorded_between_cards(cards: Cards, bits: Bits, make: Any, case: Case) -> None:
     """As far from the reference as rounding allows, and with the bits of the eager one."""
