@@ -68,12 +68,14 @@ class InterruptGuard:
 
     def __enter__(self) -> Self:
         """Begin to receive interrupts."""
-        if threading.current_thread() is threading.main_thread():
-            previous = _handler_of(_SIGINT)
-            if callable(previous):
-                self._previous = previous
+        previous = _handler_of(_SIGINT)
+        if callable(previous):
+            self._previous = previous
+            try:
                 _set_handler(_SIGINT, self._receive)
-                self._installed = True
+            except ValueError:  # This is not the main thread.
+                return self
+            self._installed = True
         return self
 
     def __exit__(
@@ -87,7 +89,8 @@ class InterruptGuard:
             if _handler_of(_SIGINT) == self._receive:  # Nobody set another one meanwhile.
                 _set_handler(_SIGINT, self._previous)
             self._installed = self._in_step = False
-            self.deliver()
+            if self._pending is not None:
+                self.deliver()
 
     @property
     def pending(self) -> bool:

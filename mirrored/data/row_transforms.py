@@ -26,7 +26,8 @@ from mirrored.data.sources import (
 from mirrored.data.spec import Element, Elements, Form, LeafSpec
 from mirrored.errors import InvalidArgumentError
 
-_AT_ONCE = 256
+_AT_ONCE = 256  # Random numbers.
+_BYTES_AT_ONCE = 1 << 16  # Of rows that are gathered; they stay in a cache.
 _OVER = object()
 
 
@@ -143,9 +144,13 @@ class Batched(Following):
         return read_batches
 
     def _gathered(self, slices: Slices, iteration: Iteration) -> Elements:
-        read = self.open_rows(iteration)
-        while count_of(rows := read(1)):
-            yield slices.rows(rows)
+        """Yield batches; small ones as parts of a copy of many, for to gather each takes longer."""
+        read, size, pack = self.open_rows(iteration), self._size, slices.form.pack
+        at_once = max(1, _BYTES_AT_ONCE // (size * slices.row_bytes or 1))
+        while count := count_of(rows := read(at_once)):
+            leaves = slices.take(rows)
+            for begin in range(0, count, size):
+                yield pack([leaf[begin : begin + size] for leaf in leaves])
 
     def _joined(self, iteration: Iteration) -> Elements:
         form: Form | None = None

@@ -155,6 +155,11 @@ class Slices(Stage):
         self.leaves: list[NDArray[Any]] = _nest.flatten(arrays)
 
     @property
+    def row_bytes(self) -> int:
+        """How many bytes a row has, in all arrays together."""
+        return sum(leaf.nbytes for leaf in self.leaves) // max(self.cardinality, 1)
+
+    @property
     def slices(self) -> "Slices":
         """Itself."""
         return self
@@ -177,9 +182,13 @@ class Slices(Stage):
 
     def rows(self, which: Rows) -> Element:
         """Return some rows: views where they are a slice."""
+        return self.form.pack(self.take(which))
+
+    def take(self, which: Rows) -> list[NDArray[Any]]:
+        """Return some rows of each array; see `rows`."""
         if isinstance(which, slice):
-            return self.form.pack([leaf[which] for leaf in self.leaves])
-        return self.form.pack([leaf.take(which, axis=0) for leaf in self.leaves])
+            return [leaf[which] for leaf in self.leaves]
+        return [leaf.take(which, axis=0) for leaf in self.leaves]
 
     def part(self, start: int, stop: int) -> "Slices":
         """Return the rows from `start` to before `stop`, as far as there are such."""

@@ -95,8 +95,13 @@ def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
         ValueError: It is no batch.
     """
     batch = next(batches)
-    sharding = sharding_of(_examples(batch), replicas)
-    return _nest.map_structure(lambda leaf: join(sharding.cut(leaf), sharding.starts), batch)
+    # Of many batches most are tuples of arrays, and of one size.
+    is_plain = type(batch) is tuple and {*map(type, batch)} == {np.ndarray}
+    leaves = batch if is_plain else _nest.flatten(batch)
+    sharding = _sharding_of_shapes(tuple([leaf.shape for leaf in leaves]), replicas)
+    starts = sharding.starts
+    parts = [join(sharding.cut(leaf), starts) for leaf in leaves]
+    return tuple(parts) if is_plain else _nest.pack_like(batch, parts)
 
 
 def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
@@ -111,28 +116,36 @@ def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
         ValueError: One is no batch, or they differ in structure.
     """
     parts = [next(batches)]
-    sizes = [_examples(parts[0])]
+    sizes = [_examples(_shapes(parts[0]))]
     while len(parts) < replicas:
         part = next(batches, None)
         parts.append(_nest.map_structure(lambda leaf: leaf[:0], parts[0]) if part is None else part)
-        sizes.append(_examples(parts[-1]))
+        sizes.append(_examples(_shapes(parts[-1])))
     starts = (0, *itertools.accumulate(sizes[:-1]))
     return _nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")
 
 
-def _examples(batch: Any) -> int:
+@functools.lru_cache
+def _sharding_of_shapes(shapes: tuple[tuple[int, ...], ...], replicas: int) -> Sharding:
+    """Return where each replica's part of a batch of arrays of these shapes is."""
+    return sharding_of(_examples(shapes), replicas)
+
+
+def _examples(shapes: Sequence[tuple[int, ...]]) -> int:
     """Return the number of examples in a batch; raises ValueError where it is none."""
-    plain = type(batch) is tuple and all([type(each) is np.ndarray for each in batch])
-    shapes = [leaf.shape for leaf in (batch if plain else _nest.flatten(batch))]
     if not shapes or () in shapes:
         raise unbatched(shapes)
-    size: int = shapes[0][0]
-    if any([shape[0] != size for shape in shapes]):
+    size = shapes[0][0]
+    if any(shape[0] != size for shape in shapes):
         raise ValueError(
             "A batch has as many examples in each of its parts. Received: parts of shapes "
-            f"{shapes}. If they are one example, call `dataset.batch(global_batch_size)` first."
+            f"{list(shapes)}. If they are one example, call `dataset.batch(global_batch_size)` first."
         )
     return size
+
+
+def _shapes(batch: Any) -> list[tuple[int, ...]]:
+    return [leaf.shape for leaf in _nest.flatten(batch)]
 
 
 def unbatched(shapes: Sequence[Any]) -> ValueError:

@@ -30,6 +30,7 @@ from mirrored.ops.spec import (
 )
 from mirrored.ops.tensor import Tensor
 
+_UNSIGNED = {4: np.uint32, 8: np.uint64}
 _FEW = 32  # Up to so many classes a copy that turns the logits costs less than it saves.
 
 
@@ -55,7 +56,8 @@ def _check_labels(logits: Any, labels: Any, *_: Any) -> None:
 
 
 def _check_in_range(labels: Any, classes: int) -> None:
-    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+    # Negative ones are the largest of all where the same bits have no sign.
+    if labels.size and np.maximum.reduce(labels.view(_UNSIGNED[labels.itemsize])) >= classes:
         wrong = int(labels[(labels < 0) | (labels >= classes)][0])
         raise InvalidArgumentError(
             f"Received a label value of {wrong} which is outside the valid range of "

@@ -3,6 +3,7 @@
 What an operator computes is defined by the ops; here is only which one it calls.
 """
 
+import functools
 import gc
 import itertools
 import operator
@@ -25,16 +26,14 @@ from mirrored.ops.spec import (
     TensorSpec,
 )
 
-_ids = itertools.count(1)
 
 # What Python's operators call: ops by their names, and "truediv". Ops make tensors, and so stand
 # above them: each enters itself.
 operators: dict[str, Callable[..., "Tensor"]] = {}
 
 
-def new_id() -> int:
-    """Return a number that no tensor or variable had before; tapes tell them apart by it."""
-    return next(_ids)
+# Returns a number that no tensor or variable had before; tapes tell them apart by it.
+new_id: Callable[[], int] = functools.partial(next, itertools.count(1))
 
 
 class Operators:
@@ -262,7 +261,7 @@ class Tensor(Operators):
         self._storage = storage
         self._device = device
         self._spec = TensorSpec(array.shape, array.dtype) if spec is None else spec
-        self._id = next(_ids)
+        self._id = new_id()
         # Which activation made this tensor from which logits, where one did.
         self._logits: tuple[str, Tensor] | None = None
 

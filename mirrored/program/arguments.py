@@ -3,7 +3,7 @@
 A call is served by the recording of another one where the keys are equal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -89,29 +89,25 @@ class Arguments:
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
         self._key: list[Any] = [self._device, default_float(), *[ask() for ask in _in_force]]
-        self._add(structure)
+        self._add((structure,))
         self.key = tuple(self._key)
 
-    def _add(self, item: Any) -> None:
-        kind = type(item)
-        if kind in _TENSORS:  # Most leaves are.
-            self.leaves.append(item)
-            given = item._spec, item._device, SHARED
-            self._key.append(given)
-            self.arrays.append(item.to_feed())
-            self.inputs.append(given)
-        elif isinstance(item, _SEQUENCES):
-            self._key += (kind, len(item))
-            for each in item:
-                self._add(each)
-        elif isinstance(item, dict):
-            keys = _nest.sorted_keys(item) if len(item) > 1 else item
-            self._key += (kind, *item)
-            for each in keys:
-                self._add(item[each])
-        else:
-            self.leaves.append(item)
-            self._add_leaf(item, kind)
+    def _add(self, items: Iterable[Any]) -> None:
+        for item in items:
+            kind = type(item)
+            if kind in _TENSORS:  # Most leaves are.
+                self.leaves.append(item)
+                self._feed(item.to_feed(), (item._spec, item._device, SHARED))
+            elif isinstance(item, _SEQUENCES):
+                self._key += (kind, len(item))
+                self._add(item)
+            elif isinstance(item, dict):
+                self._key += (kind, *item)
+                if item:
+                    self._add(map(item.__getitem__, _nest.sorted_keys(item)))
+            else:
+                self.leaves.append(item)
+                self._add_leaf(item, kind)
 
     def _add_leaf(self, leaf: Any, kind: type) -> None:
         if kind in _per_replica:

@@ -79,7 +79,7 @@ class ArrayNotes(_Notes):
         if _same_memory(target, source):
             return
         source = _scalar_like(source, target)
-        if getattr(source, "dtype", None) == target.dtype:
+        if casting == "unsafe" or getattr(source, "dtype", None) == target.dtype:
             self._add(operator.setitem, (target, Ellipsis, source))  # In half the time.
         else:
             self._add(self._xp.copyto, (target, source, casting))

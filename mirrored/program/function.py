@@ -127,11 +127,10 @@ class Function(Generic[_P, _R]):
         with self._traces.lock:
             arguments = Arguments(given)
             # The usual case, and the one that has to be quick.
-            takes_nothing = not self._demands or arguments.key not in self._demands
-            recorded = self._traces.find((arguments.key, ())) if takes_nothing else None
-            if recorded is not None:
+            if not self._demands or arguments.key not in self._demands:
                 with variable_writes:
-                    if recorded.graph.is_current():
+                    recorded = self._traces.find((arguments.key, ()))
+                    if recorded is not None:
                         result = _run(recorded, arguments.arrays)
                         return result
             with contextlib.closing(DatasetInputs(arguments.iterators)) as dataset_inputs:

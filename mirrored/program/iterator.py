@@ -60,7 +60,8 @@ class PeekingIterator:
         Args:
             place: How many come before it.
         """
-        self._check()
+        if self._lost:
+            raise self._error_of_lost()
         while len(self._ahead) <= place:
             try:
                 self._ahead.append(self.produce())
@@ -90,15 +91,15 @@ class PeekingIterator:
         recorder = active_recorder()
         if recorder is not None:
             return recorder.pull(self)
-        self._check()
+        if self._lost:
+            raise self._error_of_lost()
         try:
             return self._ahead.popleft() if self._ahead else self.produce()
         except StopIteration:
             raise OutOfRangeError("End of sequence") from None
 
-    def _check(self) -> None:
-        if self._lost:
-            raise DevicesResetError(
-                f"{self!r} is of before mr.config.experimental.reset_devices(), which has ended "
-                "it. Iterate over the dataset again."
-            )
+    def _error_of_lost(self) -> DevicesResetError:
+        return DevicesResetError(
+            f"{self!r} is of before mr.config.experimental.reset_devices(), which has ended "
+            "it. Iterate over the dataset again."
+        )

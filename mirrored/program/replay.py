@@ -64,7 +64,7 @@ class SerialReplay:
 
     def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
         """Run steps; the arguments are those of `Program.run`."""
-        step, draws, each = self.step, self._draws, list(feeds.values())
+        step, draws, each = self.step, self._draws, feeds.values()
         random = bool(draws)
         for i in range(steps):
             if random:
