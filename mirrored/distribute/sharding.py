@@ -139,7 +139,8 @@ def _examples(shapes: Sequence[tuple[int, ...]]) -> int:
     if any(shape[0] != size for shape in shapes):
         raise ValueError(
             "A batch has as many examples in each of its parts. Received: parts of shapes "
-            f"{list(shapes)}. If they are one example, call `dataset.batch(global_batch_size)` first."
+            f"{list(shapes)}. If they are one example, call "
+            "`dataset.batch(global_batch_size)` first."
         )
     return size
 

@@ -26,7 +26,6 @@ from mirrored.ops.spec import (
     TensorSpec,
 )
 
-
 # What Python's operators call: ops by their names, and "truediv". Ops make tensors, and so stand
 # above them: each enters itself.
 operators: dict[str, Callable[..., "Tensor"]] = {}
