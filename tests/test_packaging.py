@@ -179,13 +179,9 @@ def test_links_are_relative_and_lead_to_the_root_folders() -> None:
 
 
 def test_nothing_imports_the_root_folders_by_their_own_names() -> None:
-    found = [
-        (str(path.relative_to(ROOT)), name)
-        for path in source_files()
-        for name in imported_modules(path)
-        if name.partition(".")[0] in OWN_FOLDERS
-    ]
-    assert found == []
+    imports = re.compile(rf"^\s*(?:import|from) ({'|'.join(OWN_FOLDERS)})\b", re.MULTILINE)
+    assert imports.search("    from layers.dense import Dense\n")
+    assert [path for path in source_files() if imports.search(path.read_text())] == []
 
 
 def test_parts_of_the_package_never_import_all_of_it() -> None:
@@ -253,7 +249,16 @@ def test_ci_runs_exactly_the_readme_test_line() -> None:
     assert found == readme_commands()[1:]
     assert 'bash -c "${lines[0]}"' in script
     # Beside it run those that it leaves out, and no others.
-    assert re.findall(r"/pytest\b[^#\n]*", script) == ["/pytest -q -m slow "]
+    assert re.findall(r"/pytest\b.*", script) == ['/pytest -q -m slow "${slow[@]}"']
+
+
+def test_ci_finds_the_files_with_slow_tests() -> None:
+    """By their text, so that no other file may mark tests for them."""
+    pattern = re.search(r"grep -rl .*'(.+)' tests", (ROOT / ".ci" / "run").read_text())
+    assert pattern is not None
+    found = [path for path in source_files() if re.search(pattern[1], path.read_text())]
+    assert Path(__file__) in found
+    assert [path for path in found if not path.name.startswith("test_")] == []
 
 
 def test_test_extra_installs_what_the_examples_need() -> None:
