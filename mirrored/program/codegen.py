@@ -3,8 +3,10 @@
 A generated function finds everything in local variables: a list of calls in a loop takes longer.
 """
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 from mirrored.program.calls import Call
@@ -93,11 +95,17 @@ def make_loop(pieces: Sequence[Sequence[Call]]) -> Callable[[], bool]:
 
 
 def _compiled(lines: Sequence[str], names: _Names) -> Callable[[], bool]:
-    parameters = ", ".join(f"{name}={name}" for name in names.values)
     body = "\n    ".join(lines)
-    namespace = dict(names.values)
+    code = _code(f"def replay({', '.join(names.values)}):\n    {body}\n")
+    # The parameters' defaults are the objects: the code itself knows only their names.
+    return FunctionType(code, {}, argdefs=tuple(names.values.values()))
+
+
+# Steps of other batches, and of other models of the same kind, are often the same text.
+@functools.lru_cache(maxsize=256)
+def _code(source: str) -> CodeType:
+    namespace: dict[str, Any] = {}
     # The source is made above of names and literals alone; nothing in it comes from outside.
-    exec(f"def replay({parameters}):\n    {body}\n", namespace)
-    # Taken out: a function that its own globals hold lives until the garbage collector comes by.
-    function: Callable[[], bool] = namespace.pop("replay")
-    return function
+    exec(source, namespace)
+    code: CodeType = namespace["replay"].__code__
+    return code
