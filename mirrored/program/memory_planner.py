@@ -4,6 +4,7 @@ All of it is decided before anything runs, so a step allocates nothing.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -113,6 +114,9 @@ class MemoryPlanner:
         self._graph = graph
         self._threads = threads
         self._liveness = Liveness(graph, schedule)
+        # What is in each block: values, and blocks that are parts of it.
+        self._values: defaultdict[Block, list[Value]] = defaultdict(list)
+        self._parts: defaultdict[Block, list[Block]] = defaultdict(list)
         in_place, self.plan.commits = self.in_place_updates(self._liveness)
         self._make_blocks(in_place)
         self.place_inputs()
@@ -196,6 +200,10 @@ class MemoryPlanner:
 
     def _overwrite_inputs(self) -> None:
         """Let results take over the memory of inputs that nobody needs any more."""
+        for value, held in self.plan.blocks.items():
+            self._values[held].append(value)
+            if held.parent is not None:
+                self._parts[held.parent].append(held)
         for node in self._liveness.nodes:
             own = self.plan.blocks.get(node.output)
             if own is None or own.storage is not None:
@@ -245,12 +253,15 @@ class MemoryPlanner:
         into.start = min(into.start, block.start)
         parent = into.parent or block.parent
         if parent is not None:
+            if into.parent is None:
+                self._parts[parent].append(into)
             into.become_part(parent, block.place if into.parent is None else into.place)
-        for value, each in self.plan.blocks.items():
-            if each is block:
-                self.plan.blocks[value] = into
-            elif each.parent is block:
-                each.parent = into
+        for value in self._values[block]:
+            self.plan.blocks[value] = into
+        for part in self._parts[block]:
+            part.parent = into
+        self._values[into] += self._values.pop(block)
+        self._parts[into] += self._parts.pop(block)
 
     def make_registers(self, group: FusedGroup) -> None:
         """Give what only a group's pieces have memory of a piece, for each thread."""

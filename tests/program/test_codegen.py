@@ -1,6 +1,7 @@
 """Functions that are made of calls do what the calls would, in their order."""
 
 import operator
+import weakref
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,18 @@ def test_an_exception_leaves_the_function() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         make_function([Call(fail)])()
+
+
+def test_functions_of_the_same_text_share_its_code_and_nothing_else() -> None:
+    def scale(factor: float) -> tuple[Any, Any]:
+        out = np.zeros(3)
+        return make_function([Call(np.multiply, (np.ones(3), factor, out))]), out
+
+    (twice, doubled), (thrice, tripled) = scale(2.0), scale(3.0)
+    assert twice.__code__ is thrice.__code__
+    twice()
+    thrice()
+    assert (doubled.tolist(), tripled.tolist()) == ([2.0] * 3, [3.0] * 3)
+    gone = weakref.ref(tripled)
+    del thrice, tripled
+    assert gone() is None
