@@ -4,6 +4,7 @@ It is apart from how layers are called, so that each of the two can be read alon
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Regularizer
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import Tensor
-from mirrored.ops.spec import holds_numbers
+from mirrored.ops.spec import ALL_DTYPES, holds_numbers
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 _Found = TypeVar("_Found")
@@ -280,7 +281,8 @@ def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.In
     return initializers.get(identifier) or usual
 
 
-_LEAVES = frozenset((str, int, float, bool, type(None)))
+# Most attributes are one of these, and hold nothing.
+_LEAVES = frozenset((str, int, float, bool, type(None), FunctionType, *map(type, ALL_DTYPES)))
 _CONTAINERS = (list, tuple, dict)
 
 
@@ -290,14 +292,14 @@ def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
     Args:
         values: What to look through. Lists, tuples and the values of dicts are looked into at
             any depth; other objects are not.
-        kind: The class to look for.
+        kind: The class to look for; a class of objects, not of numbers or strings.
 
     Raises:
         ValueError: One of them is in a set.
 
     Example:
-        >>> find([1, "a", [2, {"x": (3, 1)}]], int)
-        [1, 2, 3]
+        >>> find([1j, "a", [2j, {"x": (3j, 1)}]], complex)
+        [1j, 2j, 3j]
     """
     found: dict[int, _Found] = {}
     _find(values, kind, found, set())
@@ -312,10 +314,10 @@ def _find(
 ) -> None:
     # A model's attributes are looked through several times in each call of `fit`.
     for value in values:
+        if type(value) in _LEAVES:
+            continue
         if isinstance(value, kind):
             found.setdefault(id(value), value)
-        elif type(value) in _LEAVES:
-            continue
         elif isinstance(value, _CONTAINERS):
             if value and id(value) not in open_containers:
                 open_containers.add(id(value))  # A container may hold itself.
