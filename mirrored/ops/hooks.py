@@ -82,7 +82,10 @@ class Recorder(Protocol):
         """Return what stands for the value of one copy of a variable."""
 
     def write(self, variable: Any, value: Tensor) -> None:
-        """Note that one copy of a variable gets a value, which it has from now on."""
+        """Note that one copy of a variable gets a value, which it has from now on.
+
+        Where it is several as one vector, each gets its part.
+        """
 
     def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
         """Return what stands for the sum of tensors of several devices, in their order.

@@ -146,8 +146,7 @@ class GraphRecorder:
         if any(id(member) in self._written for member in members):
             parts = [OPS["Reshape"](self.read(each), shape=(each.size,)) for each in members]
             return OPS["ConcatV2"](*parts, axis=0)
-        with recorded_by(None):
-            storage, offset = variable.pinned()
+        storage, offset = variable.pinned()
         base = self._storages.get(id(storage))
         if base is None:
             base = Value(storage.spec, storage.device)
@@ -158,12 +157,19 @@ class GraphRecorder:
         return self._tensor(base.part(TensorSpec(variable.shape, variable.dtype), offset))
 
     def write(self, variable: Any, value: Tensor) -> None:
-        """Note that one copy of a variable gets a value, which it has from now on."""
+        """Note that one copy of a variable gets a value, which it has from now on.
+
+        Where it is several as one vector, each gets its part.
+        """
         self._updating = True
-        with recorded_by(None):
-            storage, offset = variable.pinned()
-        self._bind_to(variable, storage, offset)
-        self._written[id(variable)] = (variable, self.value_of(value))
+        whole, start = self.value_of(value), 0
+        for each in getattr(variable, "members", (variable,)):
+            spec = TensorSpec(each.shape, each.dtype)
+            storage, offset = each.pinned()
+            self._bind_to(each, storage, offset)
+            part = whole if spec == whole.spec else whole.part(spec, start)
+            self._written[id(each)] = (each, part)
+            start += part.size
 
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
         """Note that the first elements of these must be finite, or nothing is written."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mirrored import devices, ops
+from mirrored import devices
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.spec import DType, Shape, TensorSpec
 from mirrored.ops.tensor import Tensor
@@ -63,14 +63,14 @@ class FlatVariable:
             raise RuntimeError("Variables are read one by one outside a recorded program.")
         return recorder.read(self)
 
-    def commit(self, value: Tensor, method: str = "assign") -> None:
+    def commit(self, value: Tensor) -> None:
         """Give each member its part of a vector, as a program is recorded."""
-        start = 0
-        with devices.device(self._device):
-            for member in self.members:
-                part = value[start : start + member.size]
-                member.commit(ops.reshape(part, member.shape), method)
-                start += member.size
+        recorder = active_recorder()
+        if recorder is None:
+            raise RuntimeError("Variables are written one by one outside a recorded program.")
+        recorder.write(self, value)
+        for _ in self.members:
+            devices.log_placement("AssignVariableOp", self._device)
 
 
 def packing_order(variables: Sequence[Variable]) -> list[int]:
