@@ -192,6 +192,20 @@ def bits() -> Callable[[Sequence[Any]], list[Any]]:
     return _bits
 
 
+@functools.cache
+def _ask_for_all_kernels() -> None:
+    """Have all kernels compiled in one go with the first that runs, and keep them and CuPy."""
+    from emulated_cuda import asked_for
+
+    from mirrored.backends.cuda.kernels import all_sources
+    from mirrored.backends.cuda.source import OPTIONS
+
+    for each in all_sources():
+        asked_for(each.code, OPTIONS)
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Return ``emulated_cuda(*, cards=1, memory=1 << 30, seed=0, growth=True)``: CUDA, installed.
@@ -208,11 +222,8 @@ def emulated_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any
     import emulated_cuda
 
     from mirrored.backends.cuda import blas, driver, nccl, toolkit
-    from mirrored.backends.cuda.kernels import all_sources
-    from mirrored.backends.cuda.source import OPTIONS
 
-    for each in all_sources():  # Compiled in one go with the first kernel that runs.
-        emulated_cuda.asked_for(each.code, OPTIONS)
+    _ask_for_all_kernels()
     made = []
 
     def install(

@@ -5,6 +5,7 @@ holds that what may run side by side does not touch what one of them writes.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,11 @@ class Place(NamedTuple):
             return self
         middle = self.start + (self.stop - self.start) // 16 * 8
         return self._replace(stop=middle) if number == 0 else self._replace(start=middle)
+
+
+def touch(some: Sequence[Place], others: Sequence[Place]) -> bool:
+    """Return whether any of some places overlaps any of others."""
+    return any(a.overlaps(b) for a in some for b in others)
 
 
 class Touched(NamedTuple):
@@ -90,7 +96,7 @@ class PlanChecker:
                 assert (owners == self.id_of(value.base)).all(), "a variable has not its new value"
 
     def fill_variables(self) -> None:
-        for base in self.bases():
+        for base in self.bases:
             if base.storage is not None:
                 self.own(Place(id(base.storage), 0, base.nbytes), base)
 
@@ -128,16 +134,15 @@ class PlanChecker:
                 self.play(phase, new)
             assert all(n.device.backend.memory == launch.backend.memory for n in launch.nodes())
             for sends, sums in self.running:
-                assert not any(a.overlaps(b) for a in new.writes for b in (*sends, *sums))
-                assert not any(a.overlaps(b) for a in new.reads for b in sums)
+                assert not touch(new.writes, [*sends, *sums])
+                assert not touch(new.reads, sums)
+            for other, theirs in self.touched.items():
+                if side != other:
+                    assert not touch(new.writes, [*theirs.reads, *theirs.writes])
+                    assert not touch(new.reads, theirs.writes)
             known = self.touched.setdefault(side, Touched([], []))
             known.reads.extend(new.reads)
             known.writes.extend(new.writes)
-        for side, mine in self.touched.items():
-            for other, theirs in self.touched.items():
-                if side != other:
-                    both = (*theirs.reads, *theirs.writes)
-                    assert not any(a.overlaps(b) for a in mine.writes for b in both)
 
     def play(self, phase: Any, touched: Touched) -> None:
         if isinstance(phase, Guard):
@@ -261,9 +266,9 @@ class PlanChecker:
     def read(self, value: Value, half: int | None = None) -> None:
         place = self.place_of(value)
         if place is not None:
-            there = [self.id_of(value.base), *self.parts.get(value.base, ())]
-            owners = self.bytes_of(place.half(half))
-            assert np.isin(owners, there).all(), f"{value.spec} is not there"
+            found = set(self.bytes_of(place.half(half)).tolist())
+            there = {self.id_of(value.base), *self.parts.get(value.base, ())}
+            assert found <= there, f"{value.spec} is not there"
 
     def write(self, place: Place, thing: Any, touched: Touched) -> None:
         if not isinstance(place.memory, tuple):
@@ -278,13 +283,14 @@ class PlanChecker:
     def bytes_of(self, place: Place) -> np.ndarray:
         owners = self.owners.get(place.memory)
         if owners is None:
-            storages = [base.storage for base in self.bases() if base.storage is not None]
+            storages = [base.storage for base in self.bases if base.storage is not None]
             storages += [variable.pinned()[0] for variable, _ in self.graph.writes]
             sizes = {id(storage): storage.array.nbytes for storage in storages} | self.plan.arenas
             owners = self.owners[place.memory] = np.zeros(sizes[place.memory], np.int64)
         assert 0 <= place.start <= place.stop <= len(owners)
         return owners[place.start : place.stop]
 
+    @cached_property
     def bases(self) -> set[Value]:
         """Return all base values that are read."""
         values = [each for node in self.graph.nodes for each in node.inputs]

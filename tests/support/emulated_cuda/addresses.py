@@ -9,6 +9,7 @@ import bisect
 import ctypes
 import mmap
 from dataclasses import dataclass
+from typing import Any
 
 from emulated_cuda.faults import EmulatorError
 
@@ -19,6 +20,8 @@ _GUARD_BYTE = 0xA5
 _POISON_BYTE = 0xFF
 # Of larger memory only the ends are poisoned: all of it would have to be there for that.
 _POISONED_AT_MOST = 4 << 20
+# Up to so many bytes pinned memory is from the heap, which is quicker.
+_SMALL = 1 << 16
 
 
 def _lazy_memory(nbytes: int) -> mmap.mmap:
@@ -41,7 +44,8 @@ class Region:
         self.live = True
         # A block at an offset is at twice that here, so that guards fit behind each.
         length = 2 * nbytes + 2 * _MARGIN
-        self._memory = _lazy_memory(length)
+        small = card is None and length <= _SMALL
+        self._memory: Any = bytearray(length) if small else _lazy_memory(length)
         self.start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) + _MARGIN
         self.end = self.start + length - 2 * _MARGIN
 

@@ -185,6 +185,13 @@ class Text:
         """Whether `kernels` takes no time."""
         return self._compiled is not None
 
+    def is_at_hand(self) -> bool:
+        """Whether `kernels` compiles nothing; a text that cannot be compiled is at hand too."""
+        if self._compiled is None and self._error is None:
+            with _compiling:
+                return self.load()
+        return True
+
     @property
     def kernels(self) -> dict[str, Compiled]:
         """Its kernels, compiled, by name.

@@ -55,7 +55,7 @@ class EmulatedDevice:
 
     def __enter__(self) -> EmulatedDevice:
         self._api.current.devices.append(self._api.machine.current.device)
-        self.use()
+        self._api.runtime.setDevice(self.id)
         return self
 
     def __exit__(

@@ -91,10 +91,8 @@ class RawModule:
 
             # Not the launch itself: it would keep the arrays, which CUDA does not.
             grid, block, shared = launch.grid, launch.block, launch.shared
-            key = self._code, self._options
 
             def run() -> None:
-                machine.ran.add(key)
                 kernel = text.kernels[name]
                 arguments.check(kernel)
                 arguments.check_live()
@@ -102,8 +100,8 @@ class RawModule:
                 kernel.run(grid, block, arguments.pointers, shared, seed)
                 arguments.check_guards()
 
-            # The first kernel of a text waits for others, whose texts are then compiled with it.
-            machine.enqueue(queue, name, run, lambda: key not in machine.ran)
+            # Kernels of a new text wait for others, whose texts are then compiled with it.
+            machine.enqueue(queue, name, run, lambda: not text.is_at_hand())
             machine.counts["kernels"] += 1
 
 

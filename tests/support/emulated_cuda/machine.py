@@ -35,28 +35,6 @@ class _Current(threading.local):
         self.device = 0
 
 
-class _Call:
-    """A call of a function, which holds the machine's lock."""
-
-    __slots__ = ("_card", "_function", "_machine")
-
-    def __init__(self, machine: Machine, function: str, card: int | None) -> None:
-        self._machine = machine
-        self._function = function
-        self._card = card
-
-    def __enter__(self) -> None:
-        self._machine.lock.acquire()
-        try:
-            self._machine.enter(self._function, self._card)
-        except BaseException:
-            self._machine.lock.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._machine.lock.release()
-
-
 class Machine:
     """Cards, streams and memory.
 
@@ -85,7 +63,6 @@ class Machine:
         self.peers: set[tuple[int, int]] = set()  # (a, b): a may read and write b's memory.
         self.contexts: set[int] = set()
         self.loaded: set[tuple[str, tuple[str, ...], int]] = set()  # Modules, each with its card.
-        self.ran: set[tuple[str, tuple[str, ...]]] = set()  # Texts of which a kernel has run.
         self.freed: deque[Callable[[], None]] = deque()  # By finalizers, which take no lock.
         self._limits = [card.memory for card in cards]
         self._lost: dict[int, int] = {}
@@ -141,14 +118,20 @@ class Machine:
 
     # ------------------------------------------------------------------ calls
 
-    def call(self, function: str, card: int | None = None) -> _Call:
+    def call(self, function: str, card: int | None = None) -> threading.RLock:
         """Enter a function: one at a time, and none on a lost card.
 
         Args:
             function: Its name.
             card: The card that it is about; None for the current one.
+
+        Returns:
+            What the caller holds while the function is in.
         """
-        return _Call(self, function, card)
+        if self.freed or self._lost or self._injected:  # Seldom, and every call comes by here.
+            with self.lock:
+                self.enter(function, card)
+        return self.lock
 
     def enter(self, function: str, card: int | None) -> None:
         """Raise what a call of a function gives; see `call`."""
@@ -345,8 +328,10 @@ class Machine:
         That CUDA would allow some of it in relaxed mode is no help: a graph that was captured
         while memory was taken, say, would take it only once.
         """
-        thread = threading.get_ident()
-        self.break_captures([c for c in self._captures if c.thread == thread or c.mode == _GLOBAL])
+        if self._captures:
+            thread = threading.get_ident()
+            disturbed = [c for c in self._captures if c.thread == thread or c.mode == _GLOBAL]
+            self.break_captures(disturbed)
 
     def break_captures(self, captures: Sequence[Capture]) -> None:
         """Break captures, if there are any, and raise."""

@@ -63,9 +63,9 @@ class Runtime:
 
     def setDevice(self, device: int) -> None:
         """Let the thread work with a card."""
-        device = self._card(device)
-        with self._machine.call("setDevice", device):
-            self._machine.current.device = self._machine.use(device)
+        machine, device = self._machine, self._card(device)
+        with machine.call("setDevice", device):
+            machine.current.device = machine.use(device)
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:
         """Return some of what CUDA says of a card, which needs no context."""
@@ -315,7 +315,7 @@ class _OnQueue:
         self._machine.lock.acquire()
         try:
             queue = self._machine.queue(self._stream)
-            self._machine.enter(self._function, queue.card)
+            self._machine.call(self._function, queue.card)
             return queue
         except BaseException:
             self._machine.lock.release()
