@@ -21,7 +21,13 @@ X = RNG.normal(size=(14, 3))
 Y = RNG.normal(size=(14, 2)).astype(np.float32)
 W = RNG.random(size=14)
 BATCH = 4  # The last batch of a pass has two examples: fewer than there are replicas.
-EITHER = pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+# Either way to run steps; how both do on any number of replicas is in `test_recorded_parity.py`.
+EITHER = pytest.mark.parametrize(
+    ("eager", "strategy"),
+    [(True, 1), (False, 3)],
+    ids=["eager", "recorded"],
+    indirect=["strategy"],
+)
 
 
 @pytest.fixture

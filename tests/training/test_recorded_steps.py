@@ -13,7 +13,13 @@ pytestmark = pytest.mark.usefixtures("one_blas_thread")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(14, 3)).astype(np.float32)
 Y = RNG.normal(size=(14, 2)).astype(np.float32)
-EITHER = pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+# Either way to run steps; how both do on any number of replicas is in `test_recorded_parity.py`.
+EITHER = pytest.mark.parametrize(
+    ("eager", "strategy"),
+    [(True, 1), (False, 3)],
+    ids=["eager", "recorded"],
+    indirect=["strategy"],
+)
 
 
 class Traced(mr.layers.Layer):
@@ -196,6 +202,20 @@ STEPS: dict[Any, tuple[list[int], list[int]]] = {
 }
 
 
+_every: dict[Any, Any] = {}
+
+
+def every_step(
+    run: Callable[[mr.Model, Any], Any], strategy: mr.MirroredStrategy
+) -> tuple[Any, Hooks, list[bytes]]:
+    """Return what hooks see of every step, and what comes of it; once for all that is like it."""
+    key = run, strategy.num_replicas_in_sync
+    if key not in _every:
+        hooks, (model, _) = Hooks(), make(strategy, steps_per_execution=1)
+        _every[key] = run(model, hooks), hooks, state(model)
+    return _every[key]
+
+
 @EITHER
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("steps", STEPS)
@@ -203,10 +223,11 @@ def test_steps_per_execution(
     steps: Any, run: Callable[[mr.Model, Any], Any], eager: bool, strategy: mr.MirroredStrategy
 ) -> None:
     begins, ends = STEPS[steps]
-    hooks, every = Hooks(), Hooks()
+    hooks = Hooks()
     model, _ = make(strategy, steps_per_execution=steps, run_eagerly=eager)
-    reference, _ = make(strategy)
-    result, expected = run(model, hooks), run(reference, every)
+    result = run(model, hooks)
+    expected, every, after = every_step(run, strategy)
+    assert every.begins == list(range(7))
     assert hooks.begins == begins
     assert [batch for batch, _ in hooks.ends] == ends
     if run is RUNS["predict"]:
@@ -216,7 +237,7 @@ def test_steps_per_execution(
     assert hooks.ends == [every.ends[end] for end in ends]
     if run is RUNS["fit"]:
         assert repr(result.history) == repr(expected.history)
-        assert state(model) == state(reference)
+        assert state(model) == after
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, "all", None])
