@@ -141,14 +141,15 @@ def noted() -> Callable[..., Noting]:
     return note
 
 
-Compile = Callable[[Iterable[Source], int], str]
+Compile = Callable[[Iterable[Source], str], str]
 
 
 @pytest.fixture(scope="session")
 def complaints(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Return ``complaints(sources, arch)``: what a compiler says of texts, '' where all is well.
 
-    It is NVRTC, as where the library runs, or else nvcc.
+    It is NVRTC, as where the library runs, or else nvcc. ``arch`` is a card's, such as 'sm_90', or
+    'compute_80' for what all cards from that one on can be given, which takes a third of the time.
     """
     try:
         from cupy_backends.cuda.libs import nvrtc
@@ -157,18 +158,18 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     except (ImportError, RuntimeError):
         return _of_nvcc(tmp_path_factory.mktemp("sources"))
 
-    def of_one(source: Source, arch: int) -> str:
+    def of_one(source: Source, arch: str) -> str:
         program = nvrtc.createProgram(source.code, "kernels.cu", (), ())
         failed = ""
         try:
-            nvrtc.compileProgram(program, (*OPTIONS, f"-arch=sm_{arch}"))
+            nvrtc.compileProgram(program, (*OPTIONS, f"-arch={arch}"))
         except nvrtc.NVRTCError as error:
             failed = f"{source.name}: {error}\n"
         said = nvrtc.getProgramLog(program).strip("\0\n")
         nvrtc.destroyProgram(program)
         return failed + said
 
-    def of_nvrtc(sources: Iterable[Source], arch: int) -> str:
+    def of_nvrtc(sources: Iterable[Source], arch: str) -> str:
         with ThreadPoolExecutor() as pool:
             return "\n".join(filter(None, pool.map(of_one, sources, repeat(arch))))
 
@@ -180,7 +181,7 @@ def _of_nvcc(folder: Path) -> Compile:
     if nvcc is None:
         pytest.skip("Neither NVRTC, through CuPy, nor nvcc is here to compile kernels.")
 
-    def of_nvcc(sources: Iterable[Source], arch: int) -> str:
+    def of_nvcc(sources: Iterable[Source], arch: str) -> str:
         # One run for all, for it takes seconds to start: each text in a namespace of its own,
         # which kernels with names of C could not be in, and without its macros behind it.
         texts = []
@@ -189,7 +190,8 @@ def _of_nvcc(folder: Path) -> Compile:
             undone = [f"#undef {name}" for name in re.findall(r"#define (\w+)", code)]
             texts += [f"// {source.name}\nnamespace n{number} {{", code, "}", *undone]
         (folder / "kernels.cu").write_text("\n".join(texts))
-        command = (nvcc, *OPTIONS, f"-arch=sm_{arch}", "--cubin", "kernels.cu")
+        made = "--cubin" if arch.startswith("sm_") else "--ptx"
+        command = (nvcc, *OPTIONS, f"-arch={arch}", made, "kernels.cu")
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
