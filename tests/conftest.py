@@ -22,7 +22,7 @@ from mirrored.ops.hooks import recorded_by
 from mirrored.program import GraphRecorder, Program, ThreadPool
 
 _done = itertools.count(1)
-_FREEZE_EVERY = 200
+_FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
 
 
 def pytest_collection_finish() -> None:
