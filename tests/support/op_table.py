@@ -66,11 +66,21 @@ class Row:
 
     def inputs(self, case: Case, dtype: str, rng: np.random.Generator) -> list[Array]:
         """Draw the inputs of a case."""
-        kinds = [self.kinds[min(i, len(self.kinds) - 1)] for i in range(len(case.shapes))]
         return [
             np.asarray(draw(kind, shape, dtype, rng))
-            for kind, shape in zip(kinds, case.shapes, strict=True)
+            for kind, shape in zip(self._kinds_of(case), case.shapes, strict=True)
         ]
+
+    def specs(self, case: Case, dtype: str) -> list[tuple[Shape, np.dtype[Any]]]:
+        """Return the shapes and dtypes of a case's inputs, which are not drawn."""
+        rng = np.random.default_rng(0)
+        return [
+            (shape, draw(kind, (1,), dtype, rng).dtype)
+            for kind, shape in zip(self._kinds_of(case), case.shapes, strict=True)
+        ]
+
+    def _kinds_of(self, case: Case) -> list[str]:
+        return [self.kinds[min(i, len(self.kinds) - 1)] for i in range(len(case.shapes))]
 
 
 def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
