@@ -7,6 +7,7 @@ its kink, and learning rates are small, so that training is stable and rounding 
 import functools
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -176,10 +177,13 @@ def test_replicas_equal_one_in_float64(case: Case) -> None:
     check_parity(case, "float64", 1e-12)
 
 
+@pytest.mark.parametrize("part", ["a third", pytest.param("the rest", marks=pytest.mark.slow)])
 @PROPERTY
 @given(case=cases())
-def test_replicas_equal_one_in_float32(case: Case) -> None:
-    check_parity(case, "float32", 1e-5)
+def test_replicas_equal_one_in_float32(case: Case, part: str) -> None:
+    """Both parts draw the same cases, of which each runs in one."""
+    if (crc32(repr(case).encode()) % 3 == 0) == (part == "a third"):
+        check_parity(case, "float32", 1e-5)
 
 
 @pytest.mark.parametrize("replicas", [2, 3, 8])
