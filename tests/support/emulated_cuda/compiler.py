@@ -211,6 +211,7 @@ class Text:
         path = _folder() / f"{self._key}.so"
         if not path.exists():
             return False
+        _threads()  # Which has what it refers to.
         library = ctypes.CDLL(str(path))
         start, end = (ctypes.c_void_p * 2).in_dll(library, f"emulated_bounds_{self._key}")
         self._compiled = {}
@@ -277,7 +278,6 @@ def compile_all() -> None:
 
 
 def _compile_all_that_was_asked_for() -> None:
-    _threads()
     by_flags: dict[tuple[str, ...], list[Text]] = {}
     while _asked:
         text = _asked.pop()
