@@ -57,6 +57,13 @@ LOOP_16 = Contender(
     "mirrored",
     options=("--steps-a-call", "16"),
 )
+SHORT_FITS = Contender(
+    "mirrored-short-fits",
+    "mirrored, fits of 64 steps",
+    "mirrored",
+    "mirrored",
+    options=("--steps-a-fit", "64"),
+)
 TENSORFLOW = Contender(
     "tensorflow", "TensorFlow", "tensorflow, keras", "tensorflow", ("tensorflow-cpu==2.21.*",)
 )
@@ -71,9 +78,9 @@ TENSORFLOW_ARRAYS = Contender(
 TORCH = Contender("torch", "PyTorch", "torch", "torch", ("torch==2.13.0", "numpy>=2"))
 JAX = Contender("jax", "JAX", "jax", "jax", ("jax==0.10.*",))
 PRODUCTS = Contender("products", "products alone", "numpy", "mirrored")
-ALL = (MIRRORED, LOOP, LOOP_16, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
+FORMS = (LOOP, LOOP_16, SHORT_FITS)  # What is measured of mirrored beside one long `fit`.
+ALL = (MIRRORED, *FORMS, TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX, PRODUCTS)
 PEERS = (TENSORFLOW, TENSORFLOW_ARRAYS, TORCH, JAX)
-LOOPS = (LOOP, LOOP_16)
 BY_NAME = {each.name: each for each in ALL}
 
 

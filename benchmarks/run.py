@@ -18,7 +18,7 @@ from benchmarks import machine, plot, report_text
 from benchmarks.environments import (
     ALL,
     BY_NAME,
-    LOOPS,
+    FORMS,
     MIRRORED,
     PEERS,
     PRODUCTS,
@@ -164,7 +164,7 @@ def _take_turn(series: Series, process: Process, index: int, settings: Settings)
 
 def measure_speed(names: Sequence[str], settings: Settings) -> dict[str, list[Series]]:
     """Return the steps of everybody, on one device and on several replicas."""
-    contenders = settings.present([MIRRORED, *LOOPS, *PEERS])
+    contenders = settings.present([MIRRORED, *FORMS, *PEERS])
     entries = [(each, replicas) for replicas in (1, settings.replicas) for each in contenders]
     entries += [(each, 1) for each in settings.present([PRODUCTS])]
     return {name: measure_together(TIMED[name], entries, settings) for name in names if entries}

@@ -76,6 +76,34 @@ class Mirrored:
         )
 
 
+class ShortFits(Mirrored):
+    """The same model, whose `fit` is called again and again for a few steps each time.
+
+    Args:
+        workload: What is trained.
+        replicas: On how many replicas.
+        steps: How many steps a call of `fit` takes.
+    """
+
+    def __init__(self, workload: Workload, replicas: int, steps: int) -> None:
+        """Build the model."""
+        super().__init__(workload, replicas)
+        self.rows = steps * workload.batch
+
+    def fit(self, data: Any, epochs: int, *, shuffle: bool) -> list[float]:
+        """Train on each part of the data by itself; return the loss of each epoch."""
+        x, y = data
+        parts = [
+            (x[start : start + self.rows], y[start : start + self.rows])
+            for start in range(0, len(x), self.rows)
+        ]
+        fit, losses = super().fit, []
+        for _ in range(epochs):
+            sums = [fit(part, 1, shuffle=shuffle)[0] * len(part[0]) for part in parts]
+            losses.append(sum(sums) / len(x))
+        return losses
+
+
 def make_loss(workload: Workload, reduction: str = "sum_over_batch_size") -> mr.losses.Loss:
     """Return a workload's loss."""
     if workload.loss == "mse":
@@ -146,5 +174,10 @@ def facts() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    steps = protocol.parse_arguments().steps_a_call
-    protocol.run(functools.partial(Loop, steps=steps) if steps else Mirrored, facts)
+    arguments = protocol.parse_arguments()
+    make: Callable[[Workload, int], Mirrored] = Mirrored
+    if arguments.steps_a_call:
+        make = functools.partial(Loop, steps=arguments.steps_a_call)
+    elif arguments.steps_a_fit:
+        make = functools.partial(ShortFits, steps=arguments.steps_a_fit)
+    protocol.run(make, facts)
