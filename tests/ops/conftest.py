@@ -57,6 +57,10 @@ def table() -> Mapping[str, Row]:
     return TABLE
 
 
+# The memory of programs is bytes, of which eight or four of these are NaN.
+NONSENSE = {"f": math.nan, "V": math.nan, "i": -123456789, "b": True, "u": 255}
+
+
 @pytest.fixture(autouse=True)
 def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hand out memory full of NaN and nonsense: a kernel has to write all of its output."""
@@ -64,10 +68,7 @@ def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def filled(self: HostBackend, *args: Any) -> Storage:
         storage = allocate(self, *args)
-        kind = storage.array.dtype.kind
-        # The memory of programs is bytes, of which eight or four of these are NaN.
-        nonsense = {"f": math.nan, "V": math.nan, "i": -123456789, "b": True, "u": 255}
-        storage.array.fill(nonsense[kind])
+        storage.array.fill(NONSENSE[storage.array.dtype.kind])
         return storage
 
     monkeypatch.setattr(HostBackend, "allocate", filled)

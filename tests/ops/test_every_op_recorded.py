@@ -17,6 +17,17 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., list[ops.Tensor]]
 SPECIAL = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0)
 LONG = 150_001  # More than a region computes in one piece, and no multiple of anything.
+# Whether all is tried but what is tried in every run of the tests.
+REST = pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.mark.slow)])
+
+
+def dtypes_of(op_case: Any, rest: bool) -> list[str]:
+    """Return the dtypes of a case: in every run of each case one, and of each dtype one case."""
+    _, row, case = op_case
+    number, plain = row.small.index(case), [each for each in row.dtypes if each != "uint8"]
+    usual = [each for i, each in enumerate(plain) if i % len(row.small) == number % len(plain)]
+    # Bytes are tried with the first case alone.
+    return [each for each in row.dtypes_for(case) if rest != (each in (*usual, "uint8"))]
 
 
 def drawn(op_case: Any, dtype: str, seed: int) -> list[Array]:
@@ -54,9 +65,10 @@ def check(function: Function, runs: Sequence[Sequence[Array]], record: Any, bits
         assert bits(recorded(*inputs)) == each
 
 
-def test_forward(op_case: Any, record: Any, bits: Any) -> None:
-    name, row, (_, attrs) = op_case
-    for dtype in row.dtypes_for(op_case[2]):
+@REST
+def test_forward(op_case: Any, rest: bool, record: Any, bits: Any) -> None:
+    name, _, (_, attrs) = op_case
+    for dtype in dtypes_of(op_case, rest):
         if ops.OPS[name].random:
             recorded = record(function_of(op_case), [])
             for draw in range(3):
@@ -74,11 +86,11 @@ def dying(x: ops.Tensor) -> ops.Tensor:
     return again(again(x))
 
 
-def test_forward_of_values_that_die(op_case: Any, record: Any, bits: Any) -> None:
+@REST
+def test_forward_of_values_that_die(op_case: Any, rest: bool, record: Any, bits: Any) -> None:
     """Results may take over the memory of inputs here, and later values that of results."""
-    _, row, case = op_case
     function = function_of(op_case)
-    if not case.shapes:
+    if not op_case[2].shapes:
         return
 
     def chain(*inputs: ops.Tensor) -> list[ops.Tensor]:
@@ -86,7 +98,7 @@ def test_forward_of_values_that_die(op_case: Any, record: Any, bits: Any) -> Non
         (twice,) = function(*map(dying, map(dying, inputs)))
         return [dying(once), twice, ops.identity(dying(twice))]
 
-    for dtype in row.dtypes_for(case):
+    for dtype in dtypes_of(op_case, rest):
         check(chain, [drawn(op_case, dtype, i) for i in range(2)], record, bits)
 
 
@@ -129,23 +141,23 @@ def second_gradients(op_case: Any) -> Function:
     return differentiated
 
 
-@pytest.mark.parametrize("order", [gradients, second_gradients])
-def test_gradient(order: Any, op_case: Any, record: Any, bits: Any) -> None:
+@pytest.mark.parametrize(
+    ("order", "dtype"),
+    [
+        (gradients, "float32"),
+        (second_gradients, "float64"),
+        pytest.param(gradients, "float64", marks=pytest.mark.slow),
+        pytest.param(second_gradients, "float32", marks=pytest.mark.slow),
+    ],
+)
+def test_gradient(order: Any, dtype: str, op_case: Any, record: Any, bits: Any) -> None:
     _, row, (_, attrs) = op_case
-    for dtype in row.dtypes:
-        if (
-            row.differentiable
-            and np.dtype(attrs.get("dtype", dtype)).kind == "f"
-            and dtype
-            in (
-                "float32",
-                "float64",
-            )
-        ):
-            check(order(op_case), [drawn(op_case, dtype, i) for i in range(3)], record, bits)
+    is_float = np.dtype(attrs.get("dtype", dtype)).kind == "f"
+    if row.differentiable and is_float and dtype in row.dtypes:
+        check(order(op_case), [drawn(op_case, dtype, i) for i in range(3)], record, bits)
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_long_vectors_of_elementwise_ops(op_row: Any, threads: int, record: Any, bits: Any) -> None:
     """What belongs to no replica is computed in pieces, on all threads."""
     name, row = op_row
@@ -153,12 +165,11 @@ def test_long_vectors_of_elementwise_ops(op_row: Any, threads: int, record: Any,
     if not op.elementwise:
         return
     rng = np.random.default_rng(0)
-    attrs = row.small[0].attrs
-    for shape in ((LONG,), ()):
-        shapes = [(LONG,), shape][: len(row.small[0].shapes)]
-        if len(shapes) < len(row.small[0].shapes):
-            return
-        inputs = row.inputs(type(row.small[0])(tuple(shapes), attrs), row.dtypes[0], rng)
+    attrs, count = row.small[0].attrs, len(row.small[0].shapes)
+    if count > 2:
+        return
+    for shapes in [((LONG,),)] if count == 1 else [((LONG,), (LONG,)), ((LONG,), ())]:
+        inputs = row.inputs(type(row.small[0])(shapes, attrs), row.dtypes[0], rng)
 
         def function(*given: ops.Tensor) -> list[ops.Tensor]:
             once = op(*map(dying, given), **attrs)

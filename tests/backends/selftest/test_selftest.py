@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import mirrored
 from mirrored.backends import probe, selftest
 from mirrored.backends.selftest.process import Outcome
 from mirrored.backends.selftest.sums import Finding, Symptom
@@ -23,6 +24,15 @@ RANKS: list[Any] = [SimpleNamespace(memory=card) for card in CARDS]
 NAMES = ["/device:GPU:0", "/device:GPU:1"]
 BETWEEN = "The self-test of NCCL between /device:GPU:0, /device:GPU:1 found "
 LONG = 60.0
+
+# The package without what it imports itself, which is all of the library: that takes longer than
+# most of these processes run.
+BACKENDS_ALONE = f"""
+import sys, types
+
+sys.modules["mirrored"] = types.ModuleType("mirrored")
+sys.modules["mirrored"].__path__ = {list(mirrored.__path__)}
+"""
 
 # A process that has cards in host memory, and then does what the real one does.
 CHILD = """
@@ -61,7 +71,8 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return ``child(spoil="pass", script="")``: what the process does from then on."""
 
     def use(spoil: str = "pass", script: str = "") -> None:
-        monkeypatch.setattr(selftest, "_PROGRAM", CHILD.format(spoil=spoil, script=script))
+        program = BACKENDS_ALONE + CHILD.format(spoil=spoil, script=script)
+        monkeypatch.setattr(selftest, "_PROGRAM", program)
 
     return use
 
@@ -228,7 +239,7 @@ def test_emulated_cards_pass(monkeypatch: pytest.MonkeyPatch, emulated_cuda: Any
     """All of it but the cards: the backends, and NCCL as ctypes calls it."""
     emulated_cuda(cards=2)
     ranks = [each.open_backend(None) for each in probe() if each.device_type == "GPU"]
-    monkeypatch.setattr(selftest, "_PROGRAM", EMULATED)
+    monkeypatch.setattr(selftest, "_PROGRAM", BACKENDS_ALONE + EMULATED)
     selftest.require(ranks, NAMES, LONG)
 
 

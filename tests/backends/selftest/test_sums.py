@@ -74,7 +74,10 @@ def test_long_arrays_go_on_with_the_same_numbers() -> None:
     assert np.array_equal(values[:5], known_values(1, 5, DTYPES[0]))
 
 
-@pytest.mark.parametrize(("ranks", "large"), [(1, LARGE_COUNTS), (3, (7001,))])
+@pytest.mark.parametrize(
+    ("ranks", "large"),
+    [pytest.param(1, LARGE_COUNTS, marks=pytest.mark.slow, id="as much"), (3, (7001,))],
+)
 def test_nothing_is_wrong(
     monkeypatch: pytest.MonkeyPatch, ranks: int, large: tuple[int, ...]
 ) -> None:
