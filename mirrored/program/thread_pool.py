@@ -5,6 +5,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 from mirrored._threads import new_thread, start
@@ -135,26 +136,24 @@ class _Worker:
     """A thread that runs what it is given, one task at a time."""
 
     def __init__(self, number: int) -> None:
-        self._given = threading.Semaphore(0)
-        self._done = threading.Semaphore(0)
-        self._slot: list[Callable[[], None] | None] = []
+        # Written in C: semaphores take longer than a short step, and cannot be used by what the
+        # garbage collector calls.
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._done: SimpleQueue[None] = SimpleQueue()
         # The thread must not hold the worker, or neither would ever be collected.
-        name = f"mirrored-worker-{number}"
-        self._thread = new_thread(name, _work, self._given, self._done, self._slot)
+        self._thread = new_thread(f"mirrored-worker-{number}", _work, self._tasks, self._done)
 
     def start(self) -> None:
         start(self._thread)
 
     def give(self, task: Callable[[], None]) -> None:
-        self._slot.append(task)
-        self._given.release()
+        self._tasks.put(task)
 
     def wait(self) -> None:
-        self._done.acquire()
+        self._done.get()
 
     def end(self) -> None:
-        self._slot.append(None)
-        self._given.release()
+        self._tasks.put(None)
 
     def join(self) -> None:
         # There is nothing to wait for where the start was refused, or interrupted.
@@ -162,19 +161,11 @@ class _Worker:
             self._thread.join()
 
 
-def _work(
-    given: threading.Semaphore,
-    done: threading.Semaphore,
-    slot: list[Callable[[], None] | None],
-) -> None:
-    while True:
-        given.acquire()
-        task = slot.pop()
-        if task is None:
-            return
+def _work(tasks: "SimpleQueue[Callable[[], None] | None]", done: "SimpleQueue[None]") -> None:
+    while (task := tasks.get()) is not None:
         task()
         del task  # It holds a program's arrays.
-        done.release()
+        done.put(None)
 
 
 class Barrier:
