@@ -119,11 +119,14 @@ def test_random_programs(
     lanes: int,
     on_threads: bool,
     gradients: bool,
+    is_mine: Callable[[object], bool],
     as_replica: Callable[[int], Any],
     record: Any,
     bits: Any,
     check_plan: Callable[[Any], None],
 ) -> None:
+    if not is_mine((instructions, lanes)):
+        return
     rng = np.random.default_rng(0)
     runs = [[rng.normal(size=each).astype(np.float32) for each in SHAPES] for _ in range(3)]
     eager, recorded = make_variables(), make_variables()

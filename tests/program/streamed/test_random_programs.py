@@ -341,10 +341,13 @@ def test_random_programs(
     spoilt: int | None,
     in_turn: bool,
     seed: int,
+    is_mine: Callable[[object], bool],
     emulated_cuda: Callable[..., Any],
     bits: Any,
     check_plan: Any,
 ) -> None:
+    if not is_mine((instructions, layout, lanes)):
+        return
     emulator = emulated_cuda(cards=len(layout), seed=seed)
     names = make_names(layout)
     if with_cpu:
@@ -375,11 +378,14 @@ def test_random_programs_with_sums_over_cards(
     spoilt: int | None,
     in_turn: bool,
     seed: int,
+    is_mine: Callable[[object], bool],
     emulated_cuda: Callable[..., Any],
     bits: Any,
     check_plan: Any,
 ) -> None:
     """There is at least one, on streams of its own, beside what the replicas compute."""
+    if not is_mine((instructions, layout, lanes)):
+        return
     emulator = emulated_cuda(cards=len(layout), seed=seed)
     names = make_names(layout)
     mr.config.experimental.enable_tensor_float_32_execution(False)
