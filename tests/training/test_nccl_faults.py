@@ -1,6 +1,6 @@
 """NCCL fails in a step of training: a typed error, whole steps on all replicas, and on it goes.
 
-Each call of the first steps is one that fails; training goes on from where the weights are then,
+Calls of the first steps fail, one by one; training goes on from where the weights are then,
 and ends as if nothing had been.
 """
 
@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,10 +130,7 @@ def _optimizer() -> mr.optim.Optimizer:
     return mr.optim.SGD(0.1, momentum=0.9)  # It has slots, and few ops.
 
 
-@pytest.fixture(params=WAYS, ids=["one by one", "ahead", "eager"])
-def way(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return how steps are run."""
-    return request.param
+in_each_way = pytest.mark.parametrize("way", WAYS, ids=["one by one", "ahead", "eager"])
 
 
 @pytest.fixture
@@ -170,24 +167,28 @@ def check(error: Any, done: int) -> None:
     assert 0 <= done < STEPS
 
 
-# Of the calls of three steps the first, the middle and the last; in the slow form every one.
+# Some of the calls of three steps; in the slow form each of a step's calls, in one of the three.
 places = pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "every"]
+    "each", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "each"]
 )
 
 
-def calls_of(calls: int, every: bool) -> range:
-    """Return which calls of three steps are tried, of so many a step."""
-    return range(1, 3 * calls + 1, 1 if every else (3 * calls - 1) // 2)
-
-
 @places
+@pytest.mark.parametrize(
+    ("way", "some"),
+    [(WAYS[0], [SUMS + 3]), (WAYS[1], [1, 2 * SUMS, 3 * SUMS]), (WAYS[2], [3 * SUMS])],
+    ids=["one by one", "ahead", "eager"],
+)
 def test_a_sum_with_an_error_of_its_own(
-    on_cards: Callable[..., Cards], way: dict[str, Any], tmp_path: Path, every: bool
+    way: dict[str, Any],
+    some: list[int],
+    each: bool,
+    on_cards: Callable[..., Cards],
+    tmp_path: Path,
 ) -> None:
     """The error is seen at once, or while later steps are on their way."""
     cards = on_cards((1, 1), **way)
-    for call in calls_of(SUMS, every):
+    for call in range(1, 3 * SUMS + 1, 3) if each else some:
         cards.emulator.nccl.break_async(after=call)
         error, done = cards.fails(CollectiveError, tmp_path / "w.weights.safetensors")
         check(error, done)
@@ -197,13 +198,15 @@ def test_a_sum_with_an_error_of_its_own(
 
 @places
 @pytest.mark.parametrize(
-    ("function", "calls"), [("ncclAllReduce", 2 * SUMS), ("ncclGroupEnd", SUMS)]
+    ("function", "calls", "some"),
+    [("ncclAllReduce", 2 * SUMS, [1, 6 * SUMS]), ("ncclGroupEnd", SUMS, [SUMS + 3])],
+    ids=["ncclAllReduce", "ncclGroupEnd"],
 )
 def test_a_call_that_is_refused(
-    function: str, calls: int, on_cards: Callable[..., Cards], every: bool
+    function: str, calls: int, some: list[int], each: bool, on_cards: Callable[..., Cards]
 ) -> None:
     cards = on_cards((2, 1), seed=1, **WAYS[1])
-    for call in calls_of(calls, every):
+    for call in range(1, 3 * calls + 1, 3) if each else some:
         cards.emulator.fail(function, 3, after=call)
         error, done = cards.fails(CollectiveError)
         check(error, done)
@@ -211,21 +214,29 @@ def test_a_call_that_is_refused(
         assert f"{function} answered ncclInternalError" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("way", "call"),
+    [(WAYS[0], 3 * SUMS), (WAYS[1], 1), (WAYS[1], 3 * SUMS), (WAYS[2], SUMS + 1)],
+    ids=["one by one-last", "ahead-first", "ahead-last", "eager-middle"],
+)
 def test_a_sum_that_hangs(
-    on_cards: Callable[..., Cards], way: dict[str, Any], tmp_path: Path
+    on_cards: Callable[..., Cards], way: dict[str, Any], call: int, tmp_path: Path
 ) -> None:
     cards = on_cards((1, 1), seed=2, **way)
-    for call in (1, 3 * SUMS):
-        cards.emulator.nccl.hang(after=call)
-        error, done = cards.fails(
-            CollectiveTimeoutError, tmp_path / "w.weights.safetensors", timeout=DEADLINE
-        )
-        check(error, done)
-        assert done == (call - 1) // SUMS
+    cards.emulator.nccl.hang(after=call)
+    error, done = cards.fails(
+        CollectiveTimeoutError, tmp_path / "w.weights.safetensors", timeout=DEADLINE
+    )
+    check(error, done)
+    assert done == (call - 1) // SUMS
 
 
 @pytest.mark.usefixtures("python_interrupts")
-@pytest.mark.parametrize(("patience", "presses"), [(0.05, 1), (600.0, 2)], ids=["once", "twice"])
+@pytest.mark.parametrize(
+    ("way", "patience", "presses"),
+    [(WAYS[0], 0.05, 1), (WAYS[1], 0.05, 1), (WAYS[1], 600.0, 2), (WAYS[2], 600.0, 2)],
+    ids=["one by one-once", "ahead-once", "ahead-twice", "eager-twice"],
+)
 def test_an_interrupt_while_a_sum_hangs(
     patience: float,
     presses: int,
@@ -264,6 +275,7 @@ def test_an_interrupt_that_an_application_handles(
     assert error.timeout == DEADLINE
 
 
+@in_each_way
 def test_cards_that_cannot_be_connected(
     on_cards: Callable[..., Cards], way: dict[str, Any]
 ) -> None:
@@ -275,11 +287,22 @@ def test_cards_that_cannot_be_connected(
     assert "ncclSystemError" in str(error)
 
 
-@pytest.mark.parametrize("function", ["launchKernel", "memcpyAsync", "graphLaunch", "hostAlloc"])
-def test_a_card_without_memory(function: str, on_cards: Callable[..., Cards]) -> None:
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        ("launchKernel", (3, 41)),
+        ("memcpyAsync", (20, 41)),
+        ("graphLaunch", (3,)),
+        ("hostAlloc", (3, 20)),
+    ],
+    ids=["launchKernel", "memcpyAsync", "graphLaunch", "hostAlloc"],
+)
+def test_a_card_without_memory(
+    function: str, calls: Sequence[int], on_cards: Callable[..., Cards]
+) -> None:
     """Nobody waits for it; weights may be those of one step more on some of the cards."""
     cards = on_cards((1, 1), **WAYS[1])
-    for call in (3, 20, 41):
+    for call in calls:
         model = cards.model()
         cards.emulator.fail(function, 2, after=call)
         before = set(threading.enumerate())
@@ -292,6 +315,7 @@ def test_a_card_without_memory(function: str, on_cards: Callable[..., Cards]) ->
         train(model)
 
 
+@in_each_way
 def test_a_card_that_is_lost(on_cards: Callable[..., Cards], way: dict[str, Any]) -> None:
     cards = on_cards((1, 1), **way)
     model = cards.model()
