@@ -95,8 +95,9 @@ class CountingPool:
                 counted then.
         """
         with self._lock:
-            current = self._settle()
-            if self.limit is not None and current + nbytes > self.limit:
+            if self._released:
+                self._settle()
+            if self.limit is not None and self._current + nbytes > self.limit:
                 raise OutOfPoolMemory(nbytes, self)
             if self.parent is not None:
                 self.parent.reserve(nbytes)

@@ -126,7 +126,7 @@ def l2_normalize(
                [0. , 0. ]], dtype=float32)
     """
     x = adopt(x, None)
-    check_dtype("Rsqrt", x.dtype, FLOATS)
+    check_dtype("Rsqrt", FLOATS, x.spec)
     squared = reduce_sum(SQUARE(x), axis=axis, keepdims=True)
     return MUL(x, RSQRT(MAXIMUM(squared, epsilon)))
 

@@ -36,14 +36,14 @@ def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     first input.
     """
     for value in inputs:
-        if type(value) is not Tensor:
+        if not isinstance(value, Tensor):
             break
     else:
         return inputs
     dtype = _first_dtype(inputs)
     tensors = []
     for value in inputs:
-        tensor = value if type(value) is Tensor else adopt(value, dtype)
+        tensor = value if isinstance(value, Tensor) else adopt(value, dtype)
         dtype = tensor.dtype if dtype is None else dtype
         tensors.append(tensor)
     return tuple(tensors)
@@ -51,7 +51,10 @@ def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 def _first_dtype(values: Iterable[Any]) -> DType | None:
     # Not everything that stands for a tensor has a dtype: some only say why they cannot be one.
-    return next((getattr(value, "dtype", None) for value in values if is_tensor(value)), None)
+    for value in values:
+        if is_tensor(value):
+            return getattr(value, "dtype", None)
+    return None
 
 
 def is_tensor(value: Any) -> bool:

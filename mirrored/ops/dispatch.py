@@ -30,13 +30,13 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         ResourceExhaustedError: The device has no room for the result.
     """
     tensors = as_tensors(inputs)
-    for tensor in tensors:
-        check_dtype(op.name, tensor.dtype, op.dtypes)
-    spec = op.infer(*[tensor.spec for tensor in tensors], **attrs)
+    specs = [tensor._spec for tensor in tensors]
+    check_dtype(op.name, op.dtypes, *specs)
+    spec = op.infer(*specs, **attrs)
     device = place(op.name, op.devices)
     if not has_kernel(op, device.backend):
         device = place(op.name, ("CPU",))
-    local = [tensor.copy_to(device) for tensor in tensors]
+    local = [each if each._device is device else each.copy_to(device) for each in tensors]
     log_placement(op.name, device)
     recorder = active_recorder()
     if recorder is not None and _is_recorded(op, local):

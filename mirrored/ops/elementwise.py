@@ -99,6 +99,8 @@ def binary(
     """
 
     def infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
+        if x == y and result is None:
+            return x
         check_same_dtype(name, x, y)
         return TensorSpec(broadcast_shapes(name, x.shape, y.shape), result or x.dtype)
 

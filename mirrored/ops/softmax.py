@@ -160,7 +160,7 @@ def reduce_logsumexp(
         1000.6931762695312
     """
     x = adopt(input_tensor, None)
-    check_dtype("Exp", x.dtype, FLOATS)
+    check_dtype("Exp", FLOATS, x.spec)
     # Where the largest is infinite, exp has to meet the infinities themselves.
     _, most = float_limits(x.dtype)
     highest = stop_gradient(clip_by_value(reduce_max(x, axis, keepdims=True), -most, most))

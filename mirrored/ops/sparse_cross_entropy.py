@@ -36,8 +36,8 @@ _FEW = 32  # Up to so many classes a copy that turns the logits costs less than 
 
 def _infer_sparse(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> TensorSpec:
     name = "SparseSoftmaxCrossEntropyWithLogits"
-    check_dtype(name, logits.dtype, FLOATS)
-    check_dtype(name, labels.dtype, INDICES)
+    check_dtype(name, FLOATS, logits)
+    check_dtype(name, INDICES, labels)
     if labels.shape != logits.shape[:1]:
         raise InvalidArgumentError(
             "logits and labels must have the same first dimension, got logits shape "

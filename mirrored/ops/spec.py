@@ -217,15 +217,16 @@ def on_bfloat16(prepare: Callable[[DType], None]) -> None:
     _on_bfloat16.append(prepare)
 
 
-def check_dtype(op_name: str, dtype: DType, allowed: frozenset[DType]) -> None:
-    """Raise InvalidArgumentError, in TensorFlow's words, unless `dtype` is among `allowed`."""
-    if dtype not in allowed:
-        narrow = {"bfloat16"} if float32 in allowed else set()
-        names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | narrow))
-        raise InvalidArgumentError(
-            f"Value for attr 'T' of {TENSORFLOW_NAMES[dtype]} is not in the list of allowed "
-            f"values: {names} [Op:{op_name}]"
-        )
+def check_dtype(op_name: str, allowed: frozenset[DType], *specs: TensorSpec) -> None:
+    """Raise InvalidArgumentError, in TensorFlow's words, unless all dtypes are among `allowed`."""
+    for spec in specs:
+        if spec.dtype not in allowed:
+            narrow = {"bfloat16"} if float32 in allowed else set()
+            names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | narrow))
+            raise InvalidArgumentError(
+                f"Value for attr 'T' of {TENSORFLOW_NAMES[spec.dtype]} is not in the list of "
+                f"allowed values: {names} [Op:{op_name}]"
+            )
 
 
 def check_same_dtype(op_name: str, *specs: TensorSpec) -> None:
