@@ -97,7 +97,10 @@ class Arguments:
             kind = type(item)
             if kind in _TENSORS:  # Most leaves are.
                 self.leaves.append(item)
-                self._feed(item.to_feed(), (item._spec, item._device, SHARED))
+                given = item._spec, item._device, SHARED
+                self._key.append(given)
+                self.arrays.append(item.to_feed())
+                self.inputs.append(given)
             elif isinstance(item, _SEQUENCES):
                 self._key += (kind, len(item))
                 self._add(item)
