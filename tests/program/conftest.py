@@ -67,8 +67,8 @@ def check_plan() -> Callable[..., Any]:
     return check
 
 
-@pytest.fixture(params=["a quarter", pytest.param("the others", marks=pytest.mark.slow)])
+@pytest.fixture
 def is_mine(request: pytest.FixtureRequest) -> Callable[[object], bool]:
-    """Return ``is_mine(case)``: whether this run looks at a case, or the slow run, or the other."""
+    """Return ``is_mine(case)``: whether a case is in the part of them that the test is given."""
     quarter = request.param == "a quarter"
     return lambda case: (zlib.crc32(repr(case).encode()) % 4 == 0) == quarter

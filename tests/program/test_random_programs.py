@@ -101,6 +101,9 @@ def make_variables() -> list[mr.Variable]:
     return [mr.Variable(rng.normal(size=shape).astype(np.float32)) for shape in SHAPES]
 
 
+@pytest.mark.parametrize(
+    "is_mine", ["a quarter", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
+)
 @settings(
     max_examples=500,
     deadline=None,

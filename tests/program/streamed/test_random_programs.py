@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_ops import BINARY, UNARY
@@ -320,7 +321,12 @@ EXAMPLES = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
+PARTS = pytest.mark.parametrize(
+    "is_mine", ["a quarter", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
+)
 
+
+@PARTS
 @EXAMPLES
 @given(
     instructions=INSTRUCTIONS,
@@ -360,6 +366,7 @@ def test_random_programs(
     emulator.finish()
 
 
+@PARTS
 @EXAMPLES
 @given(
     instructions=INSTRUCTIONS,
