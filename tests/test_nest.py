@@ -15,7 +15,7 @@ STRUCTURES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+        | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3)
         | st.tuples(inner, inner).map(lambda pair: Point(*pair))
     ),
 )

@@ -35,9 +35,12 @@ def test_links_lead_to_files_that_exist(page: Path) -> None:
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("code", PYTHON.findall((ROOT / "CONTRIBUTING.md").read_text()))
-def test_code_for_contributors_runs(tmp_path: Path, code: str) -> None:
+def test_code_for_contributors_runs(tmp_path: Path) -> None:
+    """Each for itself, in a process that other tests do not meet: one registers an operation."""
+    codes = PYTHON.findall((ROOT / "CONTRIBUTING.md").read_text())
+    assert len(codes) == 4
+    program = f"for code in {codes!r}: exec(code, {{'__name__': '__main__'}})"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr

@@ -144,8 +144,7 @@ def refusal_of(call: Callable[[], Any]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("full", [0, 1])
-@pytest.mark.parametrize("steps_before", [0, 1])
+@pytest.mark.parametrize(("full", "steps_before"), [(0, 1), (1, 0)])
 @pytest.mark.usefixtures("no_collector")
 def test_out_of_memory_in_the_middle_of_an_update(
     simulate: Simulate,

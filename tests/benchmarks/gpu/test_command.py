@@ -134,8 +134,31 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "describe_devices", lambda simulated: "its devices")
 
 
-def files_of(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
-    monkeypatch.setattr(command, "TESTS", paths[0].parent)
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process of a file end at once, as the file's text says."""
+
+    def run(program: Any, limit: float, environment: dict[str, str]) -> Ended:
+        path = Path(program[-1])
+        status, outcome = json.loads(path.read_text())
+        if outcome == "interrupted":
+            raise KeyboardInterrupt
+        said = {"test": f"{path.name}::test_it", "outcome": outcome, "seconds": 0.0, "text": ""}
+        Path(environment[outcomes.VARIABLE]).write_text(json.dumps(said))
+        return Ended(status, 1.0, "")
+
+    monkeypatch.setattr(command.parts, "run", run)
+
+
+def ended_file(folder: Path, number: int, status: int, outcome: str) -> Path:
+    """Return a file of tests whose process ends with a status, its test with an outcome."""
+    path = folder / f"test_{number}.py"
+    path.write_text(json.dumps([status, outcome]))
+    return path
+
+
+def files_of(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    monkeypatch.setattr(command, "TESTS", path.parent)
 
 
 def test_without_a_gpu_it_says_so_and_writes_nothing(
@@ -149,12 +172,12 @@ def test_without_a_gpu_it_says_so_and_writes_nothing(
     assert said.count("\n") == 1
 
 
-@pytest.mark.usefixtures("card")
-@pytest.mark.parametrize(("text", "status"), [(PASSES, 0), ("def test_bad(): assert 0\n", 1)])
+@pytest.mark.usefixtures("card", "processes")
+@pytest.mark.parametrize(("outcome", "status"), [("passed", 0), ("failed", 1)])
 def test_status_and_files(
-    file: File, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, status: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, outcome: str, status: int
 ) -> None:
-    files_of(monkeypatch, file(text))
+    files_of(monkeypatch, ended_file(tmp_path, 1, status, outcome))
     out = tmp_path / "out"
     assert command.main(["--tests-only", "--out", str(out)]) == status
     stored = json.loads((out / "gpu-results.json").read_text())
@@ -166,9 +189,10 @@ def test_status_and_files(
     assert sorted(each.name for each in out.iterdir()) == ["gpu-results.json", "gpu-results.md"]
 
 
-def test_each_file_is_written_down_when_it_ends(file: File) -> None:
+@pytest.mark.usefixtures("processes")
+def test_each_file_is_written_down_when_it_ends(tmp_path: Path) -> None:
     results, seen = Results(), []
-    paths = [file(PASSES, "test_1.py"), file("def test_bad(): os.abort()\n", "test_2.py")]
+    paths = [ended_file(tmp_path, 1, 0, "passed"), ended_file(tmp_path, 2, -6, "passed")]
     command.run_tests(results, paths, Deadline(60.0), lambda: seen.append(len(results.files)))
     assert seen == [1, 2]
     assert [each.failed for each in results.files] == [False, True]
@@ -181,24 +205,17 @@ def test_files_for_which_no_time_is_left(file: File) -> None:
     assert results.failed
 
 
-@pytest.mark.usefixtures("card")
+@pytest.mark.usefixtures("card", "processes")
 def test_a_run_that_is_interrupted_leaves_a_page_that_says_so(
-    file: File, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    files_of(monkeypatch, file(PASSES, "test_1.py"), file(PASSES, "test_2.py"))
-    run_file = command.run_file
-
-    def interrupted(path: Path, limit: float, simulated: bool) -> Any:
-        if path.name == "test_2.py":
-            raise KeyboardInterrupt
-        return run_file(path, limit, simulated)
-
-    monkeypatch.setattr(command, "run_file", interrupted)
+    ended_file(tmp_path, 2, 0, "interrupted")
+    files_of(monkeypatch, ended_file(tmp_path, 1, 0, "passed"))
     with pytest.raises(KeyboardInterrupt):
         command.main(["--tests-only", "--out", str(tmp_path / "out")])
     page = (tmp_path / "out" / "gpu-results.md").read_text()
     assert "did not come to its end" in page
-    assert "test_1.py::test_good" in page
+    assert "test_1.py::test_it" in page
 
 
 def test_devices_that_cannot_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
