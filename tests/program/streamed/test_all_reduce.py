@@ -18,7 +18,7 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program.streamed import StreamedProgram
 
 RNG = np.random.default_rng(5)
-SEEDS = pytest.mark.parametrize("seed", range(4))
+SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
 def draw(count: int) -> list[np.ndarray]:
@@ -31,8 +31,7 @@ def run(program: StreamedProgram, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [value.device.backend.to_host(array) for value, array in values]
 
 
-@SEEDS
-@pytest.mark.parametrize("parts", [(1, 1), (1, 1, 1)], ids=str)
+@pytest.mark.parametrize(("parts", "seed"), [((1, 1), 0), ((1, 1), 1), ((1, 1, 1), 2)], ids=str)
 def test_a_way_back_with_sums(parts: tuple[int, ...], seed: int, cards: Any) -> None:
     """Run kernel by kernel, captured, and launched again, the sums are those of eager calls."""
     names = cards.make(*parts, seed=seed)
@@ -150,8 +149,7 @@ def test_a_replica_that_is_done_early(
     connection.close()
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-@SEEDS
+@pytest.mark.parametrize(("guarded", "seed"), [(False, 0), (False, 1), (True, 2), (True, 3)])
 def test_a_sum_that_hangs_writes_nothing(seed: int, guarded: bool, cards: Any) -> None:
     """The error names it; variables stay as the last whole step left them; the next call works."""
     names = cards.make(1, 1, seed=seed)

@@ -156,7 +156,7 @@ MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize(("compiled", "fitted"), MODELS.values(), ids=MODELS)
 def test_ways_to_train(
     compiled: dict[str, Any], fitted: dict[str, Any], parts: int, cards: Any
@@ -176,7 +176,7 @@ def test_ways_to_train(
                 "loss": mr.losses.SparseCategoricalCrossentropy(from_logits=True),
             } | compiled
             model.compile(**(options | {"optimizer": options["optimizer"]()}))
-        history = model.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0, **fitted)
+        history = model.fit(X, Y, batch_size=8, shuffle=False, verbose=0, **fitted)
         evaluated = model.evaluate(X, Y, batch_size=8, verbose=0)
         predicted = model.predict(X, batch_size=8, verbose=0)
         values = [each for values in history.history.values() for each in values]

@@ -15,6 +15,11 @@ from mirrored.program.streamed import program as streamed_program
 
 STEPS = 13  # More than there are reports and sides.
 RNG = np.random.default_rng(2)
+# Before the first report, where the sides and the reports begin again, and the last step.
+SOME = (0, 1, 2, 8, STEPS - 1)
+EVERY = [
+    pytest.param(step, marks=[] if step in SOME else [pytest.mark.slow]) for step in range(STEPS)
+]
 BATCHES = [RNG.normal(size=(4, 3)).astype(np.float32) for _ in range(STEPS)]
 
 
@@ -83,7 +88,7 @@ class Summing:
         self.check(STEPS)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_batches_and_results_in_order(seed: int, cards: Any) -> None:
     cards.make(1, seed=seed)
     summing = Summing(cards)
@@ -92,7 +97,7 @@ def test_batches_and_results_in_order(seed: int, cards: Any) -> None:
     summing.start_again()
 
 
-@pytest.mark.parametrize("step", range(STEPS))
+@pytest.mark.parametrize("step", EVERY)
 def test_a_feed_that_fails(step: int, cards: Any) -> None:
     """The steps before it are done, and told of."""
     cards.make(1, seed=step)
@@ -103,7 +108,7 @@ def test_a_feed_that_fails(step: int, cards: Any) -> None:
     summing.start_again()
 
 
-@pytest.mark.parametrize("step", range(STEPS))
+@pytest.mark.parametrize("step", EVERY)
 def test_a_run_that_is_stopped(step: int, cards: Any) -> None:
     """What the device was asked for by then is done, and told of."""
     cards.make(1, seed=step)
@@ -130,11 +135,10 @@ def test_who_is_told_raises(step: int, cards: Any) -> None:
     summing.start_again()
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("step", [0, 1, 2, 8, STEPS - 1])
-def test_a_guard_that_fails(step: int, seed: int, cards: Any) -> None:
+@pytest.mark.parametrize("step", SOME)
+def test_a_guard_that_fails(step: int, cards: Any) -> None:
     """Nothing is written from that step on, with others on their way behind it."""
-    cards.make(1, seed=seed)
+    cards.make(1, seed=step)
     summing = Summing(cards, guarded=True)
     batches = list(BATCHES)
     batches[step] = np.full((4, 3), np.inf, np.float32)
@@ -183,8 +187,7 @@ def test_large_results_are_told_one_at_a_time(cards: Any, monkeypatch: pytest.Mo
     assert summing.told[STEPS:] == [0]  # The one that was on its way.
 
 
-@pytest.mark.parametrize("parts", [(2,), (1, 1), (2, 1)], ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("parts", "seed"), [((2,), 0), ((1, 1), 1), ((2, 1), 2)], ids=str)
 def test_replicas_are_fed_each_its_own(parts: tuple[int, ...], seed: int, cards: Any) -> None:
     names = cards.make(*parts, seed=seed)
 

@@ -36,8 +36,11 @@ def test_a_step_reads_what_the_host_says(name: str, cards: Any) -> None:
         assert np.isnan(read())
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("parts", [(1, 1), (1, 1, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("parts", "seed"),
+    [*[((1, 1), i) for i in range(6)], *[((1, 1, 1), i) for i in range(3)]],
+    ids=str,
+)
 def test_a_step_that_is_stopped_writes_everywhere_or_nowhere(
     parts: tuple[int, ...], seed: int, cards: Any
 ) -> None:
@@ -90,7 +93,7 @@ def make_variables(names: list[str], count: int = 1) -> list[list[mr.Variable]]:
     return made
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("failing", [1, 2])
 def test_nothing_is_written_before_all_sums_are_there(failing: int, seed: int, cards: Any) -> None:
     """One variable needs the first sum alone, the other one the second."""
@@ -111,7 +114,7 @@ def test_nothing_is_written_before_all_sums_are_there(failing: int, seed: int, c
     assert not any(each.numpy().any() for mine in variables for each in mine)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_several_steps_in_one_call_are_written_as_one(failing: int, seed: int, cards: Any) -> None:
     names = cards.make(1, 1, seed=seed)
