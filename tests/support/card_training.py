@@ -3,7 +3,8 @@
 What a model is does not depend on the devices, so that results can be compared.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,13 @@ def state(model: mr.Model) -> State:
     for other in others:
         assert same(other, first), "replicas have come apart"
     return first
+
+
+def ended(threads: Iterable[threading.Thread]) -> None:
+    """Hold that threads end by themselves: what looks after sums does, once none is in flight."""
+    for thread in threads:
+        thread.join(10.0)
+        assert not thread.is_alive()
 
 
 def same(first: State, second: State) -> bool:
