@@ -14,6 +14,7 @@ from mirrored.program.graph import Graph as Graph
 from mirrored.program.iterator import PeekingIterator as PeekingIterator
 from mirrored.program.program import Program as Program
 from mirrored.program.recorder import GraphRecorder as GraphRecorder
+from mirrored.program.replay import Feeder as Feeder
 from mirrored.program.replay import GuardFailed as GuardFailed
 from mirrored.program.replay import Report as Report
 from mirrored.program.thread_pool import ThreadPool as ThreadPool

@@ -17,7 +17,6 @@ from mirrored.distribute import (
     in_cross_replica_context,
 )
 from mirrored.layers import InputLayer, Layer, SymbolicTensor
-from mirrored.layers.building import undone_on_failure
 from mirrored.layers.policy import dtype_policy
 from mirrored.layers.shapes import Shape, as_shape, check_matches, fitted_rank, without_batch
 from mirrored.layers.symbolic import Path, trace
@@ -237,7 +236,7 @@ class Network(Layer):
             self._run_on_zeros(input_shape)
 
     def build_for(self, input_shape: Shape) -> None:
-        """Make the weights that are not there yet, on every replica, or leave all as it was.
+        """Make the weights that are not there yet, on every replica; the caller undoes a failure.
 
         Args:
             input_shape: The shape of a batch; every size but the first is known.
@@ -245,13 +244,12 @@ class Network(Layer):
         Raises:
             ValueError: The shape does not fit the model.
         """
-        with undone_on_failure(self):
-            self.check_input_shape(input_shape)
-            if not self.built:
-                self.build(input_shape)
-            if self._output_shape is None:  # A subclass has a `build` of its own.
-                with self._build_scope():
-                    self._run_on_zeros(input_shape)
+        self.check_input_shape(input_shape)
+        if not self.built:
+            self.build(input_shape)
+        if self._output_shape is None:  # A subclass has a `build` of its own.
+            with self._build_scope():
+                self._run_on_zeros(input_shape)
 
     @contextmanager
     def _build_scope(self) -> Iterator[None]:

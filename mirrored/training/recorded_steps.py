@@ -17,7 +17,7 @@ from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
-from mirrored.program import GuardFailed, Report, Trace, trace
+from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.eager_steps import Take, input_dtypes
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
@@ -126,7 +126,7 @@ class RecordedSteps:
         columns = _columns(kind, span)
         sharding = self._sharding(span)
 
-        def feed(arrays: Sequence[Any]) -> dict[int, Callable[[int], None]]:
+        def feed(arrays: Sequence[Any]) -> dict[int, Feeder]:
             inputs, made = iter(arrays), {}
             for replica, rows in enumerate(sharding.slices):
                 x, y, weight = (None if each is None else next(inputs) for each in columns)
