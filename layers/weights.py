@@ -284,6 +284,7 @@ def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.In
 # Most attributes are one of these, and hold nothing.
 _LEAVES = frozenset((str, int, float, bool, type(None), FunctionType, *map(type, ALL_DTYPES)))
 _CONTAINERS = (list, tuple, dict)
+_SETS = (set, frozenset)  # A union of them would be made anew for each value.
 
 
 def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
@@ -323,7 +324,7 @@ def _find(
                 open_containers.add(id(value))  # A container may hold itself.
                 inner = value.values() if isinstance(value, dict) else value
                 _find(inner, kind, found, open_containers)
-        elif isinstance(value, set | frozenset):
+        elif isinstance(value, _SETS):
             for item in value:
                 if isinstance(item, kind):
                     raise ValueError(
