@@ -12,7 +12,7 @@ from mirrored._numbers import as_real
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import SeedGenerator, Tensor
-from mirrored.program import creation
+from mirrored.program import variable_creation
 
 
 @explained
@@ -57,7 +57,7 @@ class Dropout(Layer):
         self.rate = fraction
         if not isinstance(seed, SeedGenerator):
             # In Keras a variable: a recorded function must not make one in every call.
-            creation.ask(f"{self.name}/seed_generator_state")
+            variable_creation.ask(f"{self.name}/seed_generator_state")
         self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:

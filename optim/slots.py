@@ -9,7 +9,7 @@ from typing import Any
 from mirrored import _overrides, devices, ops
 from mirrored.distribute import get_strategy
 from mirrored.ops import Tensor
-from mirrored.program.creation import ruled_by
+from mirrored.program.variable_creation import ruled_by
 from mirrored.variables import Variable
 
 Slots = dict[int, tuple[Variable, tuple[Variable, ...]]]

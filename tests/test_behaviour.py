@@ -368,7 +368,7 @@ HELD: dict[str, dict[str, str]] = {
         "nesterov": "test_nesterov",
         "half-square": "test_half_the_square",
     },
-    "program/test_creation.py": {
+    "program/test_variable_creation.py": {
         "function-variables": "test_what_is_made_in_every_call test_what_is_made_once "
         "test_another_variable_in_a_later_call test_a_recorded_step_of_a_model",
     },

@@ -32,13 +32,13 @@ from mirrored.ops.hooks import active_listeners, active_recorder
 from mirrored.ops.random import current_position
 from mirrored.ops.tensor import Operators, Tensor
 from mirrored.program.arguments import Arguments
-from mirrored.program.creation import is_ruled, refuse, ruled_by
 from mirrored.program.dataset_inputs import DatasetInputs, Demand
 from mirrored.program.results import as_tensors
 from mirrored.program.signature import Signature
 from mirrored.program.trace_cache import Trace, TraceCache
 from mirrored.program.tracing import trace
 from mirrored.program.variable_access import Moves, variable_writes
+from mirrored.program.variable_creation import is_ruled, refuse, ruled_by
 
 _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")

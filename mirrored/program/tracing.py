@@ -7,12 +7,12 @@ from mirrored.errors import OutOfRangeError
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Input
-from mirrored.program.creation import refuse, ruled_by
 from mirrored.program.dataset_inputs import DatasetInputs
 from mirrored.program.graph import SHARED
 from mirrored.program.recorder import GraphRecorder
 from mirrored.program.results import Results
 from mirrored.program.trace_cache import Trace
+from mirrored.program.variable_creation import refuse, ruled_by
 
 
 def trace(

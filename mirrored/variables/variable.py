@@ -16,7 +16,7 @@ from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.tensor import Operators, Tensor, value_text
-from mirrored.program import creation
+from mirrored.program import variable_creation
 from mirrored.program.variable_access import variable_writes
 
 # What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
@@ -138,7 +138,7 @@ def _create(
             "or a function without arguments that returns one."
         )
     trainable = check_modes(synchronization, aggregation, trainable, name)
-    creation.ask(name or "Variable")
+    variable_creation.ask(name or "Variable")
     make = _maker[0]
     for creator in _creators.get():
         make = _bound(creator, make)
