@@ -20,7 +20,7 @@ _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Chunk:
     """Batches that are rows of the same arrays: alike, but for the last, which may be shorter.
 
     Attributes:
@@ -41,7 +41,7 @@ class Block:
         """Return one batch, as copies of its rows, or views where they are in order."""
         return self.arrays.rows(self.part(index, 1).rows)
 
-    def part(self, first: int, count: int) -> "Block":
+    def part(self, first: int, count: int) -> "Chunk":
         """Return some of the batches.
 
         Args:
@@ -54,7 +54,7 @@ class Block:
             return replace(self, rows=slice(self.rows.start + begin, self.rows.start + end))
         return replace(self, rows=self.rows[begin:end])
 
-    def alike(self) -> "Iterator[Block]":
+    def alike(self) -> "Iterator[Chunk]":
         """Yield the whole batches, and then a shorter one."""
         whole = count_of(self.rows) // self.batch_size
         if whole:
@@ -98,40 +98,40 @@ class Span:
     """Some batches in a row.
 
     Args:
-        blocks: The batches.
+        chunks: The batches.
 
     Attributes:
         count: How many they are.
 
     Example:
         >>> from mirrored.data.arrays import adapt
-        >>> from mirrored.data.batches import Block, Span
-        >>> span = Span([Block(adapt([1.0, 2.0, 3.0], [0, 1, 2]), slice(0, 3), 2)])
+        >>> from mirrored.data.batches import Chunk, Span
+        >>> span = Span([Chunk(adapt([1.0, 2.0, 3.0], [0, 1, 2]), slice(0, 3), 2)])
         >>> [batch.x.tolist() for batch in span], [part.count for part in span.alike()]
         ([[1.0, 2.0], [3.0]], [1, 1])
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = blocks
-        self.count = sum(len(block) for block in blocks)
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = chunks
+        self.count = sum(len(chunk) for chunk in chunks)
 
     def __iter__(self) -> Iterator[Arrays]:
         """Yield the batches in order."""
-        return (block[i] for block in self._blocks for i in range(len(block)))
+        return (chunk[i] for chunk in self._chunks for i in range(len(chunk)))
 
     def after(self, count: int) -> "Span":
         """Return the batches without the first `count`."""
-        blocks = []
-        for block in self._blocks:
-            gone = min(count, len(block))
+        chunks = []
+        for chunk in self._chunks:
+            gone = min(count, len(chunk))
             count -= gone
-            if gone < len(block):
-                blocks.append(block.part(gone, len(block) - gone) if gone else block)
-        return Span(blocks)
+            if gone < len(chunk):
+                chunks.append(chunk.part(gone, len(chunk) - gone) if gone else chunk)
+        return Span(chunks)
 
     def alike(self) -> "Iterator[Span]":
         """Yield spans of batches of the same sizes, shapes and dtypes, as long as may be."""
-        parts = [part for block in self._blocks for part in block.alike()]
+        parts = [part for chunk in self._chunks for part in chunk.alike()]
         for _, like in itertools.groupby(enumerate(parts), _kind):
             yield Span([part for _, part in like])
 
@@ -140,32 +140,32 @@ class Span:
     @property
     def size(self) -> int:
         """The number of examples in a batch."""
-        return self._blocks[0].batch_size
+        return self._chunks[0].batch_size
 
     @property
     def columns(self) -> Columns:
         """Arrays of a batch's dtypes and of its shapes, but for the first axis."""
-        return self._blocks[0].arrays.columns
+        return self._chunks[0].arrays.columns
 
     def feeder(self, shard: slice, targets: Columns) -> Callable[[int], None]:
-        """Return what gathers some rows of a batch into arrays; see `Block.feeder`."""
-        blocks = self._blocks
-        if len(blocks) == 1:
-            return blocks[0].feeder(shard, targets)
+        """Return what gathers some rows of a batch into arrays; see `Chunk.feeder`."""
+        chunks = self._chunks
+        if len(chunks) == 1:
+            return chunks[0].feeder(shard, targets)
 
         def feed(i: int) -> None:
-            blocks[i].feeder(shard, targets)(0)
+            chunks[i].feeder(shard, targets)(0)
 
         return feed
 
 
-def _kind(numbered: tuple[int, Block]) -> Any:
-    """Return what is the same of blocks that one feeder serves: single batches that are alike."""
-    number, block = numbered
+def _kind(numbered: tuple[int, Chunk]) -> Any:
+    """Return what is the same of chunks that one feeder serves: single batches that are alike."""
+    number, chunk = numbered
     kinds = [
-        None if each is None else (each.shape[1:], each.dtype) for each in block.arrays.columns
+        None if each is None else (each.shape[1:], each.dtype) for each in chunk.arrays.columns
     ]
-    return block.batch_size, kinds, number if len(block) > 1 else None
+    return chunk.batch_size, kinds, number if len(chunk) > 1 else None
 
 
 def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:
@@ -238,7 +238,7 @@ class PassesOfRows:
             self.close()
         return self._read is not None
 
-    def read(self, most: int) -> Block | None:
+    def read(self, most: int) -> Chunk | None:
         """Return which rows the next batches are."""
         if not self.has_next() or self._read is None:
             return None
@@ -246,7 +246,7 @@ class PassesOfRows:
         self.given += -(-count_of(rows) // self._size)
         if not isinstance(rows, slice):
             self._arrays = self._arrays.contiguous()
-        return Block(self._arrays, rows, self._size)
+        return Chunk(self._arrays, rows, self._size)
 
     def close(self) -> None:
         """Leave the pass."""
@@ -306,14 +306,14 @@ class PassesOfBatches:
         self._first = self._first or self._next()
         return self._first is not None
 
-    def read(self, most: int) -> Block | None:
+    def read(self, most: int) -> Chunk | None:
         """Return the next batch."""
         batch, self._first = self._first or self._next(), None
         if batch is None:
             return None
         batch = self._checked(batch)
         self.given += 1
-        return Block(batch, slice(0, batch.size), batch.size)
+        return Chunk(batch, slice(0, batch.size), batch.size)
 
     def close(self) -> None:
         """Leave the pass; an iterator that is the user's own stays as it is."""

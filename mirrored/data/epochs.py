@@ -10,7 +10,7 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.data.arrays import Arrays
-from mirrored.data.batches import Block, Check, Passes, PassesOfRows, Span, passes_of
+from mirrored.data.batches import Chunk, Check, Passes, PassesOfRows, Span, passes_of
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.rng import FitRng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled
@@ -175,23 +175,23 @@ class Epochs:
 
     def _gathered(self, most: int, *, asked: bool) -> tuple[Span, Exception | None]:
         """Return the next batches and what ended them; as many as asked, or as is sensible."""
-        blocks: list[Block] = []
+        chunks: list[Chunk] = []
         count, room, until = 0, _BYTES_AHEAD, perf_counter() + _SECONDS_AHEAD
-        while count < most and (asked or not blocks or (room > 0 and perf_counter() < until)):
-            if blocks and self._passes.is_lent:
-                blocks[-1] = replace(blocks[-1], arrays=blocks[-1].arrays.copied())
+        while count < most and (asked or not chunks or (room > 0 and perf_counter() < until)):
+            if chunks and self._passes.is_lent:
+                chunks[-1] = replace(chunks[-1], arrays=chunks[-1].arrays.copied())
             try:
-                block = self._passes.read(most - count)
+                chunk = self._passes.read(most - count)
             except Exception as error:
-                if not blocks:
+                if not chunks:
                     raise
-                return Span(blocks), error
-            if block is None:
+                return Span(chunks), error
+            if chunk is None:
                 break
-            blocks.append(block)
-            count += len(block)
-            room -= sum(0 if each is None else each.nbytes for each in block.arrays.columns)
-        return Span(blocks), None
+            chunks.append(chunk)
+            count += len(chunk)
+            room -= sum(0 if each is None else each.nbytes for each in chunk.arrays.columns)
+        return Span(chunks), None
 
     def _run_out(self, done: int) -> None:
         if self.ran_out:  # Validation may be asked for again after each epoch.

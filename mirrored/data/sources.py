@@ -1,6 +1,6 @@
 """What a dataset is made of: stages that make elements, each from the elements of another one.
 
-Elements travel as NumPy arrays, and rows of arrays as blocks where nothing looks at single ones.
+Elements travel as NumPy arrays, and rows of arrays as chunks where nothing looks at single ones.
 """
 
 import itertools

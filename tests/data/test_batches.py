@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mirrored.data.arrays import Arrays, Rows, adapt, joined
-from mirrored.data.batches import Block, Span
+from mirrored.data.batches import Chunk, Span
 
 
 def examples(count: int) -> Arrays:
@@ -25,9 +25,9 @@ def rows_of(count: int, shuffled: bool) -> Rows:
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_cover(count: int, batch_size: int, sizes: list[int], shuffled: bool) -> None:
     arrays, rows = examples(count), rows_of(count, shuffled)
-    block = Block(arrays, rows, batch_size)
-    span = Span([block])
-    assert span.count == len(block) == len(sizes)
+    chunk = Chunk(arrays, rows, batch_size)
+    span = Span([chunk])
+    assert span.count == len(chunk) == len(sizes)
     for _ in range(2):  # A second pass gives the same batches.
         listed = list(span)
         assert [batch.size for batch in listed] == sizes
@@ -47,7 +47,7 @@ def test_cover(count: int, batch_size: int, sizes: list[int], shuffled: bool) ->
 
 
 def test_inputs_alone() -> None:
-    (batch,) = Span([Block(adapt([1.0, 2.0], for_what="predict"), slice(0, 2), 8)])
+    (batch,) = Span([Chunk(adapt([1.0, 2.0], for_what="predict"), slice(0, 2), 8)])
     assert batch.y is None
     assert batch.sample_weight is None
 
@@ -65,8 +65,8 @@ def test_joined_rows(parts: list[Rows], rows: list[int]) -> None:
     assert np.arange(9)[joined(parts)].tolist() == rows
 
 
-def single(batch: Arrays) -> Block:
-    return Block(batch, slice(0, batch.size), batch.size)
+def single(batch: Arrays) -> Chunk:
+    return Chunk(batch, slice(0, batch.size), batch.size)
 
 
 def test_parts_of_a_span_are_batches_of_one_kind() -> None:
@@ -92,7 +92,7 @@ def test_parts_of_a_span_are_batches_of_one_kind() -> None:
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_feeders_write_rows_of_batches(shard: slice, dtype: Any, shuffled: bool) -> None:
     """Whether the batches are rows of the same arrays or there one by one."""
-    whole = Span([Block(examples(7), rows_of(7, shuffled), 2)]).after(1)
+    whole = Span([Chunk(examples(7), rows_of(7, shuffled), 2)]).after(1)
     batches = list(whole)
     part, last = whole.alike()
     assert (part.count, last.count) == (2, 1)

@@ -275,7 +275,7 @@ def test_cached_elements_are_made_once(listed: Listed) -> None:
     assert made == [0, 1, 2, 0, 1, 2, 3, 4]
 
 
-# Pipelines over rows of arrays are read in blocks where they can be; element by element they are
+# Pipelines over rows of arrays are read in chunks where they can be; element by element they are
 # the same. Each step takes a number that is drawn.
 STEPS: dict[str, Callable[[mr.data.Dataset, int], mr.data.Dataset]] = {
     "repeat": lambda dataset, n: dataset.repeat(n % 4),
@@ -296,7 +296,7 @@ STEPS: dict[str, Callable[[mr.data.Dataset, int], mr.data.Dataset]] = {
     st.integers(1, 6),
 )
 @settings(max_examples=150, deadline=None, derandomize=True)
-def test_blocks_hold_what_elements_would(
+def test_chunks_hold_what_elements_would(
     steps: list[tuple[str, int]], size: int, batch: int
 ) -> None:
     rows = (np.arange(size), {"a": np.arange(2.0 * size).reshape(size, 2)})
