@@ -23,6 +23,7 @@ from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only, recorded_by
+from mirrored.ops.spec import DType
 from mirrored.optim.hyperparameters import check_number
 from mirrored.optim.slots import SAME_SCOPE, SlotOwner
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
@@ -331,16 +332,19 @@ class Optimizer(SlotOwner):
         rate = _copy(self._learning_rate, replica).read_value()
         updates: list[tuple[Target, Tensor]] = [(iterations, step)]
         gradients = self._clip(gradients)
+        scalars: dict[DType, tuple[Tensor, Tensor]] = {}  # Rate and step in each dtype, made once.
         for places, copies in self._units(replica, variables):
             flat = isinstance(copies[0], FlatVariable)
             gradient = gradients.vector(places) if flat else gradients[places[0]]
             value, *slots = (each.read_value() for each in copies)
             with devices.device(copies[0].device):
-                local_rate = ops.cast(rate, value.dtype)
+                if value.dtype not in scalars:
+                    scalars[value.dtype] = ops.cast(rate, value.dtype), ops.cast(step, value.dtype)
+                local_rate, local_step = scalars[value.dtype]
                 if self.weight_decay:
                     value = value - value * (local_rate * self.weight_decay)
                 new_value, new_slots = self.update(
-                    gradient, value, tuple(slots), local_rate, ops.cast(step, value.dtype)
+                    gradient, value, tuple(slots), local_rate, local_step
                 )
             results = (new_value, *new_slots)
             if [each.spec for each in results] != [value.spec] * len(copies):
