@@ -204,7 +204,9 @@ def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool) -> None:
     recorded_as_eager(case, lambda: packed if hierarchical else ReductionToOneDevice(), bits)
 
 
-@pytest.mark.parametrize("make", [NcclAllReduce, HierarchicalCopyAllReduce])
+@pytest.mark.parametrize(
+    "make", [NcclAllReduce, pytest.param(HierarchicalCopyAllReduce, marks=pytest.mark.slow)]
+)
 @examples(15)
 @given(case=CARDS)
 def test_recorded_between_cards(cards: Cards, bits: Bits, make: Any, case: Case) -> None:
@@ -258,8 +260,7 @@ def trained(strategy: MirroredStrategy, x: np.ndarray, y: np.ndarray) -> list[np
     return weights
 
 
-@pytest.mark.parametrize("split", [[1, 1], [2, 1]])
-@pytest.mark.parametrize("num_packs", [1, 3])
+@pytest.mark.parametrize(("split", "num_packs"), [([1, 1], 3), ([2, 1], 1)])
 def test_training_between_cards(cards: Cards, split: list[int], num_packs: int) -> None:
     """The weights are those of one device, for batches of 7, 7 and 2 over two or three replicas."""
     emulator = cards(*split)

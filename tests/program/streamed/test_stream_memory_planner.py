@@ -19,35 +19,49 @@ from mirrored.program.stream_memory_planner import StreamMemoryPlan, plan_stream
 X = np.zeros((4, 3), np.float32)
 
 
+def seeds(count: int) -> pytest.MarkDecorator:
+    """Try so many seeds: the first quarter in one test, and all others in one that is slow."""
+    first = range(count // 4)
+    others = pytest.param(range(count // 4, count), marks=pytest.mark.slow)
+    return pytest.mark.parametrize("seeds", [first, others], ids=["a quarter", "the others"])
+
+
 def planned(graph: Graph) -> StreamMemoryPlan:
     return plan_stream_memory(graph, make_schedule(graph, Streams()))
 
 
+@seeds(12)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("parts", [(1,), (2,), (4,), (1, 1), (2, 1)], ids=str)
-def test_random_graphs(parts: tuple[int, ...], guarded: bool, cards: Any, check_plan: Any) -> None:
+def test_random_graphs(
+    parts: tuple[int, ...], guarded: bool, seeds: range, cards: Any, check_plan: Any
+) -> None:
     names = cards.make(*parts)
-    for seed in range(12):
+    for seed in seeds:
         check_plan(cards.random(seed, replicas=len(names), guarded=guarded), streams=True)
 
 
+@seeds(16)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 2, 1)], ids=str)
 def test_random_graphs_with_sums_over_cards(
-    parts: tuple[int, ...], guarded: bool, cards: Any, check_plan: Any
+    parts: tuple[int, ...], guarded: bool, seeds: range, cards: Any, check_plan: Any
 ) -> None:
     names = cards.make(*parts)
     connection = cards.unconnected()
-    for seed in range(16):
+    for seed in seeds:
         graph = cards.random(seed, len(names), guarded=guarded, connection=connection)
         assert graph.collectives
         check_plan(graph, streams=True)
 
 
+@seeds(40)
 @pytest.mark.parametrize("guarded", [False, True])
-def test_random_graphs_without_replicas(guarded: bool, cards: Any, check_plan: Any) -> None:
+def test_random_graphs_without_replicas(
+    guarded: bool, seeds: range, cards: Any, check_plan: Any
+) -> None:
     cards.make(1)
-    for seed in range(40):
+    for seed in seeds:
         check_plan(cards.random(seed, replicas=0, guarded=guarded), streams=True)
 
 
