@@ -13,7 +13,7 @@ import numpy as np
 
 from mirrored.data.arrays import Arrays, Columns, Rows, adapt_batch, count_of, described
 from mirrored.data.pipeline import Pipeline
-from mirrored.data.sources import Stage
+from mirrored.data.sources import Transform
 
 _MOST_AHEAD = 16  # Batches of a stream.
 _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
@@ -192,7 +192,7 @@ class PassesOfRows:
     """Batches of the rows of arrays, of which nothing is read but which rows they are.
 
     Args:
-        stage: Which rows.
+        transform: Which rows.
         arrays: The arrays.
         otherwise: Gives the batches one by one, where not all examples are well.
 
@@ -206,10 +206,10 @@ class PassesOfRows:
     is_lent = False
 
     def __init__(
-        self, stage: Stage, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
+        self, transform: Transform, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
     ) -> None:
-        self._stage, self._arrays, self._otherwise = stage, arrays, otherwise
-        self._size = stage.batch_size or 1
+        self._transform, self._arrays, self._otherwise = transform, arrays, otherwise
+        self._size = transform.batch_size or 1
         self.example = arrays.rows(slice(0, self._size))
         self.most_ahead = max(1, _ROWS_AHEAD // self._size)
         self._read: Callable[[int], Rows] | None = None
@@ -233,8 +233,8 @@ class PassesOfRows:
     def has_next(self) -> bool:
         """Return whether this pass has another batch."""
         if self._read is None:
-            self._read = self._stage.open_rows(self._stage.begin())
-        elif self.given == self._stage.cardinality:
+            self._read = self._transform.open_rows(self._transform.begin())
+        elif self.given == self._transform.cardinality:
             self.close()
         return self._read is not None
 
@@ -359,11 +359,16 @@ def passes_of(
     def one_by_one() -> Passes:
         return PassesOfBatches(data, for_what, class_weight)
 
-    stage = data._stage if isinstance(data, Pipeline) else None
-    if stage is None or stage.slices is None or stage.batch_size is None or not stage.cardinality:
+    transform = data._transform if isinstance(data, Pipeline) else None
+    if (
+        transform is None
+        or transform.slices is None
+        or transform.batch_size is None
+        or not transform.cardinality
+    ):
         return one_by_one()
     try:
-        arrays = adapt_batch(stage.slices.rows(slice(None)), for_what, class_weight)
+        arrays = adapt_batch(transform.slices.rows(slice(None)), for_what, class_weight)
     except ValueError:
         return one_by_one()  # The batch that is wrong is named.
-    return PassesOfRows(stage, arrays, one_by_one)
+    return PassesOfRows(transform, arrays, one_by_one)

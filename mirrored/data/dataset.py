@@ -1,7 +1,7 @@
 """Datasets with TensorFlow's names: where they come from, and what their methods make of them.
 
 A dataset describes a pipeline; each iteration over it runs the pipeline anew. The file is one
-class, and most of it what that says to users: the work is in the stages that it puts together.
+class, and most of it what that says to users: the work is in the transforms that it puts together.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
     element's number.
 
     Args:
-        stage: What makes the elements.
+        transform: What makes the elements.
 
     Example:
         >>> import mirrored as mr
@@ -233,7 +233,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
                     "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
                     f"`mr.data.Dataset` objects but encountered object of type {type(leaf)}."
                 )
-        return cls(zipped(_nest.map_structure(lambda each: each._stage, structure)))
+        return cls(zipped(_nest.map_structure(lambda each: each._transform, structure)))
 
     # ------------------------------------------------------------------ users' functions
 
@@ -282,7 +282,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         _check_callable("map_func", map_func)
         if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE:
             _count("num_parallel_calls", num_parallel_calls, least=1)
-        return Dataset(transforms.Mapped(self._stage, map_func))
+        return Dataset(transforms.Mapped(self._transform, map_func))
 
     def filter(self, predicate: Callable[..., Any]) -> "Dataset[ElementT]":
         """Return the elements of which a predicate is true.
@@ -299,7 +299,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             [3, 4]
         """
         _check_callable("predicate", predicate)
-        return Dataset(transforms.Filtered(self._stage, predicate))
+        return Dataset(transforms.Filtered(self._transform, predicate))
 
     # ------------------------------------------------------------------ order and batches
 
@@ -331,7 +331,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         """
         size = _count("buffer_size", buffer_size, least=1)
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return Dataset(Shuffled(self._stage, size, Rng(seed), anew))
+        return Dataset(Shuffled(self._transform, size, Rng(seed), anew))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset[ElementT]":
         """Return elements joined, so many at a time, along a new first axis.
@@ -350,7 +350,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             [array([0, 1]), array([2])]
         """
         size = _count("batch_size", batch_size, least=1)
-        return Dataset(Batched(self._stage, size, bool(drop_remainder)))
+        return Dataset(Batched(self._transform, size, bool(drop_remainder)))
 
     def unbatch(self) -> "Dataset[ElementT]":
         """Return the rows of each element, one after another.
@@ -360,7 +360,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in mr.data.Dataset.range(3).batch(2).unbatch()]
             [0, 1, 2]
         """
-        return Dataset(Unbatched(self._stage))
+        return Dataset(Unbatched(self._transform))
 
     def enumerate(self, start: int = 0) -> "Dataset[tuple[Tensor, ElementT]]":
         """Return pairs of a number and an element.
@@ -376,7 +376,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> list(mr.data.Dataset.range(5, 7).enumerate().as_numpy_iterator())
             [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
         """
-        return Dataset(transforms.Enumerated(self._stage, _integer("start", start)))
+        return Dataset(transforms.Enumerated(self._transform, _integer("start", start)))
 
     # ------------------------------------------------------------------ which elements
 
@@ -395,7 +395,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             [0, 1, 0, 1]
         """
         times = -1 if count is None else _count("count", count, least=-1)
-        return Dataset(Repeated(self._stage, None if times == -1 else times))
+        return Dataset(Repeated(self._transform, None if times == -1 else times))
 
     def take(self, count: int) -> "Dataset[ElementT]":
         """Return at most the first `count` elements.
@@ -452,13 +452,13 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             raise InvalidArgumentError(
                 f"Index must be between 0 and {shards - 1} (currently index = {number})."
             )
-        return Dataset(transforms.Chosen(self._stage, number, None, shards))
+        return Dataset(transforms.Chosen(self._transform, number, None, shards))
 
     def _chosen(self, start: int, stop: int | None) -> "Dataset[ElementT]":
-        if isinstance(self._stage, Slices):
-            end = self._stage.cardinality if stop is None else stop
-            return Dataset(self._stage.part(start, end))
-        return Dataset(transforms.Chosen(self._stage, start, stop))
+        if isinstance(self._transform, Slices):
+            end = self._transform.cardinality if stop is None else stop
+            return Dataset(self._transform.part(start, end))
+        return Dataset(transforms.Chosen(self._transform, start, stop))
 
     def concatenate(self, dataset: "Dataset[Any]") -> "Dataset[ElementT]":
         """Return the elements of this dataset and then those of another.
@@ -476,7 +476,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         """
         if not isinstance(dataset, Dataset):
             raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
-        return Dataset(transforms.Concatenated(self._stage, dataset._stage))
+        return Dataset(transforms.Concatenated(self._transform, dataset._transform))
 
     # ------------------------------------------------------------------ when they are made
 
@@ -491,7 +491,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> len(mr.data.Dataset.range(3).cache())
             3
         """
-        return Dataset(transforms.Cached(self._stage))
+        return Dataset(transforms.Cached(self._transform))
 
     def prefetch(self, buffer_size: int) -> "Dataset[ElementT]":
         """Return the same elements, made ahead of their use by a thread in the background.
@@ -515,7 +515,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         size = _count("buffer_size", buffer_size, least=-1)
         if size == 0:
             return self
-        return Dataset(transforms.Prefetched(self._stage, _AHEAD if size == AUTOTUNE else size))
+        return Dataset(transforms.Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))
 
 
 # ---------------------------------------------------------------------------- arguments

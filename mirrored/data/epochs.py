@@ -10,11 +10,11 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.data.arrays import Arrays
-from mirrored.data.batches import Chunk, Check, Passes, PassesOfRows, Span, passes_of
+from mirrored.data.batches import Check, Chunk, Passes, PassesOfRows, Span, passes_of
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.rng import FitRng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled
-from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices, Stage
+from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices, Transform
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, some batches are read first: no more bytes than a cache holds, and for no longer than a
@@ -73,11 +73,11 @@ class Epochs:
             shuffled: Whether each pass is in another order, by the global seed.
         """
         given = tuple(each for each in arrays.columns if each is not None)
-        rows: Stage = Slices(given, arrays.size)
+        rows: Transform = Slices(given, arrays.size)
         if shuffled:
             rows = Shuffled(rows, arrays.size, FitRng())
-        stage = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
-        return cls(PassesOfRows(stage, arrays), steps, goes_on=goes_on)
+        transform = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
+        return cls(PassesOfRows(transform, arrays), steps, goes_on=goes_on)
 
     @classmethod
     def of_stream(
@@ -104,7 +104,7 @@ class Epochs:
             ValueError: There is no batch, the first one is none, or there is no end without
                 `steps`.
         """
-        size = data._stage.cardinality if isinstance(data, Pipeline) else UNKNOWN_CARDINALITY
+        size = data._transform.cardinality if isinstance(data, Pipeline) else UNKNOWN_CARDINALITY
         if size == INFINITE_CARDINALITY and steps is None:
             raise ValueError(
                 f"`{for_what}` needs `{steps_name}` for a dataset that never ends. Received: an "

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Stage
+from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.data.spec import Elements, LeafSpec, to_numpy, to_tensors
 from mirrored.devices import get_device
 from mirrored.ops import Tensor, transfer
@@ -33,11 +33,11 @@ class Pipeline(Generic[ElementT]):
     """Elements that are made while they are iterated over, anew each time.
 
     Args:
-        stage: What makes them.
+        transform: What makes them.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, transform: Transform) -> None:
+        self._transform = transform
 
     def __iter__(self) -> "DatasetIterator[ElementT]":
         """Return an iterator of tensors; its `close` ends the threads that work for it."""
@@ -60,12 +60,12 @@ class Pipeline(Generic[ElementT]):
 
         It begins when the first is asked for: an iterator that nobody takes from does not count.
         """
-        with closing(self._stage.open(self._stage.begin())) as elements:
+        with closing(self._transform.open(self._transform.begin())) as elements:
             yield from elements
 
     def _known_spec(self) -> Any:
         """Return `element_spec` where no element has to be made for it, else None."""
-        return self.element_spec if self._stage.known else None
+        return self.element_spec if self._transform.known else None
 
     @property
     def element_spec(self) -> Any:
@@ -75,7 +75,7 @@ class Pipeline(Generic[ElementT]):
         and after `from_generator` without a signature, it is that of the first element, which is
         made to find out.
         """
-        return _nest.map_structure(LeafSpec.public, self._stage.specs())
+        return _nest.map_structure(LeafSpec.public, self._transform.specs())
 
     def cardinality(self) -> Tensor:
         """Return the number of elements as an int64 scalar, or one of the constants.
@@ -88,11 +88,11 @@ class Pipeline(Generic[ElementT]):
             >>> int(dataset.cardinality()), int(dataset.repeat().cardinality())
             (5, -1)
         """
-        return transfer(np.array(self._stage.cardinality, np.int64), get_device("CPU:0"))
+        return transfer(np.array(self._transform.cardinality, np.int64), get_device("CPU:0"))
 
     def __len__(self) -> int:
         """Return the number of elements; TypeError where there is none."""
-        size = self._stage.cardinality
+        size = self._transform.cardinality
         if size == INFINITE_CARDINALITY:
             raise TypeError("The dataset is infinite.")
         if size == UNKNOWN_CARDINALITY:
@@ -104,10 +104,10 @@ class Pipeline(Generic[ElementT]):
         return True
 
     def __repr__(self) -> str:
-        return f"<mr.data.Dataset: {type(self._stage).__name__}, {self._size_text()}>"
+        return f"<mr.data.Dataset: {type(self._transform).__name__}, {self._size_text()}>"
 
     def _size_text(self) -> str:
-        size = self._stage.cardinality
+        size = self._transform.cardinality
         words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
         return words.get(size, f"{size} elements")
 

@@ -1,4 +1,4 @@
-"""What the stages of a dataset draw, so that every run of a program draws the same.
+"""What the transforms of a dataset draw, so that every run of a program draws the same.
 
 A thread that makes elements ahead is stopped at any time: nothing that it did may show later.
 """
@@ -21,13 +21,13 @@ from mirrored.ops.rng_state import (
 
 
 class Iteration(NamedTuple):
-    """Which of all iterations over a stage one is: what the stage draws in it follows from that.
+    """Which of all iterations over a transform one is: what that draws in it follows from this.
 
-    Without arguments it is the first one of a stage that has no source.
+    Without arguments it is the first one of a transform that has no source.
 
     Attributes:
-        number: Which iterator over the stage it is of, counted from 0.
-        sources: The iterations of the stages that the stage takes elements from.
+        number: Which iterator over the transform it is of, counted from 0.
+        sources: The iterations of the transforms that the transform takes elements from.
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
     """
 
@@ -36,7 +36,7 @@ class Iteration(NamedTuple):
     passes: tuple[int, ...] = ()
 
     def source(self, index: int = 0) -> "Iteration":
-        """Return the iteration of a stage that this one takes elements from, in the same pass."""
+        """Return the iteration of a transform that elements are taken from, in the same pass."""
         number, sources, _ = self.sources[index]
         return Iteration(number, sources, self.passes)
 
@@ -48,7 +48,7 @@ class Iteration(NamedTuple):
 
 
 class Rng:
-    """The seed of a stage, and how many iterators there were.
+    """The seed of a transform, and how many iterators there were.
 
     Without one it is taken from the global stream, now and in the caller's thread.
     """
@@ -65,11 +65,11 @@ class Rng:
         return new_seed()
 
     def stream(self, iteration: Iteration) -> RngState:
-        """Return what the stage draws from in an iteration, from the beginning on."""
+        """Return what the transform draws from in an iteration, from the beginning on."""
         return RngState(derived_seed(self._seed, iteration.number, *iteration.passes))
 
     def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
-        """Return the numbers below `size` in the order that the stage draws in an iteration."""
+        """Return the numbers below `size` in the order that the transform draws in an iteration."""
         return self.stream(iteration).generator().permutation(size)
 
 

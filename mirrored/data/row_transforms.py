@@ -1,7 +1,7 @@
 """The order of elements, and how they are joined: shuffle, batch, unbatch, repeat.
 
-Of rows of arrays these stages only say which rows come when, for whoever gathers them; see
-`Stage.open_rows`. Other elements are stacked.
+Of rows of arrays these transforms only say which rows come when, for whoever gathers them; see
+`Transform.open_rows`. Other elements are stacked.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from mirrored.data.sources import (
     Derived,
     Following,
     Slices,
-    Stage,
+    Transform,
 )
 from mirrored.data.spec import Element, Elements, Form, LeafSpec
 from mirrored.errors import InvalidArgumentError
@@ -39,7 +39,7 @@ class Shuffled(Derived):
 
     rng: Rng
 
-    def __init__(self, source: Stage, buffer_size: int, rng: Rng, anew: bool = True) -> None:
+    def __init__(self, source: Transform, buffer_size: int, rng: Rng, anew: bool = True) -> None:
         super().__init__(source)
         self._buffer_size = buffer_size
         self._anew = anew
@@ -104,7 +104,7 @@ class Batched(Following):
     A last batch that has fewer may be left out.
     """
 
-    def __init__(self, source: Stage, size: int, drop_remainder: bool) -> None:
+    def __init__(self, source: Transform, size: int, drop_remainder: bool) -> None:
         super().__init__(source)
         self._size, self._drop = size, drop_remainder
         if source.batch_size is None and source.slices is not None:
@@ -196,7 +196,7 @@ def _stacked(form: Form, rows: list[Element], first: int) -> Element:
 class Unbatched(Following):
     """The rows of each element."""
 
-    def __init__(self, source: Stage) -> None:
+    def __init__(self, source: Transform) -> None:
         super().__init__(source)
         if source.cardinality > 0:
             self.cardinality = UNKNOWN_CARDINALITY
@@ -231,7 +231,7 @@ class Unbatched(Following):
 class Repeated(Derived):
     """The elements again and again: `count` times, or for ever."""
 
-    def __init__(self, source: Stage, count: int | None) -> None:
+    def __init__(self, source: Transform, count: int | None) -> None:
         super().__init__(source)
         self._count = count
         self.batch_size = source.batch_size

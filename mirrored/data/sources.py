@@ -1,4 +1,4 @@
-"""What a dataset is made of: stages that make elements, each from the elements of another one.
+"""What a dataset is made of: transforms that make elements, each from the elements of another one.
 
 Elements travel as NumPy arrays, and rows of arrays as chunks where nothing looks at single ones.
 """
@@ -31,20 +31,22 @@ INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
 
-class Stage(ABC):
+class Transform(ABC):
     """Makes elements, from the first one on each time that it is opened.
+
+    Those that take none from others make them of arrays, numbers or what a generator gives.
 
     Attributes:
         cardinality: How many elements there are, or one of the two constants above.
         known: Whether `specs` knows without making an element.
-        sources: The stages whose elements it takes.
+        sources: The transforms whose elements it takes.
         rng: What it draws from, None where it draws nothing.
         batch_size: How many rows an element joins; None: each is a row.
     """
 
     cardinality: int = UNKNOWN_CARDINALITY
     known: bool = False
-    sources: "tuple[Stage, ...]" = ()
+    sources: "tuple[Transform, ...]" = ()
     rng: Rng | None = None
     batch_size: int | None = None
 
@@ -89,44 +91,44 @@ class Stage(ABC):
         return specs_of(self.first())
 
 
-class Following(Stage):
-    """A stage that makes its elements from those of another one."""
+class Following(Transform):
+    """A transform that makes its elements from those of another one."""
 
-    def __init__(self, source: Stage) -> None:
+    def __init__(self, source: Transform) -> None:
         self._source, self.sources = source, (source,)
         self.cardinality = source.cardinality
 
 
 class Derived(Following):
-    """A stage whose elements have the structure of those of another one."""
+    """A transform whose elements have the structure of those of another one."""
 
-    def __init__(self, source: Stage) -> None:
+    def __init__(self, source: Transform) -> None:
         super().__init__(source)
         self.known = source.known
 
     def first(self) -> Element:
-        """Return an element of the other stage."""
+        """Return an element of the other transform."""
         return self._source.first()
 
     def specs(self) -> Any:
-        """Return those of the other stage."""
+        """Return those of the other transform."""
         return self._source.specs()
 
 
 @contextmanager
-def named(stage: str, index: int) -> Iterator[None]:
+def named(method: str, index: int) -> Iterator[None]:
     """Within this context, an exception of a user's function is noted to be of this element."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"In Dataset.{stage}, at element {index} (counted from 0).")
+        error.add_note(f"In Dataset.{method}, at element {index} (counted from 0).")
         raise
 
 
 # ---------------------------------------------------------------------------- sources
 
 
-class Single(Stage):
+class Single(Transform):
     """One element."""
 
     known = True
@@ -144,7 +146,7 @@ class Single(Stage):
         return specs_of(self._element)
 
 
-class Slices(Stage):
+class Slices(Transform):
     """The rows of arrays."""
 
     known = True
@@ -200,7 +202,7 @@ class Slices(Stage):
         return self.form.pack([LeafSpec(leaf.shape[1:], leaf.dtype) for leaf in self.leaves])
 
 
-class Generated(Stage):
+class Generated(Transform):
     """What a user's generator yields, of a signature or else of the form of the first element."""
 
     rng: Rng
@@ -245,7 +247,7 @@ class Generated(Stage):
 _OVER = object()
 
 
-class Counted(Stage):
+class Counted(Transform):
     """The numbers of a range."""
 
     known = True
@@ -265,21 +267,21 @@ class Counted(Stage):
         return LeafSpec((), self._dtype)
 
 
-class Zipped(Stage):
-    """Elements of several stages side by side; the shortest one ends it."""
+class Zipped(Transform):
+    """Elements of several transforms side by side; the shortest one ends it."""
 
-    def __init__(self, stages: Any) -> None:
-        self._structure = stages
-        self.sources = tuple(_nest.flatten(stages))
-        sizes = {stage.cardinality for stage in self.sources}
+    def __init__(self, transforms: Any) -> None:
+        self._structure = transforms
+        self.sources = tuple(_nest.flatten(transforms))
+        sizes = {transform.cardinality for transform in self.sources}
         finite = sizes - {INFINITE_CARDINALITY, UNKNOWN_CARDINALITY}
         if UNKNOWN_CARDINALITY not in sizes:
             self.cardinality = min(finite, default=INFINITE_CARDINALITY)
-        self.known = all(stage.known for stage in self.sources)
+        self.known = all(transform.known for transform in self.sources)
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of structures of elements."""
-        opened = [stage.open(iteration.source(i)) for i, stage in enumerate(self.sources)]
+        opened = [transform.open(iteration.source(i)) for i, transform in enumerate(self.sources)]
         try:
             for elements in zip(*opened, strict=False):
                 yield _nest.pack_like(self._structure, list(elements))
@@ -288,20 +290,20 @@ class Zipped(Stage):
                 each.close()
 
     def first(self) -> Element:
-        """Return elements of the stages, side by side."""
-        return _nest.map_structure(lambda stage: stage.first(), self._structure)
+        """Return elements of the transforms, side by side."""
+        return _nest.map_structure(lambda transform: transform.first(), self._structure)
 
     def specs(self) -> Any:
-        """Return those of the stages, side by side."""
-        return _nest.map_structure(lambda stage: stage.specs(), self._structure)
+        """Return those of the transforms, side by side."""
+        return _nest.map_structure(lambda transform: transform.specs(), self._structure)
 
 
-def zipped(stages: Any) -> Stage:
-    """Return the stage of several side by side; rows of arrays stay rows of arrays."""
-    leaves: list[Stage] = _nest.flatten(stages)
-    rows = [stage for stage in leaves if isinstance(stage, Slices)]
+def zipped(transforms: Any) -> Transform:
+    """Return the transform of several side by side; rows of arrays stay rows of arrays."""
+    leaves: list[Transform] = _nest.flatten(transforms)
+    rows = [transform for transform in leaves if isinstance(transform, Slices)]
     if len(rows) < len(leaves):
-        return Zipped(stages)
-    size = min(stage.cardinality for stage in rows)
-    arrays = _nest.map_structure(lambda stage: stage.rows(slice(0, size)), stages)
+        return Zipped(transforms)
+    size = min(transform.cardinality for transform in rows)
+    arrays = _nest.map_structure(lambda transform: transform.rows(slice(0, size)), transforms)
     return Slices(arrays, size)

@@ -1,6 +1,6 @@
 """What a dataset's methods make of its elements: calls, choices, numbers, caches, work ahead.
 
-None of these stages writes into an element: many may hold it, a cache among them.
+None of these transforms writes into an element: many may hold it, a cache among them.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from mirrored.data.sources import (
     UNKNOWN_CARDINALITY,
     Derived,
     Following,
-    Stage,
+    Transform,
     named,
 )
 from mirrored.data.spec import Element, Elements, Form, LeafSpec, call_with, to_element
@@ -38,7 +38,7 @@ class Mapped(Following):
 
     rng: Rng
 
-    def __init__(self, source: Stage, function: Callable[..., Any]) -> None:
+    def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
         super().__init__(source)
         self._function = function
         self.rng = Rng()
@@ -73,7 +73,7 @@ class Filtered(Derived):
 
     rng: Rng
 
-    def __init__(self, source: Stage, predicate: Callable[..., Any]) -> None:
+    def __init__(self, source: Transform, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
         self._predicate = predicate
         self.rng = Rng()
@@ -103,7 +103,7 @@ class Filtered(Derived):
 class Chosen(Derived):
     """The elements from one number to before another, or to the end, or every `step`-th of them."""
 
-    def __init__(self, source: Stage, start: int, stop: int | None, step: int = 1) -> None:
+    def __init__(self, source: Transform, start: int, stop: int | None, step: int = 1) -> None:
         super().__init__(source)
         self._which = start, stop, step
         if source.cardinality >= 0:
@@ -122,9 +122,9 @@ class Chosen(Derived):
 
 
 class Concatenated(Derived):
-    """The elements of one stage and then those of another; TypeError where they differ in kind."""
+    """The elements of one transform, then of another; TypeError where they differ in kind."""
 
-    def __init__(self, source: Stage, other: Stage) -> None:
+    def __init__(self, source: Transform, other: Transform) -> None:
         super().__init__(source)
         self.sources = source, other
         self.known = source.known and other.known
@@ -140,8 +140,8 @@ class Concatenated(Derived):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of both."""
-        for index, stage in enumerate(self.sources):
-            with closing(stage.open(iteration.source(index))) as elements:
+        for index, transform in enumerate(self.sources):
+            with closing(transform.open(iteration.source(index))) as elements:
                 yield from elements
 
     def specs(self) -> Any:
@@ -173,7 +173,7 @@ def _common_specs(first: Any, second: Any) -> Any:
 class Enumerated(Following):
     """Pairs of a number and an element."""
 
-    def __init__(self, source: Stage, start: int) -> None:
+    def __init__(self, source: Transform, start: int) -> None:
         super().__init__(source)
         self._start = start
         self.known = source.known
@@ -199,7 +199,7 @@ class Enumerated(Following):
 class Cached(Derived):
     """Elements that are made once and then kept."""
 
-    def __init__(self, source: Stage) -> None:
+    def __init__(self, source: Transform) -> None:
         super().__init__(source)
         self._elements: list[Element] | None = None
         self._iteration: Iteration | None = None
@@ -233,9 +233,9 @@ _LOST = (
 
 
 class Prefetched(Derived):
-    """Elements of another stage, so many of which are made before they are asked for."""
+    """Elements of another transform, so many of which are made before they are asked for."""
 
-    def __init__(self, source: Stage, buffer_size: int) -> None:
+    def __init__(self, source: Transform, buffer_size: int) -> None:
         super().__init__(source)
         self._buffer_size = buffer_size
 
@@ -260,13 +260,13 @@ class Prefetched(Derived):
 class _Worker:
     """The thread, and the queue that it fills with at most so many elements."""
 
-    def __init__(self, stage: Stage, iteration: Iteration, most: int) -> None:
+    def __init__(self, transform: Transform, iteration: Iteration, most: int) -> None:
         self._process = os.getpid()
         self._items: Items = SimpleQueue()
         self._room = threading.Semaphore(most)
         stopped = threading.Event()
         thread = new_thread(
-            "mirrored-prefetch", _work, stage, iteration, self._items, self._room, stopped
+            "mirrored-prefetch", _work, transform, iteration, self._items, self._room, stopped
         )
         # At exit too: a thread must not run Python code while the interpreter goes away. Before
         # the start, which an interrupt may end.
@@ -293,7 +293,7 @@ class _Worker:
 
 
 def _work(
-    stage: Stage,
+    transform: Transform,
     iteration: Iteration,
     items: Items,
     room: threading.Semaphore,
@@ -301,7 +301,7 @@ def _work(
 ) -> None:
     """Make elements while there is room; what goes wrong reaches the consumer as an item."""
     try:
-        with closing(stage.open(iteration)) as elements:
+        with closing(transform.open(iteration)) as elements:
             while True:
                 room.acquire()
                 if stopped.is_set():

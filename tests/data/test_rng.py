@@ -62,7 +62,7 @@ DRAWING: dict[str, Make] = {
     "map of a recorded function": lambda: ten().map(mr.function(draw)),
     "filter": lambda: ten().filter(toss),
     "generator": generated,
-    "one stage twice": lambda: twice().map(lambda x, y: x * 10 + y),
+    "one transform twice": lambda: twice().map(lambda x, y: x * 10 + y),
     "cache": lambda: ten().shuffle(10).map(draw).cache(),
     "another dataset in a generator": over_another,
     "prefetch below": lambda: ten().shuffle(10).prefetch(3).map(draw),
@@ -213,7 +213,7 @@ def test_a_cache_that_was_left_begins_the_same_again(listed: Listed) -> None:
     assert listed(cached)[:3] == first
 
 
-def test_a_stage_takes_one_seed() -> None:
+def test_a_transform_takes_one_seed() -> None:
     """So a checkpoint knows how many datasets there were."""
     mr.random.set_seed(3)
     drawn()
