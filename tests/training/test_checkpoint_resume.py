@@ -56,9 +56,17 @@ def state(model: mr.Model) -> list[Any]:
     return [copy.numpy() for variable in variables for copy in local(variable)]
 
 
-@pytest.mark.parametrize("eager", [False, True], ids=["recorded", "eager"])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("replicas", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    ("replicas", "optimizer", "eager"),
+    [
+        (0, "adam", False),
+        (0, "momentum", True),
+        (1, "momentum", False),
+        (2, "adam", False),
+        (3, "momentum", False),
+        (3, "adam", True),
+    ],
+)
 def test_goes_on_with_the_same_bits(
     replicas: int,
     optimizer: str,

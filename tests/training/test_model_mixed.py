@@ -56,7 +56,7 @@ def test_training_converges(strategy: mr.MirroredStrategy, data: Any, last: Any)
     assert (model.dtype, model.compute_dtype) == (mr.float32, mr.bfloat16)
 
 
-@pytest.mark.parametrize("last", [None, "float32"])
+@pytest.mark.parametrize(("last", "strategy"), [("float32", 1), (None, 3)], indirect=["strategy"])
 def test_recorded_equals_eager(
     strategy: mr.MirroredStrategy, data: Any, last: Any, one_blas_thread: None, bits: Any
 ) -> None:

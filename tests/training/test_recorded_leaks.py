@@ -26,7 +26,14 @@ def used() -> tuple[int, int]:
     return sum(get_memory_info(each)["current"] for each in devices), threading.active_count()
 
 
-@pytest.mark.parametrize(("replicas", "executor"), [(1, "auto"), (2, "serial"), (2, "threads")])
+@pytest.mark.parametrize(
+    ("replicas", "executor"),
+    [
+        pytest.param(1, "auto", marks=pytest.mark.slow),
+        pytest.param(2, "serial", marks=pytest.mark.slow),
+        (2, "threads"),
+    ],
+)
 def test_a_thousand_fits(replicas: int, executor: str, simulate: Callable[..., Any]) -> None:
     simulate(replicas)
     strategy = mr.MirroredStrategy(executor=executor)
@@ -87,7 +94,7 @@ def test_models_that_come_and_go(executor: str, simulate: Callable[..., Any]) ->
     train()
     before = settled()
     assert before[1] == 1
-    for _ in range(10):
+    for _ in range(5):
         train()
     assert settled() == before
 

@@ -113,12 +113,17 @@ def test_values(
     assert metric.result().dtype == mr.float64
 
 
-SHARDS = [[10], [5, 5], [4, 3, 3], [1, 0, 9], [0, 10], [1] * 10]
+SHARDS = [
+    ([5, 5], False),
+    ([4, 3, 3], True),
+    ([1, 0, 9], True),
+    ([0, 10], False),
+    ([1] * 10, True),
+]
 
 
 @all_metrics
-@pytest.mark.parametrize("sizes", SHARDS, ids=str)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("sizes", "weighted"), SHARDS, ids=str)
 def test_shards_add_up(
     make: Callable[[], Metric], y: Array, p: Array, values: Array, sizes: list[int], weighted: bool
 ) -> None:
