@@ -196,9 +196,14 @@ def tensors(arrays: Sequence[Array], dtype: str) -> list[ops.Tensor]:
     return [ops.cast(each, "bfloat16") if each.dtype == ops.float32 else each for each in made]
 
 
-def on(device: str, function: Function, arrays: Sequence[Array], dtype: str) -> list[ops.Tensor]:
+def placed(device: str, arrays: Sequence[Array], dtype: str) -> list[ops.Tensor]:
     with mr.device(device):
-        return function(*tensors(arrays, dtype))
+        return tensors(arrays, dtype)
+
+
+def on(device: str, function: Function, given: Sequence[ops.Tensor]) -> list[ops.Tensor]:
+    with mr.device(device):
+        return function(*given)
 
 
 def numbers(results: Sequence[ops.Tensor]) -> list[Array]:
@@ -217,37 +222,48 @@ class Try(NamedTuple):
 def check(tries: Sequence[Try], bits: Any) -> None:
     """Hold the card to the host, and recorded functions' runs to the eager calls."""
     # All of them before any is looked at: their kernels are compiled together.
-    on_card = [on("GPU:0", each.function, each.arrays, each.dtype) for each in tries]
-    # Others than these dtypes differ in nothing.
+    given = [placed("GPU:0", each.arrays, each.dtype) for each in tries]
+    on_card = [on("GPU:0", *each) for each in zip((t.function for t in tries), given, strict=True)]
     recorded = {
-        i: mr.function(each.function)
-        for i, each in enumerate(tries)
-        if each.dtype in ("float32", "bool")
+        number: mr.function(each.function)
+        for number, each in enumerate(tries)
+        if each.dtype in ("float32", "bool")  # Others differ in nothing.
     }
-    first = {i: on("GPU:0", each, *tries[i][1:3]) for i, each in recorded.items()}
-    for i, ((function, arrays, dtype, what), eager) in enumerate(zip(tries, on_card, strict=True)):
-        assert all("GPU:0" in each.device for each in eager), what
-        for found, expected in zip(
-            numbers(eager), numbers(on("CPU:0", function, arrays, dtype)), strict=True
-        ):
-            assert (found.shape, found.dtype) == (expected.shape, expected.dtype), what
-            if found.dtype.kind in "iub":
-                np.testing.assert_array_equal(found, expected, err_msg=what)
-                continue
-            tolerance = TOLERANCES[found.dtype.name]
-            wide, right = found.astype("float64"), expected.astype("float64")
-            scale = max(1.0, float(np.abs(right).max(initial=0.0)))
-            np.testing.assert_allclose(
-                wide, right, rtol=tolerance, atol=tolerance * scale, err_msg=what
-            )
-        if i in recorded:
-            again = [on("GPU:0", recorded[i], arrays, dtype) for _ in range(RUNS - 1)]
-            for each in (first[i], *again):
-                assert bits(numbers(each)) == bits(numbers(eager)), what
+    first = {number: on("GPU:0", each, given[number]) for number, each in recorded.items()}
+    for number, (each, eager) in enumerate(zip(tries, on_card, strict=True)):
+        try:
+            check_values(each, eager)
+            for run in range(RUNS if number in recorded else 0):
+                again = on("GPU:0", recorded[number], given[number]) if run else first[number]
+                assert bits(numbers(again)) == bits(numbers(eager))
+        except Exception as error:
+            error.add_note(f"It was found at {each.what}.")
+            raise
+
+
+def check_values(tried: Try, eager: Sequence[ops.Tensor]) -> None:
+    """Hold what the card computed to the host."""
+    assert all("GPU:0" in each.device for each in eager)
+    host = on("CPU:0", tried.function, placed("CPU:0", tried.arrays, tried.dtype))
+    for found, expected in zip(numbers(eager), numbers(host), strict=True):
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        if found.dtype.kind in "iub":
+            np.testing.assert_array_equal(found, expected)
+            continue
+        tolerance = TOLERANCES[found.dtype.name]
+        wide, right = found.astype("float64"), expected.astype("float64")
+        scale = max(1.0, float(np.abs(right).max(initial=0.0)))
+        np.testing.assert_allclose(wide, right, rtol=tolerance, atol=tolerance * scale)
 
 
 # Whether all is tried of an op but what is tried in every run of the tests.
 REST = pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.mark.slow)])
+
+
+def in_groups(names: Sequence[str]) -> pytest.MarkDecorator:
+    """Let a test have several ops at a time, whose kernels are compiled together."""
+    groups = [names[i : i + 15] for i in range(0, len(names), 15)]
+    return pytest.mark.parametrize("names", groups, ids=lambda group: f"{group[0]} to {group[-1]}")
 
 
 def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
@@ -268,37 +284,42 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
 
 
 @REST
-@pytest.mark.parametrize("name", TABLE)
-def test_values(name: str, rest: bool, bits: Any) -> None:
-    op, row, tries = ops.OPS[name], TABLE[name], []
-    for dtype, case, always in values_of(name, row):
-        if always == rest or (op.random and dtype == "bfloat16"):
-            continue
+@in_groups(list(TABLE))
+def test_values(names: list[str], rest: bool, bits: Any) -> None:
+    tries = []
+    for name in names:
+        op, row = ops.OPS[name], TABLE[name]
+        for dtype, case, always in values_of(name, row):
+            if always == rest or (op.random and dtype == "bfloat16"):
+                continue
 
-        def function(*given: ops.Tensor, case: Case = case) -> list[ops.Tensor]:
-            return [op(*given, **case.attrs)]
+            def function(*given: ops.Tensor, op: Any = op, case: Case = case) -> list[ops.Tensor]:
+                return [op(*given, **case.attrs)]
 
-        what = f"{name} {case!r} {dict(case.attrs)} {dtype}"
-        if op.random:
-            found, expected = (on(each, function, [], dtype)[0] for each in ("GPU:0", "CPU:0"))
-            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-6, atol=1e-7)
-            continue
-        tries.append(Try(function, inputs_of(row, case, dtype), dtype, what))
+            what = f"{name} {case!r} {dict(case.attrs)} {dtype}"
+            if op.random:
+                found, expected = (on(each, function, [])[0] for each in ("GPU:0", "CPU:0"))
+                np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-6, atol=1e-7)
+                continue
+            tries.append(Try(function, inputs_of(row, case, dtype), dtype, what))
     check(tries, bits)
 
 
 def gradients(name: str, case: Case) -> Function:
-    """Return an op's result with the gradients, and gradients of their squares, by its inputs."""
+    """Return an op's result with the gradients, and gradients of their squares, by its inputs.
+
+    The last input is the weights of the result's elements.
+    """
 
     def function(*given: ops.Tensor) -> list[ops.Tensor]:
-        floats = [each for each in given if each.dtype.kind == "f"]
+        *inputs, weights = given
+        floats = [each for each in inputs if each.dtype.kind == "f"]
         with GradientTape() as outer:
             outer.watch(floats)
             with GradientTape() as inner:
                 inner.watch(floats)
-                result = ops.OPS[name](*given, **case.attrs)
-                weights = np.random.default_rng(3).uniform(0.5, 1.5, result.shape)
-                target = ops.reduce_sum(result * ops.constant(weights, result.dtype))
+                result = ops.OPS[name](*inputs, **case.attrs)
+                target = ops.reduce_sum(result * weights)
             slopes = inner.gradient(target, floats, unconnected_gradients="zero")
             squares = ops.add_n([ops.reduce_sum(ops.square(each)) for each in slopes])
         return [result, *slopes, *outer.gradient(squares, floats, unconnected_gradients="zero")]
@@ -306,16 +327,26 @@ def gradients(name: str, case: Case) -> Function:
     return function
 
 
+def with_weights(name: str, case: Case, inputs: list[Array]) -> list[Array]:
+    """Return inputs of an op, and weights of the elements of its result."""
+    spec = ops.OPS[name].infer(
+        *(ops.TensorSpec(each.shape, each.dtype) for each in inputs), **case.attrs
+    )
+    weights = np.random.default_rng(3).uniform(0.5, 1.5, spec.shape)
+    return [*inputs, np.asarray(weights).astype(spec.dtype)]
+
+
 @REST
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.differentiable])
-def test_gradients(name: str, rest: bool, bits: Any) -> None:
-    row = TABLE[name]
-    # The table's first case in double precision, and long and deep ones as they are trained.
-    *more, last = ((case, "float32") for case in edges(name, row)[-3:])
-    tried = more if rest else [(row.small[0], "float64"), last]
+@in_groups([name for name, row in TABLE.items() if row.differentiable])
+def test_gradients(names: list[str], rest: bool, bits: Any) -> None:
     tries = []
-    for case, dtype in tried:
-        if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
-            what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
-            tries.append(Try(gradients(name, case), inputs_of(row, case, dtype), dtype, what))
+    for name in names:
+        row = TABLE[name]
+        # The table's first case in double precision, and long and deep ones as they are trained.
+        *more, last = ((case, "float32") for case in edges(name, row)[-3:])
+        for case, dtype in more if rest else [(row.small[0], "float64"), last]:
+            if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
+                what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
+                inputs = with_weights(name, case, inputs_of(row, case, dtype))
+                tries.append(Try(gradients(name, case), inputs, dtype, what))
     check(tries, bits)
