@@ -21,7 +21,7 @@ from mirrored.ops import int64
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.program.variable_access import variable_writes
 from mirrored.training.checkpoint_state import (
-    Holder,
+    AutoTrackable,
     check_kinds,
     collect,
     find_parts,
@@ -99,7 +99,7 @@ class CheckpointStatus:
 
 @explained
 @absent_members("tf.train.Checkpoint")
-class Checkpoint(Holder):
+class Checkpoint(AutoTrackable):
     """The state of models, optimizers, variables and metrics, and of random streams.
 
     What is given, and what is assigned to attributes later, goes into one safetensors file that is

@@ -28,7 +28,7 @@ _GENERATOR_SPEC: Spec = ((2,), "int64")
 _KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator)
 
 
-class Holder:
+class AutoTrackable:
     """An object whose public attributes are in a checkpoint."""
 
     def held(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _walk(prefix: str, values: Mapping[str, Any], met: set[int]) -> Iterator[tup
 
 def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
     """Return what is in a container, by name; None for what is no container."""
-    if isinstance(value, Holder):
+    if isinstance(value, AutoTrackable):
         return value.held()
     if isinstance(value, list | tuple):
         return {str(i): each for i, each in enumerate(value)}

@@ -205,7 +205,7 @@ def read_table(name: str, text: str, kind: Kind, what: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- files
 
 
-class Source(Protocol):
+class LazyTensor(Protocol):
     """A tensor to be written that is read when its turn comes, as a variable is."""
 
     @property
@@ -222,7 +222,7 @@ class Source(Protocol):
 
 def save_tensors(
     path: PathName,
-    tensors: Mapping[str, np.ndarray | Source],
+    tensors: Mapping[str, np.ndarray | LazyTensor],
     metadata: Mapping[str, str] | None = None,
     *,
     kind: Kind = WEIGHTS,
@@ -355,14 +355,14 @@ def raise_differences(name: str, problems: Sequence[str], kind: Kind) -> None:
         )
 
 
-def _write(file: IO[bytes], tensor: np.ndarray | Source) -> str:
+def _write(file: IO[bytes], tensor: np.ndarray | LazyTensor) -> str:
     """Write a tensor's data and return their checksum; nothing of them is left in memory."""
     data = _bytes(tensor)
     file.write(data.data)
     return _checksum(data)
 
 
-def _bytes(tensor: np.ndarray | Source) -> NDArray[np.uint8]:
+def _bytes(tensor: np.ndarray | LazyTensor) -> NDArray[np.uint8]:
     """Return the values in the order of the file: rows first, little-endian."""
     array = np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.numpy(), order="C")
     little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
