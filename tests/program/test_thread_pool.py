@@ -2,22 +2,20 @@
 
 import gc
 import os
-import pathlib
 import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked_programs import run_program
 
 import mirrored as mr
 from mirrored.program import ThreadPool
 from mirrored.program.thread_pool import Barrier, Stopped
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Broken(Exception):
@@ -147,21 +145,25 @@ print("collected")
 """
 
 
-def test_a_pool_may_be_collected_anywhere() -> None:
+Run = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return what runs code in a process of its own."""
+
+    def run(code: str) -> "subprocess.CompletedProcess[str]":
+        program = tmp_path / "program.py"
+        program.write_text(code)
+        return run_program(program, folder=tmp_path, environment=os.environ)
+
+    return run
+
+
+def test_a_pool_may_be_collected_anywhere(run: Run) -> None:
     """Even inside Python's own code for threads: to wait for a thread there would be for ever."""
-    done = run_python(COLLECTED)
+    done = run(COLLECTED)
     assert done.stdout == "collected\n", done.stderr
-
-
-def run_python(code: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_calls_of_one_pool_from_several_threads_take_turns(pool: ThreadPool) -> None:
@@ -264,15 +266,15 @@ print("both trained")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_child_starts_threads_of_its_own() -> None:
-    done = run_python(FORK)
+def test_a_forked_child_starts_threads_of_its_own(run: Run) -> None:
+    done = run(FORK)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "both trained\n"
 
 
-def test_the_interpreter_ends_with_threads_that_wait() -> None:
+def test_the_interpreter_ends_with_threads_that_wait(run: Run) -> None:
     code = "import mirrored as m; p = m.program.ThreadPool(3); p.run([print] * 3); print('end')"
-    done = run_python(code)
+    done = run(code)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("end\n")
 
