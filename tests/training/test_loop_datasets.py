@@ -63,11 +63,6 @@ def once() -> Callable[..., Any]:
     return once
 
 
-@pytest.fixture
-def replicas(strategy: mr.MirroredStrategy) -> int:
-    return strategy.num_replicas_in_sync
-
-
 def state(model: mr.Model) -> list[bytes]:
     local = model.distribute_strategy.experimental_local_results
     variables = [*model.variables, *model.optimizer.variables]
@@ -137,7 +132,6 @@ def test_the_bits_are_those_of_arrays(
     options: dict[str, Any],
     like: dict[str, Any],
     eager: bool,
-    replicas: int,
     once: Callable[..., Any],
     make: Callable[..., mr.Model],
 ) -> None:
@@ -153,7 +147,7 @@ def test_the_bits_are_those_of_arrays(
         expected = reference.fit(X, Y, BATCH, epochs=2, verbose=0, shuffle=False, **like)
         return expected.history, state(reference)
 
-    expected, bits = once((replicas, eager, repr(like)), on_arrays)
+    expected, bits = once((eager, repr(like)), on_arrays)
     assert history.history == expected
     assert state(model) == bits
     assert history.epoch == [0, 1]
@@ -310,12 +304,6 @@ def any_(x: Any, y: Any) -> Any:
     return np.True_
 
 
-def test_steps_per_execution(make: Callable[..., mr.Model]) -> None:
-    seen = Seen()
-    make(steps_per_execution=3).fit(rows(), verbose=0, callbacks=seen)
-    assert seen.batches == [2, 3]
-
-
 def test_stop_training_stops_reading(make: Callable[..., mr.Model]) -> None:
     class Stops(mr.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -340,7 +328,6 @@ def test_an_error_of_the_data(
     number: int,
     ahead: int,
     eager: bool,
-    replicas: int,
     once: Callable[..., Any],
     make: Callable[..., mr.Model],
 ) -> None:
@@ -368,7 +355,7 @@ def test_an_error_of_the_data(
             reference.fit(rows().repeat(), steps_per_epoch=number, verbose=0)
         return state(reference)
 
-    assert state(model) == once((replicas, eager, number), without_error)
+    assert state(model) == once((eager, number), without_error)
 
 
 def test_threads_end_with_fit(make: Callable[..., mr.Model]) -> None:

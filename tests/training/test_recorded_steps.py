@@ -96,6 +96,7 @@ CHANGES: dict[str, tuple[bool, Callable[[mr.Model], Any]]] = {
 }
 
 
+@pytest.mark.parametrize("strategy", [3], ids=["three replicas"], indirect=True)
 @pytest.mark.parametrize(("again", "change"), CHANGES.values(), ids=CHANGES)
 def test_what_a_step_is_recorded_for(
     again: bool, change: Callable[[mr.Model], Any], strategy: mr.MirroredStrategy
