@@ -194,13 +194,12 @@ def on_the_host(way: Way) -> tuple[list[float], State]:
 def test_replicas_equal_one_device(
     way: Way, place: Place, emulated_cuda: Callable[..., Any], simulate: Callable[..., Any]
 ) -> None:
-    expected, after = on_the_host(way)
     cards, buckets, options = place
+    names = [] if cards else [device.name for device in simulate(3)]
+    expected, after = on_the_host(way)
     if cards:
         emulator = emulated_cuda(cards=len(cards), seed=5)
         names = make_devices(cards)
-    else:
-        names = [device.name for device in simulate(3)]
     strategy = mr.MirroredStrategy(names) if buckets is None else make_strategy(names, **buckets)
     model = make_model(strategy, widths=(8,), **options)
     before = set(threading.enumerate())
