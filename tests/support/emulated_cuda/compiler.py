@@ -206,13 +206,18 @@ class Text:
             raise self._error or EmulatorError("A text is neither compiled nor wrong.")
         return self._compiled
 
-    def load(self) -> bool:
-        """Load it, if any process has compiled it; return whether that is so."""
-        path = _folder() / f"{self._key}.so"
+    def load(self, made: Path | None = None) -> bool:
+        """Load it from a library, or if any process has compiled it; return whether that is so."""
+        path = made or _folder() / f"{self._key}.so"
         if not path.exists():
             return False
         _threads()  # Which has what it refers to.
-        library = ctypes.CDLL(str(path))
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError:
+            if path.exists():
+                raise
+            return False  # Somebody has just cleared the folder.
         start, end = (ctypes.c_void_p * 2).in_dll(library, f"emulated_bounds_{self._key}")
         self._compiled = {}
         for name in self.names:
@@ -245,7 +250,7 @@ class Text:
         if isinstance(made, Path):
             for text in texts:
                 _linked(made, text._key)
-                text.load()
+                text.load(made)
         elif len(texts) == 1:
             texts[0].refuse(made)
         else:
@@ -313,6 +318,7 @@ def _folder() -> Path:
 def _built(name: str, flags: tuple[str, ...], text: str | None = None) -> Path | str:
     """Return what g++ makes, which is there at once or not at all, or what it complains about."""
     target = _folder() / name
+    target.parent.mkdir(mode=0o700, exist_ok=True)  # Somebody may have cleared it.
     with tempfile.TemporaryDirectory(dir=_folder()) as own:
         made = Path(own) / "made.so"
         command = ["g++", *flags, "-o", str(made)]
