@@ -14,8 +14,6 @@ from emulated_cuda import Emulator, EmulatorError, cards
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 CODE = r"""
-struct Three { long long at[3]; };
-
 extern "C" __global__ void set(float *out, float value, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) { out[i] = value; }
@@ -25,16 +23,6 @@ extern "C" __global__ void add(float *out, const float *a, const float *b, int n
     if (i < n) { out[i] = a[i] + b[i]; }
 }
 extern "C" __global__ void before(float *out) { out[-1] = 1; }
-extern "C" __global__ void sum_of(Three three, long long *out) {
-    out[0] = three.at[0] + three.at[1] + three.at[2];
-}
-extern "C" __global__ void null_or(const int *flag, int *out) { out[0] = flag ? *flag : -1; }
-extern "C" __global__ void places(int *out) {
-    int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-    int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    int i = block * blockDim.x * blockDim.y * blockDim.z + thread;
-    out[i] = i;
-}
 """
 BARRIERS = r"""
 template <class T> __device__ inline T warp_sum(T x) {
@@ -53,12 +41,6 @@ extern "C" __global__ void block_sum(double *out, const double *in, int n) {
         if (threadIdx.x == 0) { out[blockIdx.x] = x; }
     }
 }
-extern "C" __global__ void reversed(int *out, const int *in) {
-    extern __shared__ int all[];
-    all[threadIdx.x] = in[threadIdx.x];
-    __syncthreads();
-    out[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
-}
 extern "C" __global__ void without_barrier(int *out) {
     __shared__ int all[64];
     all[threadIdx.x] = threadIdx.x;
@@ -68,11 +50,6 @@ extern "C" __global__ void some_leave(int *out) {
     if (threadIdx.x == 3) { return; }
     __syncthreads();
     out[threadIdx.x] = 1;
-}
-extern "C" __global__ void shuffles(int *out) {
-    int x = threadIdx.x;
-    out[x] = __shfl_down_sync(0xffffffffu, x, 3);
-    out[x + 32] = __shfl_sync(0xffffffffu, x, 7);
 }
 extern "C" __global__ void part_of_a_warp(int *out) {
     out[threadIdx.x] = __shfl_sync(0x0000ffffu, (int)threadIdx.x, 0);
