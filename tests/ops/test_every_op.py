@@ -201,10 +201,10 @@ def large_inputs(row: Any, case: Case, dtype: str) -> list[Array]:
 
 @pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_memory_is_what_is_declared(op_row: Any, rest: bool) -> None:
-    """Of the first case and the last one in every run of the tests."""
+    """Of the first case in every run of the tests."""
     name, each = op_row
     available_threads()  # The first product loads what sets them, which is no memory of an op.
-    for case in each.large[1:-1] if rest else each.large[:: max(len(each.large) - 1, 1)]:
+    for case in each.large[1:] if rest else each.large[:1]:
         dtype = "bool" if each.dtypes == ("bool",) else "float64"
         tensors = [ops.constant(array) for array in large_inputs(each, case, dtype)]
         pool = devices.get_device("CPU:0").pool

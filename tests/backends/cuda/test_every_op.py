@@ -344,7 +344,7 @@ def test_gradients(names: list[str], rest: bool, bits: Any) -> None:
         row = TABLE[name]
         # The table's first case in double precision, and long and deep ones as they are trained.
         *more, last = ((case, "float32") for case in edges(name, row)[-3:])
-        for case, dtype in more if rest else [(row.small[0], "float64"), last]:
+        for case, dtype in [(row.small[0], "float64"), *more] if rest else [last]:
             if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
                 what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
                 inputs = with_weights(name, case, inputs_of(row, case, dtype))
