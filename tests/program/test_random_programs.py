@@ -91,9 +91,20 @@ def interpret(
 
 
 KINDS = ["lane unary", "lane binary", "unary", "binary", "read", "write", "swap", "guard"]
+MOST = 260  # So many numbers there are for each choice.
+
+
+def instruction(numbers: tuple[int, int]) -> tuple[str, int, int, int]:
+    """Return what two numbers stand for: four take Hypothesis as long as all that is tested."""
+    kind, which = divmod(numbers[0], MOST)
+    return (KINDS[kind], which, *divmod(numbers[1], MOST))
+
+
 INSTRUCTIONS = st.lists(
-    st.tuples(st.sampled_from(KINDS), *[st.integers(0, 259)] * 3), min_size=3, max_size=40
-)
+    st.tuples(st.integers(0, len(KINDS) * MOST - 1), st.integers(0, MOST * MOST - 1)),
+    min_size=3,
+    max_size=40,
+).map(lambda drawn: list(map(instruction, drawn)))
 
 
 def make_variables() -> list[mr.Variable]:

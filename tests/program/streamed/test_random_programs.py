@@ -268,7 +268,8 @@ def values_of(variables: Sequence[mr.Variable]) -> list[np.ndarray]:
 
 def eagerly(function: Function, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
     """Return what a step gives, and whether it may write; one that may not has not written."""
-    before = values_of(function.variables)
+    may_fail = any(kind == "guard" for kind, *_ in function.instructions)
+    before = values_of(function.variables) if may_fail else []
     inputs = []
     for number, array in enumerate(arrays):
         with mr.device(function.names[number % function.lanes % len(function.names)]):
