@@ -2,12 +2,15 @@
 
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+from forked_programs import run_program
 
 import mirrored as mr
 from mirrored._absent import Row, tables
@@ -118,9 +121,10 @@ def test_a_misspelt_absent_name_leads_to_its_advice(
     )
 
 
-def test_python_adds_no_guess_to_the_advice() -> None:
-    code = "import mirrored; mirrored.norm"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import mirrored; mirrored.norm")
+    done = run_program(program, folder=tmp_path, environment=os.environ)
     assert done.stderr.endswith("not provided here. Use `sqrt(reduce_sum(x * x, axis))`.\n")
 
 

@@ -8,14 +8,13 @@ import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from forked_programs import run_program
 
 import mirrored as mr
 from mirrored import devices, profiler
@@ -503,9 +502,9 @@ def test_a_file_that_cannot_be_written_at_the_end(
 def test_the_example_of_the_page_runs(tmp_path: pathlib.Path) -> None:
     page = (ROOT / "docs" / "profiling.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
+    program = tmp_path / "program.py"
+    program.write_text(code)
+    done = run_program(program, folder=tmp_path, environment=os.environ, strict=True)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^  wait +\d", done.stdout, re.MULTILINE)
     assert json.loads((tmp_path / "trace.json").read_text())["otherData"]["slices"] > 0

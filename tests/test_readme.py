@@ -3,23 +3,29 @@
 It is the first code that people copy, so it may not be the code that is tested least.
 """
 
+import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_programs import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
+def run_strictly(code: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run code in a process and a folder of its own, where a warning is an error."""
+    program = folder / "program.py"
+    program.write_text(code)
+    return run_program(program, folder=folder, environment=os.environ, strict=True)
+
+
 def test_code_for_users_runs(tmp_path: Path) -> None:
     code = "".join(PYTHON.findall((ROOT / "README.md").read_text()))  # One goes on from the other.
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run_strictly(code, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Epoch 10/10" in done.stdout
     (loss,) = re.findall(r"Loss of the last batch: (.*)", done.stdout)
@@ -39,8 +45,5 @@ def test_code_for_contributors_runs(tmp_path: Path) -> None:
     """Each for itself, in a process that other tests do not meet: one registers an operation."""
     codes = PYTHON.findall((ROOT / "CONTRIBUTING.md").read_text())
     assert len(codes) == 4
-    program = f"for code in {codes!r}: exec(code, {{'__name__': '__main__'}})"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run_strictly(f"for code in {codes!r}: exec(code, {{'__name__': '__main__'}})", tmp_path)
     assert done.returncode == 0, done.stderr
