@@ -176,7 +176,7 @@ places = pytest.mark.parametrize(
 @places
 @pytest.mark.parametrize(
     ("way", "some"),
-    [(WAYS[0], [SUMS + 3]), (WAYS[1], [1, 2 * SUMS, 3 * SUMS]), (WAYS[2], [3 * SUMS])],
+    [(WAYS[0], [SUMS + 3]), (WAYS[1], [1, 3 * SUMS]), (WAYS[2], [3 * SUMS])],
     ids=["one by one", "ahead", "eager"],
 )
 def test_a_sum_with_an_error_of_its_own(
@@ -234,8 +234,8 @@ def test_a_sum_that_hangs(
 @pytest.mark.usefixtures("python_interrupts")
 @pytest.mark.parametrize(
     ("way", "patience", "presses"),
-    [(WAYS[0], 0.05, 1), (WAYS[1], 0.05, 1), (WAYS[1], 600.0, 2), (WAYS[2], 600.0, 2)],
-    ids=["one by one-once", "ahead-once", "ahead-twice", "eager-twice"],
+    [(WAYS[0], 0.05, 1), (WAYS[1], 600.0, 2), (WAYS[2], 0.05, 1)],
+    ids=["one by one-once", "ahead-twice", "eager-once"],
 )
 def test_an_interrupt_while_a_sum_hangs(
     patience: float,
