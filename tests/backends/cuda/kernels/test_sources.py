@@ -28,14 +28,17 @@ def test_a_kind_of_each_module_compiles(complaints: Callable[..., str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_each_kind_compiles(complaints: Callable[..., str], arch: str) -> None:
-    assert complaints(kinds().values(), arch) == ""
+def test_each_kind_compiles(complaints: Callable[..., str]) -> None:
+    """Down to a card's own code."""
+    assert complaints(kinds().values(), "sm_90") == ""
 
 
 @pytest.mark.slow
-def test_all_compile(complaints: Callable[..., str]) -> None:
-    assert complaints(SOURCES, "compute_80") == ""
+def test_every_dtype_compiles(complaints: Callable[..., str]) -> None:
+    """Of the oldest cards; but for kinds that are another one with another way to combine."""
+    alike = ("prod ", "min ", "argmin ")
+    sources = [each for each in SOURCES if not each.name.startswith(alike)]
+    assert complaints(sources, "compute_80") == ""
 
 
 def test_what_does_not_compile_is_told(complaints: Callable[..., str]) -> None:
