@@ -4,7 +4,6 @@ They go from device to device, share subexpressions, join and cut values, draw n
 write and exchange variables; some steps have a guard that fails. The emulator's seed is drawn too.
 """
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +18,6 @@ from random_ops import BINARY, UNARY
 import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication.connection import Connection
-from mirrored.backends.stream_backend import is_streamed
 from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.ops.random import ShardPosition, shard_position
 from mirrored.program import GraphRecorder
@@ -183,23 +181,6 @@ def make_variables(names: Sequence[str]) -> list[mr.Variable]:
     return made
 
 
-def make_names(layout: Sequence[int]) -> list[str]:
-    """Make logical devices of each card, and return their names."""
-    cards = mr.config.list_physical_devices("GPU")
-    for card, count in zip(cards, layout, strict=True):
-        parts = [mr.config.LogicalDeviceConfiguration(memory_limit=16)] * count
-        mr.config.set_logical_device_configuration(card, parts)
-    return [device.name for device in mr.config.list_logical_devices("GPU")]
-
-
-def connect(layout: Sequence[int], names: Sequence[str]) -> Connection:
-    """Return a connection of the first logical device of each card."""
-    firsts = [names[first] for first in itertools.accumulate(layout[:-1], initial=0)]
-    ranks = [devices.get_device(name).backend for name in firsts]
-    assert all(is_streamed(rank) for rank in ranks)
-    return Connection(ranks, firsts)
-
-
 def make_runs(spoilt: int | None) -> list[list[np.ndarray]]:
     """Return the inputs of each step; those of one of them are not all finite."""
     rng = np.random.default_rng(0)
@@ -349,22 +330,19 @@ def test_random_programs(
     in_turn: bool,
     seed: int,
     is_mine: Callable[[object], bool],
-    emulated_cuda: Callable[..., Any],
+    cards: Any,
     bits: Any,
     check_plan: Any,
 ) -> None:
     if not is_mine((instructions, layout, lanes)):
         return
-    emulator = emulated_cuda(cards=len(layout), seed=seed)
-    names = make_names(layout)
-    if with_cpu:
-        names.append("CPU:0")
+    names = [*cards.make(*layout, seed=seed), *(["CPU:0"] if with_cpu else [])]
     mr.config.experimental.enable_tensor_float_32_execution(False)
     eager, recorded = (
         Function(instructions, names, lanes, make_variables(names), gradients) for _ in range(2)
     )
     check(eager, recorded, make_runs(spoilt), in_turn, bits, check_plan)
-    emulator.finish()
+    cards.emulator.finish()
 
 
 @PARTS
@@ -387,23 +365,22 @@ def test_random_programs_with_sums_over_cards(
     in_turn: bool,
     seed: int,
     is_mine: Callable[[object], bool],
-    emulated_cuda: Callable[..., Any],
+    cards: Any,
     bits: Any,
     check_plan: Any,
 ) -> None:
     """There is at least one, on streams of its own, beside what the replicas compute."""
     if not is_mine((instructions, layout, lanes)):
         return
-    emulator = emulated_cuda(cards=len(layout), seed=seed)
-    names = make_names(layout)
+    names = cards.make(*layout, seed=seed)
     mr.config.experimental.enable_tensor_float_32_execution(False)
     instructions = list(instructions)
     instructions.insert(place, ("all-reduce", seed, place, lanes))
-    connection = connect(layout, names)
+    connection = cards.connected()
     eager, recorded = (
         Function(instructions, names, lanes, make_variables(names), False, connection)
         for _ in range(2)
     )
     check(eager, recorded, make_runs(spoilt), in_turn, bits, check_plan)
     connection.close()
-    emulator.finish()
+    cards.emulator.finish()
