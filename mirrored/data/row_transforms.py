@@ -5,7 +5,7 @@ Of rows of arrays these transforms only say which rows come when, for whoever ga
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from mirrored.data.spec import Element, Elements, Form, LeafSpec
 from mirrored.errors import InvalidArgumentError
 
 _AT_ONCE = 256  # Random numbers.
-_BYTES_AT_ONCE = 1 << 16  # Of rows that are gathered; they stay in a cache.
+_BYTES_AT_ONCE = 1 << 14  # Of rows that are gathered; they stay in a cache.
 _OVER = object()
 
 
@@ -121,11 +121,24 @@ class Batched(Following):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of batches."""
-        return (
-            self._joined(iteration)
-            if self.slices is None
-            else self._gathered(self.slices, iteration)
-        )
+        if self.slices is None:
+            return self._joined(iteration)
+        return (batch for batches in self.open_lists(iteration) for batch in batches)
+
+    def open_lists(self, iteration: Iteration) -> Generator[list[Element]]:
+        """Yield batches; small ones as parts of a copy of many, for to gather each takes longer."""
+        slices, size = self.slices, self._size
+        if slices is None:
+            yield from super().open_lists(iteration)
+            return
+        read, pack = self.open_rows(iteration), slices.form.pack
+        at_once = max(1, _BYTES_AT_ONCE // (size * slices.row_bytes or 1))
+        while count := count_of(rows := read(at_once)):
+            leaves = slices.take(rows)
+            yield [
+                pack([leaf[begin : begin + size] for leaf in leaves])
+                for begin in range(0, count, size)
+            ]
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of batches."""
@@ -142,15 +155,6 @@ class Batched(Following):
             )
 
         return read_batches
-
-    def _gathered(self, slices: Slices, iteration: Iteration) -> Elements:
-        """Yield batches; small ones as parts of a copy of many, for to gather each takes longer."""
-        read, size, pack = self.open_rows(iteration), self._size, slices.form.pack
-        at_once = max(1, _BYTES_AT_ONCE // (size * slices.row_bytes or 1))
-        while count := count_of(rows := read(at_once)):
-            leaves = slices.take(rows)
-            for begin in range(0, count, size):
-                yield pack([leaf[begin : begin + size] for leaf in leaves])
 
     def _joined(self, iteration: Iteration) -> Elements:
         form: Form | None = None

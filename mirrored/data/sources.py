@@ -5,7 +5,7 @@ Elements travel as NumPy arrays, and rows of arrays as chunks where nothing look
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -67,6 +67,12 @@ class Transform(ABC):
         Args:
             iteration: What it draws follows from this, and from nothing else.
         """
+
+    def open_lists(self, iteration: Iteration) -> Generator[list[Element]]:
+        """Yield the elements in lists of those that are made together; most are made alone."""
+        with closing(self.open(iteration)) as elements:
+            for element in elements:
+                yield [element]
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of the next elements: of those with `slices` alone.

@@ -3,6 +3,7 @@
 A dataset is anything that can be iterated over again and gives batches of arrays.
 """
 
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ class DistributedDataset:
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        batches = _host_batches(self._dataset)
-        return DistributedIterator(self._strategy, batches, self._take, origin=self)
+        lists = _host_lists(self._dataset, self._take)
+        return DistributedIterator(self._strategy, lists, self._take, origin=self)
 
     def __len__(self) -> int:
         """Return the number of batches, where the dataset knows it."""
@@ -107,10 +108,10 @@ class DistributedDataset:
 
     def global_batches(self) -> Iterator[Any]:
         """Yield what all replicas together get in each step, as structures of arrays."""
-        with closing(_host_batches(self._dataset)) as batches:
+        with closing(_host_lists(self._dataset, self._take)) as lists:
             try:
                 while True:
-                    yield self._take(batches, self._strategy.num_replicas_in_sync, _concatenated)
+                    yield from self._take(lists, self._strategy.num_replicas_in_sync, _concatenated)
             except StopIteration:
                 return
 
@@ -125,7 +126,7 @@ class DistributedIterator(PeekingIterator):
 
     Args:
         strategy: The strategy whose replicas get the parts.
-        batches: The dataset's batches, as structures of arrays.
+        lists: The dataset's batches, as structures of arrays.
         take: See `DistributedDataset`.
         origin: The dataset.
     """
@@ -133,31 +134,45 @@ class DistributedIterator(PeekingIterator):
     def __init__(
         self,
         strategy: ReplicaStrategy,
-        batches: Generator[Any],
+        lists: Generator[Sequence[Any]],
         take: Take,
         origin: DistributedDataset,
     ) -> None:
         strategy.require_devices()
         super().__init__(origin)
-        self._batches = batches
+        self._lists = lists
+        self._made: deque[Any] = deque()
         self._take = take
         self._replicas = len(strategy.devices)
         self._join = _joining(strategy.devices)
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""
-        self._batches.close()
+        self._lists.close()
+        self._made.clear()
 
     def produce(self) -> Any:
         """Return the next batch, on the replicas' devices."""
-        return self._take(self._batches, self._replicas, self._join)
+        if not self._made:
+            self._made += self._take(self._lists, self._replicas, self._join)
+        return self._made.popleft()
 
 
-def _host_batches(dataset: Any) -> Generator[Any]:
-    """Return an iterator, to be closed, over a dataset's elements as structures of arrays."""
+def _host_lists(dataset: Any, take: Take) -> Generator[Sequence[Any]]:
+    """Return an iterator, to be closed, over lists of a dataset's elements as arrays."""
+    if isinstance(dataset, Pipeline) and take is cut:
+        return dataset._host_lists()
+    return _one_by_one(dataset)
+
+
+def _one_by_one(dataset: Any) -> Generator[Sequence[Any]]:
     if isinstance(dataset, Pipeline):
-        return dataset._host_elements()
-    return (_element(each) for each in dataset)
+        with closing(dataset._host_elements()) as elements:
+            for element in elements:
+                yield [element]
+    else:
+        for value in dataset:
+            yield [_element(value)]
 
 
 def _element(value: Any) -> Any:

@@ -17,8 +17,8 @@ from mirrored.errors import InvalidArgumentError
 
 # From the replicas' arrays, and how many examples come before each, to what a step is given.
 Join = Callable[[Sequence[Any], tuple[int, ...]], Any]
-# From an iterator over batches and the number of replicas to what the next step is given.
-Take = Callable[[Iterator[Any], int, Join], Any]
+# From lists of batches and the number of replicas to what the next steps are given.
+Take = Callable[[Iterator[Sequence[Any]], int, Join], list[Any]]
 
 
 @explained
@@ -83,18 +83,21 @@ def sharding_of(examples: int, replicas: int) -> Sharding:
     return Sharding(tuple(slice(*each) for each in bounds), tuple(start for start, _ in bounds))
 
 
-def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
-    """Return the next batch, cut into a part for each replica.
+def cut(lists: Iterator[Sequence[Any]], replicas: int, join: Join) -> list[Any]:
+    """Return the next batches, each cut into a part for each replica.
 
     Args:
-        batches: The global batches.
+        lists: The global batches.
         replicas: How many replicas there are.
         join: Makes one value of the parts of each array.
 
     Raises:
-        ValueError: It is no batch.
+        ValueError: One is no batch.
     """
-    batch = next(batches)
+    return [_cut(batch, replicas, join) for batch in next(lists)]
+
+
+def _cut(batch: Any, replicas: int, join: Join) -> Any:
     # Of many batches most are tuples of arrays, and of one size.
     is_plain = type(batch) is tuple and {*map(type, batch)} == {np.ndarray}
     leaves = batch if is_plain else _nest.flatten(batch)
@@ -104,25 +107,25 @@ def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
     return tuple(parts) if is_plain else _nest.pack_like(batch, parts)
 
 
-def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
+def give_out(lists: Iterator[Sequence[Any]], replicas: int, join: Join) -> list[Any]:
     """Return a batch of its own for each replica; empty ones where the dataset has ended.
 
     Args:
-        batches: Batches for one replica.
+        lists: Batches for one replica, one by one.
         replicas: How many replicas there are.
         join: Makes one value of the replicas' arrays.
 
     Raises:
         ValueError: One is no batch, or they differ in structure.
     """
-    parts = [next(batches)]
+    parts = [*next(lists)]
     sizes = [_examples(_shapes(parts[0]))]
     while len(parts) < replicas:
-        part = next(batches, None)
-        parts.append(_nest.map_structure(lambda leaf: leaf[:0], parts[0]) if part is None else part)
+        rest = _nest.map_structure(lambda leaf: leaf[:0], parts[0])
+        parts += next(lists, [rest])
         sizes.append(_examples(_shapes(parts[-1])))
     starts = (0, *itertools.accumulate(sizes[:-1]))
-    return _nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")
+    return [_nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")]
 
 
 @functools.lru_cache

@@ -4,6 +4,7 @@ A call is served by the recording of another one where the keys are equal.
 """
 
 from collections.abc import Callable, Iterable
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class Arguments:
         self.known: list[Any] = []
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
-        self._key: list[Any] = [self._device, default_float(), *[ask() for ask in _in_force]]
+        self._key: list[Any] = [self._device, default_float(), *map(call, _in_force)]
         self._add((structure,))
         self.key = tuple(self._key)
 
