@@ -89,8 +89,7 @@ class InterruptGuard:
             if _handler_of(_SIGINT) == self._receive:  # Nobody set another one meanwhile.
                 _set_handler(_SIGINT, self._previous)
             self._installed = self._in_step = False
-            if self._pending is not None:
-                self.deliver()
+            self.deliver()
 
     @property
     def pending(self) -> bool:

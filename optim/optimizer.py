@@ -332,15 +332,16 @@ class Optimizer(SlotOwner):
         rate = _copy(self._learning_rate, replica).read_value()
         updates: list[tuple[Target, Tensor]] = [(iterations, step)]
         gradients = self._clip(gradients)
-        scalars: dict[DType, tuple[Tensor, Tensor]] = {}  # Rate and step in each dtype, made once.
+        scalars: dict[tuple[str, DType], tuple[Tensor, Tensor]] = {}  # Rate and step, made once.
         for places, copies in self._units(replica, variables):
             flat = isinstance(copies[0], FlatVariable)
             gradient = gradients.vector(places) if flat else gradients[places[0]]
             value, *slots = (each.read_value() for each in copies)
             with devices.device(copies[0].device):
-                if value.dtype not in scalars:
-                    scalars[value.dtype] = ops.cast(rate, value.dtype), ops.cast(step, value.dtype)
-                local_rate, local_step = scalars[value.dtype]
+                kind = copies[0].device, value.dtype
+                if kind not in scalars:
+                    scalars[kind] = ops.cast(rate, value.dtype), ops.cast(step, value.dtype)
+                local_rate, local_step = scalars[kind]
                 if self.weight_decay:
                     value = value - value * (local_rate * self.weight_decay)
                 new_value, new_slots = self.update(

@@ -27,7 +27,8 @@ from mirrored.data.spec import Element, Elements, Form, LeafSpec
 from mirrored.errors import InvalidArgumentError
 
 _AT_ONCE = 256  # Random numbers.
-_BYTES_AT_ONCE = 1 << 14  # Of rows that are gathered; they stay in a cache.
+# Of rows that are gathered: bytes that stay in a cache, and batches that are soon wanted.
+_BYTES_AT_ONCE, _BATCHES_AT_ONCE = 1 << 14, 32
 _OVER = object()
 
 
@@ -132,7 +133,7 @@ class Batched(Following):
             yield from super().open_lists(iteration)
             return
         read, pack = self.open_rows(iteration), slices.form.pack
-        at_once = max(1, _BYTES_AT_ONCE // (size * slices.row_bytes or 1))
+        at_once = min(_BATCHES_AT_ONCE, max(1, _BYTES_AT_ONCE // (size * slices.row_bytes or 1)))
         while count := count_of(rows := read(at_once)):
             leaves = slices.take(rows)
             yield [

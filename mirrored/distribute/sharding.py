@@ -9,10 +9,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from mirrored import _nest
 from mirrored._arguments import explained
+from mirrored.data.spec import is_flat
 from mirrored.errors import InvalidArgumentError
 
 # From the replicas' arrays, and how many examples come before each, to what a step is given.
@@ -98,8 +97,7 @@ def cut(lists: Iterator[Sequence[Any]], replicas: int, join: Join) -> list[Any]:
 
 
 def _cut(batch: Any, replicas: int, join: Join) -> Any:
-    # Of many batches most are tuples of arrays, and of one size.
-    is_plain = type(batch) is tuple and {*map(type, batch)} == {np.ndarray}
+    is_plain = is_flat(batch)
     leaves = batch if is_plain else _nest.flatten(batch)
     sharding = _sharding_of_shapes(tuple([leaf.shape for leaf in leaves]), replicas)
     starts = sharding.starts
@@ -121,8 +119,7 @@ def give_out(lists: Iterator[Sequence[Any]], replicas: int, join: Join) -> list[
     parts = [*next(lists)]
     sizes = [_examples(_shapes(parts[0]))]
     while len(parts) < replicas:
-        rest = _nest.map_structure(lambda leaf: leaf[:0], parts[0])
-        parts += next(lists, [rest])
+        parts += next(lists, ()) or [_nest.map_structure(lambda leaf: leaf[:0], parts[0])]
         sizes.append(_examples(_shapes(parts[-1])))
     starts = (0, *itertools.accumulate(sizes[:-1]))
     return [_nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")]

@@ -66,12 +66,10 @@ class Trace:
         arenas: Arenas | None = None,
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
-        program = self._program
-        if program is None or arenas is not None:
-            program = self.program(arenas)
+        program, strategy = self.program(arenas), self.graph.strategy
         pool = None
-        if program.threads > 1 and self.graph.strategy is not None:
-            pool = self.graph.strategy.thread_pool(program.threads)
+        if strategy is not None and program.threads > 1:
+            pool = strategy.thread_pool(program.threads)
         return program.run(steps, feed, report, pool)
 
     def let_go(self) -> None:

@@ -1,6 +1,8 @@
 """How datasets are looked at: lengths, structures, iterators of tensors and of arrays."""
 
+import itertools
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -147,3 +149,21 @@ def test_names() -> None:
         -1,
         -2,
     )
+
+
+@pytest.mark.parametrize(("width", "most"), [(1, 32), (256, 4), (2048, 1)])
+def test_small_batches_are_gathered_together_but_not_many(width: int, most: int) -> None:
+    """A dataset may have no end, and who takes one batch waits for no more than a cache holds."""
+    x = np.arange(6 * width, dtype=np.float32).reshape(6, width)
+
+    def batches() -> mr.data.Dataset:
+        return Dataset.from_tensor_slices(x).shuffle(6, seed=1).repeat().batch(4)
+
+    with closing(batches()._host_lists()) as lists:
+        found = next(lists) + next(lists)
+    assert len(found) == 2 * most
+    with closing(batches()._host_elements()) as elements:
+        expected = list(itertools.islice(elements, 2 * most))
+    assert np.array_equal(found, expected)
+    passes = np.concatenate(found)[: 4 * most // 6 * 6].reshape(-1, 6, width)
+    assert np.array_equal(np.sort(passes, axis=1), np.broadcast_to(x, passes.shape))
