@@ -113,7 +113,7 @@ def make_variables() -> list[mr.Variable]:
 
 
 @pytest.mark.parametrize(
-    "is_mine", ["a quarter", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
+    "is_mine", ["an eighth", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
 )
 @settings(
     max_examples=500,

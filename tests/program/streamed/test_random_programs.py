@@ -304,7 +304,7 @@ EXAMPLES = settings(
 )
 
 PARTS = pytest.mark.parametrize(
-    "is_mine", ["a quarter", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
+    "is_mine", ["an eighth", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
 )
 
 
