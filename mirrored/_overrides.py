@@ -124,10 +124,13 @@ class Subclassable:
     _for_itself: ClassVar[frozenset[str]] = frozenset()
     _called_beside: ClassVar[Mapping[str, str]] = {}
     _elsewhere: ClassVar[str] = "Keras"
+    _declaring: ClassVar[type["Subclassable"]]  # Whose table it is; set below.
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Raise TypeError where the class overrides what nothing calls."""
         super().__init_subclass__(**kwargs)
+        if "_never_called" in vars(cls):
+            cls._declaring = cls
         check_overrides(cls)
 
     if not TYPE_CHECKING:  # It would tell type checkers that every attribute can be set.
@@ -135,7 +138,7 @@ class Subclassable:
         def __setattr__(self, name: str, value: Any) -> None:
             if name in self._never_called and value is not None:
                 _check_assignment(type(self), name)
-            elif not callable(value) and _is_taken(name, _declaring(type(self))):
+            elif not callable(value) and _is_taken(name, self._declaring):
                 raise _taken(type(self), name, "an assignment to that of an instance")
             try:
                 super().__setattr__(name, value)
@@ -147,6 +150,9 @@ class Subclassable:
                     f"`{name}` of {type(self).__name__} is computed and cannot be set. Received: "
                     "an assignment to that of an instance. Give it another name."
                 ) from None
+
+
+Subclassable._declaring = Subclassable
 
 
 def check_overrides(cls: type[Subclassable]) -> None:
@@ -167,7 +173,7 @@ def check_overrides(cls: type[Subclassable]) -> None:
         Traceback (most recent call last):
         TypeError: `train_step` of Trainer: mirrored does not use it as Keras does. Received: ...
     """
-    base = _declaring(cls)
+    base = cls._declaring
     owners = cls.__mro__[: cls.__mro__.index(base)]
     for owner in owners:
         for name, value in vars(owner).items():
@@ -199,14 +205,9 @@ def _check_assignment(cls: type[Subclassable], name: str) -> None:
         raise _refusal(cls, name, "an assignment to that of an instance")
 
 
-def _declaring(cls: type[Subclassable]) -> type[Subclassable]:
-    """Return the class whose table is that of `cls`."""
-    return next(each for each in cls.__mro__ if "_never_called" in vars(each))
-
-
 def _taken(cls: type[Subclassable], name: str, received: str) -> TypeError:
     return TypeError(
-        f"`{name}` of {cls.__name__}: mirrored's {_declaring(cls).__name__} has a method of that "
+        f"`{name}` of {cls.__name__}: mirrored's {cls._declaring.__name__} has a method of that "
         f"name, which it calls itself. Received: {received}. Give it another name."
     )
 

@@ -28,6 +28,8 @@ from mirrored.ops.spec import (
 )
 from mirrored.ops.tensor import Tensor
 
+_FEW = 64  # So many numbers are kept on the host too.
+
 
 def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """Return an op's inputs as tensors.
@@ -247,7 +249,10 @@ def transfer(array: NDArray[Any], device: Device) -> Tensor:
     if start:
         device.backend.synchronize()
         tell(copy_work(None, device, storage.nbytes), start)
-    return Tensor(storage.array, storage, device)
+    tensor = Tensor(storage.array, storage, device)
+    if array.size <= _FEW and not device.backend.host_readable:
+        tensor._known = np.array(array)
+    return tensor
 
 
 @explained

@@ -33,6 +33,7 @@ class HostTensor(Tensor):
         self._spec = TensorSpec(host.shape, host.dtype)
         self._id = new_id()
         self._logits = None
+        self._known = host
 
     def _copied(self) -> Tensor:
         if self._arrived is None:

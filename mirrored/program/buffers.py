@@ -133,6 +133,7 @@ class Buffers:
         self._memory: dict[tuple[Device, int], Any] | None = None
         self._bytes: dict[tuple[Device, int], Any] = {}
         self._bases: dict[Value, Any] = {}
+        self._views: dict[Value, Any] = {}
 
     def take(self) -> bool:
         """Take the memory where it was given back; return whether it is where it was.
@@ -156,6 +157,7 @@ class Buffers:
                     _fill(base, array)
             return True
         self._bases.clear()
+        self._views.clear()
         for (device, replica), array in memory.items():
             start = -device.backend.address(array) % self.plan.alignment
             nbytes = self.plan.arenas[device, replica]
@@ -164,12 +166,10 @@ class Buffers:
 
     def of(self, value: Value) -> Any:
         """Return the array of a value."""
-        if value.constant is not None:
-            return value.constant._array
-        flat = self._bases.get(value.base)
-        if flat is None:
-            flat = self._bases[value.base] = self._base(value.base)
-        return flat[value.offset : value.offset + value.size].reshape(value.spec.shape)
+        array = self._views.get(value)
+        if array is None:
+            array = self._views[value] = self._view(value)
+        return array
 
     def workspace(self, node: Node) -> tuple[Any, ...]:
         """Return the scratch arrays of a node."""
@@ -185,6 +185,14 @@ class Buffers:
             return self.bytes_of(block).view(value.spec.dtype)[: end - begin]
         array = self.of(value)
         return array[begin:end] if array.shape else array
+
+    def _view(self, value: Value) -> Any:
+        if value.constant is not None:
+            return value.constant._array
+        flat = self._bases.get(value.base)
+        if flat is None:
+            flat = self._bases[value.base] = self._base(value.base)
+        return flat[value.offset : value.offset + value.size].reshape(value.spec.shape)
 
     def _base(self, base: Value) -> Any:
         if base.constant is not None:

@@ -247,7 +247,7 @@ class GraphRecorder:
         key: Any = id(tensor)
         if tensor._id > self._first_id and tensor.size <= _SMALL:
             # Made here, and made again wherever the same number is needed.
-            key = (tensor._device, tensor.spec, np.asarray(tensor.numpy()).tobytes())
+            key = (tensor._device, tensor.spec, tensor.to_constant().tobytes())
         known = self._constants.get(key)
         if known is None:
             known = Value(tensor.spec, tensor._device)
@@ -262,7 +262,7 @@ class GraphRecorder:
             return value
         if not any(each is not value and each.spec.shape == spec.shape for each in values):
             return value  # It gives the result its shape.
-        numbers = np.asarray(tensor.numpy()).reshape(-1)
+        numbers = tensor.to_constant().reshape(-1)
         if (numbers != numbers[0]).any() or np.signbit(numbers).any() != np.signbit(numbers).all():
             return value
         with recorded_by(None):
@@ -283,7 +283,7 @@ class GraphRecorder:
         self.graph.reads = list(self._bound.values())
         for value in self._constants.values():
             if value.constant is not None and value.constant._id > self._first_id:
-                value.data, value.constant = np.asarray(value.constant.numpy()), None
+                value.data, value.constant = value.constant.to_constant(), None
         return self.graph
 
     def _bind_to(self, variable: Any, storage: Any, place: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import devices, ops
+from mirrored.backends.cuda.backend import CudaBackend
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.hooks import active_recorder, recorded_by
 from mirrored.program import GraphRecorder, Program
@@ -241,3 +242,23 @@ def test_copies_between_devices(simulate: Callable[..., Any]) -> None:
     program.run(1)
     np.testing.assert_array_equal(program.outputs[0], 2 * X)
     np.testing.assert_array_equal(program.outputs[1], 1 + X)
+
+
+def test_the_numbers_of_python_are_not_read_back(
+    emulated_cuda: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host knows them, and waits for no card to hear of them."""
+    emulated_cuda()
+    monkeypatch.setattr(CudaBackend, "to_host", lambda *args: pytest.fail("It was read."))
+    recorder = GraphRecorder()
+    with mr.device("GPU:0"), recorded_by(recorder):
+        x = recorder.input(ops.TensorSpec((2, 3), ops.float32), devices.get_device("GPU:0"), 0)
+        result = x * 2.0 + [2.0, 2.0, 2.0] + mr.constant([1.0, 2.0, 3.0]) + 2.0
+    graph = recorder.finish([result])
+    data = [
+        value.data.tolist()
+        for node in graph.nodes
+        for value in node.inputs
+        if value.constant is None and value.data is not None
+    ]
+    assert data == [2.0, 2.0, [1.0, 2.0, 3.0], 2.0]
