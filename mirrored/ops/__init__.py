@@ -26,7 +26,6 @@ from mirrored.ops.comparison import logical_or as logical_or
 from mirrored.ops.comparison import not_equal as not_equal
 from mirrored.ops.conversion import constant as constant
 from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
-from mirrored.ops.conversion import transfer as transfer
 from mirrored.ops.creation import fill as fill
 from mirrored.ops.creation import ones as ones
 from mirrored.ops.creation import ones_like as ones_like
@@ -51,6 +50,7 @@ from mirrored.ops.elementwise import subtract as subtract
 from mirrored.ops.host_bfloat16 import autocast as autocast
 from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_function import numpy_function as numpy_function
+from mirrored.ops.host_tensor import transfer as transfer
 from mirrored.ops.linalg import matmul as matmul
 from mirrored.ops.op import OPS as OPS
 from mirrored.ops.op import Op as Op

@@ -1,7 +1,6 @@
 """From Python's numbers, arrays and variables to tensors, with the dtypes that TensorFlow gives."""
 
 from collections.abc import Iterable
-from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,9 @@ from numpy.typing import NDArray
 
 from mirrored._arguments import explained
 from mirrored._nest import flatten
-from mirrored.devices import Device, log_placement, place
-from mirrored.devices.timing import copy_work, observers, tell
+from mirrored.devices import log_placement, place
+from mirrored.ops.hooks import active_recorder
+from mirrored.ops.host_tensor import HostTensor, transfer
 from mirrored.ops.op import OPS
 from mirrored.ops.spec import (
     ALL_DTYPES,
@@ -27,8 +27,6 @@ from mirrored.ops.spec import (
     int64,
 )
 from mirrored.ops.tensor import Tensor
-
-_FEW = 64  # So many numbers are kept on the host too.
 
 
 def as_tensors(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -234,24 +232,14 @@ def _unsupported(array: NDArray[Any], value: Any) -> str:
 
 
 def from_host(array: NDArray[Any]) -> Tensor:
-    """Return a copy of `array` as a tensor on the device that the placement rules choose."""
+    """Return a copy of `array` as a tensor on the device that the placement rules choose.
+
+    While a function is recorded the copy stays on the host, from where its program has it.
+    """
     device = place("_EagerConst", ("GPU", "CPU"))
-    tensor = transfer(array, device)
+    recorded = active_recorder() is not None
+    tensor = HostTensor(np.array(array), device) if recorded else transfer(array, device)
     log_placement("_EagerConst", device)
-    return tensor
-
-
-def transfer(array: NDArray[Any], device: Device) -> Tensor:
-    """Return a copy of a host array on `device`. It feeds data: it is no op and not logged."""
-    storage = device.allocate(array.shape, array.dtype)
-    start = perf_counter_ns() if observers else 0
-    device.backend.copy_from_host(storage, array)
-    if start:
-        device.backend.synchronize()
-        tell(copy_work(None, device, storage.nbytes), start)
-    tensor = Tensor(storage.array, storage, device)
-    if array.size <= _FEW and not device.backend.host_readable:
-        tensor._known = np.array(array)
     return tensor
 
 

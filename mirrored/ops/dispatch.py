@@ -41,10 +41,13 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     recorder = active_recorder()
     if recorder is not None and _is_recorded(op, local):
         output = recorder.record(op, tuple(local), attrs, spec, device)
-    elif observers:
-        output = _run_observed(op, device, tensors, local, attrs, spec)
     else:
-        output = _run(op, device, local, attrs, spec)
+        # What depends on shapes alone may be asked of tensors that have no values.
+        arrays = [None if op.shape_only else tensor._array for tensor in local]
+        if observers:
+            output = _run_observed(op, device, tensors, local, arrays, attrs, spec)
+        else:
+            output = _run(op, device, local, arrays, attrs, spec)
     for listener in active_listeners():
         listener.on_op(op, tensors, attrs, output)
     return output
@@ -61,11 +64,14 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
 
 
 def _run(
-    op: Op, device: Device, tensors: list[Tensor], attrs: dict[str, Any], spec: TensorSpec
+    op: Op,
+    device: Device,
+    tensors: list[Tensor],
+    arrays: list[Any],
+    attrs: dict[str, Any],
+    spec: TensorSpec,
 ) -> Tensor:
-    """Compute the result of an op from tensors of its device."""
-    # What depends on shapes alone may be asked of tensors that have no values.
-    arrays = [None if op.shape_only else tensor._array for tensor in tensors]
+    """Compute the result of an op from tensors of its device, and their arrays."""
     if op.validate is not None and device.backend.host_readable:
         op.validate(*arrays, **attrs)
     if op.view is not None:
@@ -80,12 +86,13 @@ def _run_observed(
     device: Device,
     tensors: tuple[Tensor, ...],
     local: list[Tensor],
+    arrays: list[Any],
     attrs: dict[str, Any],
     spec: TensorSpec,
 ) -> Tensor:
     """Compute the result of an op, and tell how long that took."""
     start = perf_counter_ns()
-    output = _run(op, device, local, attrs, spec)
+    output = _run(op, device, local, arrays, attrs, spec)
     if op.view is None:
         device.backend.synchronize()
         read = () if op.shape_only else tensors

@@ -14,7 +14,8 @@ from mirrored._arguments import explained
 from mirrored.devices import log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt, to_array, transfer
+from mirrored.ops.conversion import adopt, to_array
+from mirrored.ops.host_tensor import transfer
 from mirrored.ops.spec import DType, as_dtype
 
 

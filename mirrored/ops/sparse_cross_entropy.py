@@ -12,10 +12,11 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.devices import place
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt, transfer
+from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import FILL, ONES_LIKE
 from mirrored.ops.cross_entropy import infer_rows, softmax_curvature
 from mirrored.ops.elementwise import DIV, MUL, SUB
+from mirrored.ops.host_tensor import transfer
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import MAX, SUM

@@ -250,16 +250,7 @@ class Tensor(Operators):
                [6., 8.]], dtype=float32)
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_array",
-        "_device",
-        "_id",
-        "_known",
-        "_logits",
-        "_spec",
-        "_storage",
-    )
+    __slots__ = ("__weakref__", "_array", "_device", "_id", "_logits", "_spec", "_storage")
 
     def __init__(
         self, array: Any, storage: Storage, device: Device, spec: TensorSpec | None = None
@@ -272,8 +263,6 @@ class Tensor(Operators):
         self._id = new_id()
         # Which activation made this tensor from which logits, where one did.
         self._logits: tuple[str, Tensor] | None = None
-        # The values, where the host cannot read the memory and knows them all the same.
-        self._known: NDArray[Any] | None = None
 
     @property
     def device(self) -> str:
@@ -307,10 +296,6 @@ class Tensor(Operators):
         if start:
             tell(copy_work(self._device, None, array.nbytes), start)
         return array[()] if not array.shape else array
-
-    def to_constant(self) -> NDArray[Any]:
-        """Return the values on the host, without waiting for the device that a few came from."""
-        return np.asarray(self.numpy()) if self._known is None else self._known
 
     def copy_to(self, device: Device) -> "Tensor":
         """Return this tensor where it is on `device` already, else a copy there."""

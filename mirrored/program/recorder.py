@@ -15,9 +15,9 @@ import numpy as np
 from mirrored.devices import Device, log_placement
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
-from mirrored.ops.conversion import transfer
 from mirrored.ops.hooks import RecordedTensor, only, recorded_by
 from mirrored.ops.host_bfloat16 import suited
+from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.random import current_position
 from mirrored.ops.spec import TensorSpec
@@ -247,7 +247,7 @@ class GraphRecorder:
         key: Any = id(tensor)
         if tensor._id > self._first_id and tensor.size <= _SMALL:
             # Made here, and made again wherever the same number is needed.
-            key = (tensor._device, tensor.spec, tensor.to_constant().tobytes())
+            key = (tensor._device, tensor.spec, np.asarray(tensor.numpy()).tobytes())
         known = self._constants.get(key)
         if known is None:
             known = Value(tensor.spec, tensor._device)
@@ -262,11 +262,10 @@ class GraphRecorder:
             return value
         if not any(each is not value and each.spec.shape == spec.shape for each in values):
             return value  # It gives the result its shape.
-        numbers = tensor.to_constant().reshape(-1)
+        numbers = np.asarray(tensor.numpy()).reshape(-1)
         if (numbers != numbers[0]).any() or np.signbit(numbers).any() != np.signbit(numbers).all():
             return value
-        with recorded_by(None):
-            return self.value_of(transfer(numbers[:1].reshape(()), tensor._device))
+        return self.value_of(HostTensor(numbers[0].reshape(()), tensor._device))
 
     def finish(self, outputs: Sequence[Tensor]) -> Graph:
         """Return the graph of a function that returns these tensors."""
@@ -283,7 +282,7 @@ class GraphRecorder:
         self.graph.reads = list(self._bound.values())
         for value in self._constants.values():
             if value.constant is not None and value.constant._id > self._first_id:
-                value.data, value.constant = value.constant.to_constant(), None
+                value.data, value.constant = np.asarray(value.constant.numpy()), None
         return self.graph
 
     def _bind_to(self, variable: Any, storage: Any, place: int) -> None:

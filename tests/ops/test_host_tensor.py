@@ -139,6 +139,23 @@ def test_a_function_is_fed_from_the_host(gpu: Device) -> None:
     assert gpu.pool.current == held
 
 
+def test_constants_of_a_function_stay_on_the_host_while_it_is_recorded(gpu: Device) -> None:
+    seen = []
+
+    def function(x: Any) -> Any:
+        before = gpu.pool.current
+        values = np.arange(100.0, dtype=np.float32)
+        result = x * mr.constant(values) + [2.0] * 100
+        values[:] = 0.0  # The constant is a copy.
+        seen.append(gpu.pool.current - before)
+        return result
+
+    with mr.device("GPU:1"):
+        found = mr.function(function)(mr.constant(3.0))
+    np.testing.assert_array_equal(found.numpy(), np.arange(100.0) * 3.0 + 2.0)
+    assert seen == [0]
+
+
 def test_tapes_watch_it(gpu: Device) -> None:
     x = waiting(gpu)
     with mr.GradientTape() as tape:
