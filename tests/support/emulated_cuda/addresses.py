@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import mmap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from emulated_cuda.faults import EmulatorError
@@ -16,10 +16,10 @@ from emulated_cuda.faults import EmulatorError
 UNIT = 512  # CUDA aligns to it, and CuPy rounds up to it.
 _MARGIN = 4096
 _GUARD = 64
-_GUARD_BYTE = 0xA5
+_GUARD_BYTES = b"\xa5" * (_GUARD + UNIT)  # As many as there can be behind a block.
 _POISON_BYTE = 0xFF
 # Of larger memory only the ends are poisoned: all of it would have to be there for that.
-_POISONED_AT_MOST = 4 << 20
+_POISONED_AT_MOST = 1 << 16
 # Up to so many bytes pinned memory is from the heap, which is quicker.
 _SMALL = 1 << 16
 
@@ -60,6 +60,7 @@ class Block:
         size: Its bytes, rounded up.
         asked: The bytes asked for.
         guarded: Whether its guards were written.
+        address: Where it begins in the host's memory.
     """
 
     region: Region
@@ -67,18 +68,17 @@ class Block:
     size: int
     asked: int
     guarded: bool = False
+    address: int = field(init=False)
 
-    @property
-    def address(self) -> int:
-        """Where it begins in the host's memory."""
-        return self.region.start + 2 * self.offset
+    def __post_init__(self) -> None:
+        self.address = self.region.start + 2 * self.offset
 
     def prepare(self) -> None:
         """Write the guards, and poison what is between them."""
         if not self.region.live:
             return
-        ctypes.memset(self.address - _GUARD, _GUARD_BYTE, _GUARD)
-        ctypes.memset(self.address + self.asked, _GUARD_BYTE, self._behind)
+        for _, start, guard in self._guards():
+            ctypes.memmove(start, guard, len(guard))
         poison(self.address, self.asked)
         self.guarded = True
 
@@ -90,17 +90,18 @@ class Block:
         """
         if not self.guarded or not self.region.live:
             return
-        for place, start, length in (
-            ("before", self.address - _GUARD, _GUARD),
-            ("behind", self.address + self.asked, self._behind),
-        ):
-            if ctypes.string_at(start, length).strip(bytes((_GUARD_BYTE,))):
+        for place, start, guard in self._guards():
+            if ctypes.string_at(start, len(guard)) != guard:
                 self.guarded = False  # Once is enough.
                 raise EmulatorError(f"{who} wrote {place} an array's memory of {self.asked} bytes.")
 
-    @property
-    def _behind(self) -> int:
-        return self.size - self.asked + _GUARD
+    def _guards(self) -> tuple[tuple[str, int, bytes], ...]:
+        """Return where each guard is, and what it is."""
+        behind = _GUARD_BYTES[: self.size - self.asked + _GUARD]
+        return (
+            ("before", self.address - _GUARD, _GUARD_BYTES[:_GUARD]),
+            ("behind", self.address + self.asked, behind),
+        )
 
 
 def poison(address: int, nbytes: int) -> None:
@@ -150,8 +151,10 @@ class Addresses:
     def block(self, address: int) -> Block | None:
         """Return the block in use that an address is in."""
         region = self.region(address)
-        if region is None:
-            return None
+        return None if region is None else self.block_in(region, address)
+
+    def block_in(self, region: Region, address: int) -> Block | None:
+        """Return the block in use of a region that an address is in."""
         addresses, blocks = self._blocks[region]
         place = bisect.bisect(addresses, address) - 1
         if place < 0 or address > blocks[place].address + blocks[place].asked:

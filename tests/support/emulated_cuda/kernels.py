@@ -232,11 +232,13 @@ class _Arguments:
         return _Argument(ctypes.c_void_p(0), None, kind)
 
     def _note_memory(self, number: int, size: int, where: int) -> None:
+        if not size:
+            return
         region = self._machine.addresses.region(where)
-        block = self._machine.addresses.block(where)
-        if size and (region is None or block is None):
+        block = None if region is None else self._machine.addresses.block_in(region, where)
+        if region is None or block is None:
             self._regions.append(_nowhere)
-        elif size and region is not None and block is not None:
+        else:
             card = region.card
             if card != self._card and (self._card, card) not in self._machine.peers:
                 raise EmulatorError(
