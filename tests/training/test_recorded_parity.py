@@ -229,26 +229,38 @@ def test_the_table_has_every_setting_of_an_optimizer(name: str) -> None:
 
 
 def rows() -> dict[str, Row]:
-    """Return all rows by name, each once, also where several tables have it."""
-    found = [
-        (f"{kind} {name}", row)
+    """Return rows by name in which every part of the tables is, beside others by turns."""
+    layers = {
+        f"{kind} {name}": row.layers
         for kind, table in (
             ("layer", LAYERS),
             ("activation", ACTIVATIONS),
             ("regularizer", REGULARIZERS),
-            ("metric", METRICS),
         )
         for name, row in table.items()
-    ]
+    }
+    ends = {f"metric {name}": row for name, row in METRICS.items()}
     for name, several in LOSSES.items():
-        found += [(f"loss {name} {i}", row) for i, row in enumerate(several)]
+        ends |= {f"loss {name} {i}": row for i, row in enumerate(several)}
+    optimizers: dict[str, Parts] = {"optimizer of a user": lambda: Signs(0.1)}
     for name, settings in SETTINGS.items():
-        for each in settings:
+        for each in [{}, *settings]:
             make = partial(getattr(mr.optim, name), 0.1, **each)
-            found.append((f"{name} {' '.join(each)}", Row(optimizer=make)))
-    found.append(("optimizer of a user", Row(optimizer=lambda: Signs(0.1))))
-    names = {id(row): name for name, row in reversed(found)}
-    return {name: row for name, row in found if names[id(row)] == name}
+            optimizers[" ".join([name, *each])] = make
+    parts = [list(_without_twins(table).items()) for table in (layers, ends, optimizers)]
+    found = {}
+    for number in range(max(map(len, parts))):
+        chosen = [table[number % len(table)] for table in parts]
+        (_, stack), (_, end), (_, optimizer) = chosen
+        found[", ".join(name for name, _ in chosen)] = end._replace(
+            layers=stack, optimizer=optimizer
+        )
+    return found
+
+
+def _without_twins(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with each part once, also where several names have it."""
+    return {name: part for part, name in {part: name for name, part in table.items()}.items()}
 
 
 PLACES = {"3 on threads": (3, "threads"), "3 in turn": (3, "serial"), "1": (1, "auto")}
