@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("no_deadlock")
 
 # Ways to run steps: one by one, all asked for before the first is seen done, and Python for each.
 WAYS = [{"steps_per_execution": 1}, {"steps_per_execution": 4}, {"run_eagerly": True}]
-SUMS = 5  # In a step: four buckets of gradients, and the loss with the metrics.
+SUMS = 4  # In a step: three buckets of gradients, and the loss with the metrics.
 STEPS = 4
 DEADLINE = 0.25  # By a clock that stands still, but while a sum hangs.
 DATA = np.resize(X, (STEPS * BATCH, X.shape[1])), np.resize(Y, STEPS * BATCH)  # Of whole batches.
@@ -97,7 +97,7 @@ class Cards:
         """Return a model whose sums have a deadline."""
         strategy = make_strategy(self._names, nbytes=64, timeout=timeout)
         options = {**self._options, **options}
-        return make_model(strategy, penalty=None, optimizer=_optimizer, **options)
+        return make_model(strategy, widths=(8,), penalty=None, optimizer=_optimizer, **options)
 
     def fails(
         self, error: type[BaseException], path: Path | None = None, timeout: float | None = None
@@ -176,7 +176,7 @@ places = pytest.mark.parametrize(
 @places
 @pytest.mark.parametrize(
     ("way", "some"),
-    [(WAYS[0], [SUMS + 3]), (WAYS[1], [1, 3 * SUMS]), (WAYS[2], [3 * SUMS])],
+    [(WAYS[0], [SUMS + 3]), (WAYS[1], [3 * SUMS]), (WAYS[2], [3 * SUMS])],
     ids=["one by one", "ahead", "eager"],
 )
 def test_a_sum_with_an_error_of_its_own(
@@ -199,7 +199,7 @@ def test_a_sum_with_an_error_of_its_own(
 @places
 @pytest.mark.parametrize(
     ("function", "calls", "some"),
-    [("ncclAllReduce", 2 * SUMS, [1, 6 * SUMS]), ("ncclGroupEnd", SUMS, [SUMS + 3])],
+    [("ncclAllReduce", 2 * SUMS, [1]), ("ncclGroupEnd", SUMS, [3 * SUMS])],
     ids=["ncclAllReduce", "ncclGroupEnd"],
 )
 def test_a_call_that_is_refused(
@@ -216,8 +216,12 @@ def test_a_call_that_is_refused(
 
 @pytest.mark.parametrize(
     ("way", "call"),
-    [(WAYS[0], 3 * SUMS), (WAYS[1], 1), (WAYS[1], 3 * SUMS), (WAYS[2], SUMS + 1)],
-    ids=["one by one-last", "ahead-first", "ahead-last", "eager-middle"],
+    [
+        pytest.param(WAYS[0], 3 * SUMS, id="one by one-last"),
+        pytest.param(WAYS[1], 1, id="ahead-first"),
+        pytest.param(WAYS[1], 3 * SUMS, id="ahead-last", marks=pytest.mark.slow),
+        pytest.param(WAYS[2], SUMS + 1, id="eager-middle"),
+    ],
 )
 def test_a_sum_that_hangs(
     on_cards: Callable[..., Cards], way: dict[str, Any], call: int, tmp_path: Path
@@ -288,31 +292,34 @@ def test_cards_that_cannot_be_connected(
 
 
 @pytest.mark.parametrize(
-    ("function", "calls"),
+    ("function", "call"),
     [
-        ("launchKernel", (3, 41)),
-        ("memcpyAsync", (20, 41)),
-        ("graphLaunch", (3,)),
-        ("hostAlloc", (3, 20)),
+        ("launchKernel", 41),
+        ("memcpyAsync", 20),
+        ("graphLaunch", 3),
+        ("hostAlloc", 3),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in [("launchKernel", 3), ("memcpyAsync", 41), ("hostAlloc", 20)]
+        ),
     ],
-    ids=["launchKernel", "memcpyAsync", "graphLaunch", "hostAlloc"],
 )
-def test_a_card_without_memory(
-    function: str, calls: Sequence[int], on_cards: Callable[..., Cards]
-) -> None:
+def test_a_card_without_memory(function: str, call: int, on_cards: Callable[..., Cards]) -> None:
     """Nobody waits for it; weights may be those of one step more on some of the cards."""
     cards = on_cards((1, 1), **WAYS[1])
-    for call in calls:
-        model = cards.model()
-        cards.emulator.fail(function, 2, after=call)
-        before = set(threading.enumerate())
-        with contextlib.suppress(ResourceExhaustedError):
-            train(model)
-        for thread in set(threading.enumerate()) - before:
-            thread.join(10.0)
-        assert set(threading.enumerate()) <= before
-        assert all(np.isfinite(each).all() for copy in states(model) for each in copy)
+    model = cards.model()
+    cards.emulator.fail(function, 2, after=call)
+    before = set(threading.enumerate())
+    with contextlib.suppress(ResourceExhaustedError):
         train(model)
+    emulator = cards.emulator  # It does what it was asked for, though nobody waits.
+    with emulator.lock:
+        emulator.synchronize(emulator.scheduler.queues)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10.0)
+    assert set(threading.enumerate()) <= before
+    assert all(np.isfinite(each).all() for copy in states(model) for each in copy)
+    train(model)
 
 
 @either_way
