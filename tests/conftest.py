@@ -4,6 +4,8 @@ import faulthandler
 import functools
 import gc
 import itertools
+import logging
+import os
 import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,20 @@ from mirrored.program import GraphRecorder, Program, ThreadPool
 
 _done = itertools.count(1)
 _SELDOM = re.compile("(prod|min|argmin) ")  # Kernels of ops that few tests use.
+_SETTINGS = (
+    "CUDA_VISIBLE_DEVICES",
+    "MIRRORED_SIMULATED_GPUS",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "MIRRORED_FORCE_GPU_ALLOW_GROWTH",
+    *nccl_settings.SETTINGS,
+    MULTI_RANK,
+)
 _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
+
+
+def pytest_configure() -> None:
+    """Log what users see who configure nothing, which pytest's own handlers else say it is not."""
+    logging.getLogger().setLevel(logging.INFO)
 
 
 def pytest_collection_finish() -> None:
@@ -41,21 +56,24 @@ def pytest_runtest_logfinish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clean_state() -> Iterator[None]:
     """Forget devices, seeds, names and settings before and after each test."""
-    for name in ("CUDA_VISIBLE_DEVICES", "MIRRORED_SIMULATED_GPUS"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("TF_FORCE_GPU_ALLOW_GROWTH", "MIRRORED_FORCE_GPU_ALLOW_GROWTH"):
-        monkeypatch.delenv(name, raising=False)
-    for name in (*nccl_settings.SETTINGS, MULTI_RANK):
-        monkeypatch.setenv(name, "")  # So that it is put back as it was.
-        monkeypatch.delenv(name)
-    monkeypatch.setattr(nccl_settings, "_read", None)
+    of_the_run, driver = _take_settings(), nvml.DRIVER
     # Real cards, where there are any, are for `tests/gpu`.
-    monkeypatch.setattr(nvml, "DRIVER", "no-driver.so")
+    nvml.DRIVER = "no-driver.so"
+    nccl_settings._read = None
     _reset()
     yield
     _reset()
+    nvml.DRIVER = driver
+    nccl_settings._read = None
+    _take_settings()
+    os.environ.update(of_the_run)
+
+
+def _take_settings() -> dict[str, str]:
+    """Take the settings out of the environment that tests make, and return what they were."""
+    return {name: os.environ.pop(name) for name in _SETTINGS if name in os.environ}
 
 
 def _reset() -> None:

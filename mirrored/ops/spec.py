@@ -327,11 +327,11 @@ def set_floatx(value: Any) -> None:
         'float64'
         >>> mr.keras.backend.set_floatx("float32")
     """
-    accepted = [float32.name, float64.name]
     try:
         dtype = np.dtype(value)
     except TypeError:
         dtype = None
     if value is None or dtype not in {float32, float64}:
+        accepted = [float32.name, float64.name]
         raise ValueError(f"Unknown `floatx` value: {value}. Expected one of {accepted}")
     _floatx[0] = dtype
