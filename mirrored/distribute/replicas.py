@@ -1,13 +1,15 @@
 """Running one function on every replica, one at a time, meeting at every merge call.
 
-Replicas have threads, so that each can stop in the middle of a function, but only one runs at any
-time: users' code has no data races, and the placement log is the same every time.
+The first replica has its caller's thread and the others threads of their own, so that each can stop
+in the middle of a function, but only one runs at any time: users' code has no data races, and the
+placement log is the same every time.
 """
 
 import contextvars
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any
 
 from mirrored._threads import new_thread, start
@@ -18,6 +20,9 @@ from mirrored.ops.random import ShardPosition, shard_position
 Function = Callable[..., Any]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 MergeRequest = tuple[Function, tuple[Any, ...], dict[str, Any]]
+
+# As a semaphore, in a third of the time: who has a turn takes it.
+_Turn = SimpleQueue[None]
 
 
 class _Stopped(BaseException):
@@ -39,24 +44,15 @@ def run_replicas(
     if len(arguments) == 1:
         return [_run_alone(strategy, fn, arguments[0], positions[0])]
     relay = _Relay(
+        strategy,
         [
             _Replica(strategy, fn, each, position)
             for each, position in zip(arguments, positions, strict=True)
-        ]
+        ],
     )
     try:
-        while True:
-            relay.run_round()
-            waiting = [replica for replica in relay.replicas if replica.waiting]
-            if not waiting:
-                return [replica.result for replica in relay.replicas]
-            if len(waiting) < len(relay.replicas):
-                raise RuntimeError(
-                    "Some replicas made a different number of replica_context().merge_call() "
-                    f"calls. Received: replicas {[r.number for r in waiting]} wait in one, the "
-                    "others have ended. Make every call in all replicas."
-                )
-            _merge(strategy, relay.replicas)
+        relay.run()
+        return [replica.result for replica in relay.replicas]
     finally:
         try:
             relay.stop()
@@ -104,7 +100,7 @@ class _Replica:
         self, strategy: ReplicaStrategy, fn: Function, arguments: Arguments, position: ShardPosition
     ) -> None:
         self.number = position.replica
-        self.resume = threading.Semaphore(0)
+        self.resume = _Turn()
         self.waiting = False
         self.request: MergeRequest | None = None
         self.merged: Any = None
@@ -140,29 +136,44 @@ class _Relay:
     """Hands the turn from replica to replica, and back to the caller after the last one.
 
     Switching threads is what several replicas cost beside their work. So the turn goes straight
-    to the next replica, and a thread whose replica has ended runs the next one if that is new.
+    to the next replica; a thread whose replica has ended runs the next one if that is new; and the
+    caller is such a thread too, which merges where its own replica waits for that.
     """
 
-    def __init__(self, replicas: Sequence[_Replica]) -> None:
+    def __init__(self, strategy: ReplicaStrategy, replicas: Sequence[_Replica]) -> None:
         self.replicas = replicas
+        self._strategy = strategy
         self._threads: list[threading.Thread] = []
-        self._caller = threading.Semaphore(0)
+        self._caller = _Turn()
+        self._home = threading.get_ident()
+        # Merges run in it: in the caller's own, its replica does.
+        self._outside = contextvars.copy_context()
         self._stopping = False
+        self._failure: BaseException | None = None  # Of a merge, or of the wait for it.
 
-    def run_round(self) -> None:
-        """Run each replica to its next merge call or its end; raises what one of them raised."""
-        if self._threads:
-            self.replicas[0].resume.release()
-        else:
-            self._start_thread(self.replicas[0])
-        self._caller.acquire()
-        for replica in self.replicas:
-            error, replica.error = replica.error, None
+    def run(self) -> None:
+        """Run all replicas to their ends; raises what one of them, or a merge, raised."""
+        self._run_from(self.replicas[0])
+        self._end_round()
+
+    def _end_round(self) -> None:
+        """Wait until each replica is at its next merge call or its end, and merge."""
+        self._caller.get()
+        for error in (self._failure, *(replica.error for replica in self.replicas)):
             if error is not None:
                 try:
                     raise error
                 finally:
                     del error  # Its traceback leads here: a cycle would keep the call's tensors.
+        waiting = [replica.number for replica in self.replicas if replica.waiting]
+        if len(waiting) == len(self.replicas):
+            self._outside.run(_merge, self._strategy, self.replicas)
+        elif waiting:
+            raise RuntimeError(
+                "Some replicas made a different number of replica_context().merge_call() calls. "
+                f"Received: replicas {waiting} wait in one, the others have ended. Make every "
+                "call in all replicas."
+            )
 
     def stop(self) -> None:
         """Unwind the replicas that wait, one after the other; return when all threads ended."""
@@ -170,15 +181,16 @@ class _Relay:
         for replica in self.replicas:
             waited = replica.waiting
             # Also where it does not wait: after an interrupt it may be about to.
-            replica.resume.release()
+            replica.resume.put(None)
             if waited:
-                self._caller.acquire()
+                self._caller.get()
         for thread in self._threads:
             # One that an interrupt of `start` left unborn runs nothing when it comes.
             if thread.is_alive():
                 thread.join()
         for replica in self.replicas:
             replica.error = None  # What was raised while unwinding has nobody to go to.
+        self._failure = None
 
     def _start_thread(self, first: _Replica) -> None:
         thread = new_thread(f"mirrored-replica-{first.number}", self._run_from, first)
@@ -195,12 +207,12 @@ class _Relay:
         """Let the next replica run; return it where it has no thread yet, else None."""
         number = replica.number + 1
         if self._stopping or replica.error is not None or number == len(self.replicas):
-            self._caller.release()
+            self._caller.put(None)
             return None
         following = self.replicas[number]
         if not following.waiting:
             return following
-        following.resume.release()
+        following.resume.put(None)
         return None
 
     def _wait_for_merge(
@@ -217,10 +229,21 @@ class _Relay:
             try:
                 if following is not None:
                     self._start_thread(following)
-                replica.resume.acquire()
+                if threading.get_ident() == self._home:
+                    self._merge_here()
+                else:
+                    replica.resume.get()
             finally:  # Without a thread for the next replica nobody would wake this one.
                 replica.waiting = False
         if self._stopping:
             raise _Stopped
         merged, replica.merged = replica.merged, None
         return merged
+
+    def _merge_here(self) -> None:
+        """Merge in the middle of the caller's own replica, whose function sees no error of that."""
+        try:
+            self._end_round()
+        except BaseException as error:
+            self._failure = error
+            self._stopping = True
