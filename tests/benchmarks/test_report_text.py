@@ -108,6 +108,7 @@ def test_figures(value: float | None, text: str) -> None:
     assert report_text.figure(value) == text
 
 
+@pytest.mark.slow
 def test_plot(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "performance.svg"

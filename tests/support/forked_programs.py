@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 # What the programs import; what is not installed is left out.
-_IMPORTED = ("mirrored", "sklearn.datasets")
+_IMPORTED = ("mirrored", "pytest", "sklearn.datasets")
 
 
 def run_program(

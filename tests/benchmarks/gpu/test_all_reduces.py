@@ -135,6 +135,7 @@ def test_a_process_on_simulated_gpus() -> None:
     assert refused.problem == "NCCL sums between GPUs that are not simulated."
 
 
+@pytest.mark.slow
 def test_ranks_of_emulated_cards(
     emulated_cuda: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,

@@ -1,18 +1,28 @@
 """The command: files of tests that fail, crash and hang, its exit status, and what it writes."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_programs import run_program
 
-from benchmarks.gpu import command, machine, outcomes
+from benchmarks.gpu import command, machine, outcomes, parts
 from benchmarks.gpu.parts import Deadline, Ended
 from benchmarks.gpu.results import Results
 
 File = Callable[..., Path]
 PASSES = "def test_good(): pass\n"
+PYTEST = f"""
+import sys
+
+import pytest
+
+sys.path.insert(0, {str(parts.ROOT)!r})
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture
@@ -25,6 +35,21 @@ def file(tmp_path: Path) -> File:
         return path
 
     return make
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let files run in copies of a process that has imported what they need."""
+    program = tmp_path / "pytest_of_a_file.py"
+    program.write_text(PYTEST)
+
+    def run(command: list[str], limit: float, environment: dict[str, str]) -> Ended:
+        assert command[1:3] == ["-m", "pytest"]
+        options = {"folder": parts.ROOT, "environment": {**os.environ, **environment}}
+        done = run_program(program, command[3:], **options)
+        return Ended(done.returncode, 0.0, done.stdout + done.stderr)
+
+    monkeypatch.setattr(command.parts, "run", run)
 
 
 def outcome_of(found: Any) -> dict[str, str]:
@@ -60,11 +85,13 @@ def test_outcomes_of_a_file(file: File) -> None:
     assert "test_bad" in found.last_lines
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_file_that_passes(file: File) -> None:
     found = command.run_file(file(PASSES), 60.0, simulated=False)
     assert (found.failed, found.problem, found.last_lines) == (False, None, "")
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("body", "how"),
     [("os._exit(7)", "ended with status 7"), ("os.abort()", "ended by SIGABRT")],
@@ -90,6 +117,7 @@ def test_a_file_that_is_out_of_time(file: File, monkeypatch: pytest.MonkeyPatch)
     assert found.last_lines == "the last line"
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_file_that_cannot_be_read(file: File) -> None:
     found = command.run_file(file("import no_such_module\n"), 60.0, simulated=False)
     assert found.failed
@@ -97,6 +125,7 @@ def test_a_file_that_cannot_be_read(file: File) -> None:
     assert "no_such_module" in found.tests[0]["text"]
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_file_without_tests(file: File) -> None:
     found = command.run_file(file(""), 60.0, simulated=False)
     assert found.problem == "has run no test"
@@ -113,11 +142,13 @@ def test_a_line_that_was_cut_short(tmp_path: Path) -> None:
     assert outcomes.read(tmp_path / "none") == []
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_tests_of_the_gpu_run_on_a_simulated_one() -> None:
     found = command.run_file(command.TESTS / "test_bad_input.py", 60.0, simulated=True)
     assert set(outcome_of(found).values()) == {"passed"}, found.last_lines
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_tests_of_the_gpu_are_skipped_without_one() -> None:
     found = command.run_file(command.TESTS / "test_precision.py", 60.0, simulated=False)
     if not machine.gpu(simulated=False):
