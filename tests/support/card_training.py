@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import mirrored as mr
+from mirrored.backends.communication.watch import WATCH
 from mirrored.distribute import NcclAllReduce
 from mirrored.distribute.experimental import CommunicationOptions
 
@@ -94,6 +95,9 @@ def state(model: mr.Model) -> State:
 
 def ended(threads: Iterable[threading.Thread]) -> None:
     """Hold that threads end by themselves: what looks after sums does, once none is in flight."""
+    WATCH.check()
+    if WATCH._watchdog is not None:
+        WATCH._watchdog.wake()  # It sleeps for a second, and there is nothing to look after.
     for thread in threads:
         thread.join(10.0)
         assert not thread.is_alive()

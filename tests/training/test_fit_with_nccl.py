@@ -109,7 +109,7 @@ def test_recorded_is_eager(emulated_cuda: Emulate) -> None:
     emulated_cuda(cards=2, seed=3)
     devices, found = make_devices((2, 1)), []
     for eager in (False, True):
-        model = make_model(make_strategy(devices, nbytes=64), run_eagerly=eager)
+        model = make_model(make_strategy(devices, nbytes=64), widths=(8,), run_eagerly=eager)
         model.fit(X, Y, batch_size=19, sample_weight=WEIGHTS, verbose=0)
         found.append(state(model))
     assert same(*found)
@@ -121,7 +121,7 @@ def test_a_loop_of_ones_own(recorded: bool, emulated_cuda: Emulate) -> None:
     epochs = 2 if recorded else 1
 
     def looped(strategy: mr.MirroredStrategy) -> Any:
-        model = make_model(strategy, penalty=None)
+        model = make_model(strategy, widths=(8,), penalty=None)
         optimizer = model.optimizer
         loss = mr.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 

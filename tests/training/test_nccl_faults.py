@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from card_training import BATCH, Keeps, X, Y, make_devices, make_model, make_strategy, states
+from card_training import BATCH, Keeps, X, Y, ended, make_devices, make_model, make_strategy, states
 from card_training import train as train_with
 
 import mirrored as mr
@@ -112,9 +112,7 @@ class Cards:
         model = self.model(timeout)
         with pytest.raises(error) as caught:
             train(model)
-        for thread in set(threading.enumerate()) - self._threads:
-            thread.join(10.0)
-        assert set(threading.enumerate()) <= self._threads
+        ended(set(threading.enumerate()) - self._threads)
         assert WATCH.idle
         done = self._reference.steps_done(model)
         if path is not None:
@@ -315,9 +313,7 @@ def test_a_card_without_memory(function: str, call: int, on_cards: Callable[...,
     emulator = cards.emulator  # It does what it was asked for, though nobody waits.
     with emulator.lock:
         emulator.synchronize(emulator.scheduler.queues)
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10.0)
-    assert set(threading.enumerate()) <= before
+    ended(set(threading.enumerate()) - before)
     assert all(np.isfinite(each).all() for copy in states(model) for each in copy)
     train(model)
 
@@ -331,8 +327,6 @@ def test_a_card_that_is_lost(on_cards: Callable[..., Cards], way: dict[str, Any]
     cards.emulator.fail("launchKernel", 700, after=30)
     with pytest.raises(DeviceLostError):
         model.fit(*DATA, batch_size=BATCH, epochs=4, verbose=0)
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10.0)
-    assert set(threading.enumerate()) <= before
+    ended(set(threading.enumerate()) - before)
     with mr.device("CPU:0"):
         assert float(mr.constant(2.0) + 1.0) == 3.0
