@@ -58,6 +58,16 @@ def pytest_runtest_logfinish() -> None:
 @pytest.fixture(autouse=True)
 def clean_state() -> Iterator[None]:
     """Forget devices, seeds, names and settings before and after each test."""
+    yield from _clean()
+
+
+@pytest.fixture(scope="module")
+def clean_module() -> Iterator[None]:
+    """Do so before and after a file instead, whose own `clean_state` lets devices stay."""
+    yield from _clean()
+
+
+def _clean() -> Iterator[None]:
     of_the_run, driver = _take_settings(), nvml.DRIVER
     # Real cards, where there are any, are for `tests/gpu`.
     nvml.DRIVER = "no-driver.so"
