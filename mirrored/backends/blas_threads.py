@@ -4,6 +4,8 @@ The number belongs to the process, and changes a product's bits: it is set for a
 program of many, and restored.
 """
 
+import itertools
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,19 +18,34 @@ _THREADS_FROM = 1e8
 _ONE_ANYWAY, _ONE_ANYWAY_OF_MATRICES = 18_000, 524_288
 
 
+# What returns a library's number of threads, and what sets it.
+_Access = tuple[Callable[[], int], Callable[[int], object]]
+
+
 @cache
-def _libraries() -> list[Any]:
+def _libraries() -> list[_Access]:
     """Return the BLAS libraries that are loaded; NumPy's is by the time that a program runs."""
     from threadpoolctl import ThreadpoolController  # Slow to import, and not always needed.
 
     controllers = ThreadpoolController().select(user_api="blas").lib_controllers
-    return list(controllers)
+    return [_access(library) for library in controllers]
+
+
+def _access(library: Any) -> _Access:
+    # From release 3.8 on threadpoolctl lets the first thread that sets OpenBLAS's number do so, and
+    # ignores all others for as long as that one lives. Here programs run on threads of the user's.
+    if library.internal_api == "openblas" and library.threading_layer != "openmp":
+        for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
+            name = f"{prefix}openblas_%s_num_threads{suffix}"
+            if hasattr(library.dynlib, name % "get"):
+                return getattr(library.dynlib, name % "get"), getattr(library.dynlib, name % "set")
+    return library.get_num_threads, library.set_num_threads
 
 
 @cache
 def available_threads() -> int:
     """Return how many threads products use where nothing limits them."""
-    return max((library.get_num_threads() for library in _libraries()), default=1)
+    return max((get() for get, _ in _libraries()), default=1)
 
 
 def threads_of_products(operations: int) -> int | None:
@@ -46,21 +63,21 @@ class BlasThreads:
 
     def __init__(self, count: int | None) -> None:
         self._count = count
-        self._changed: list[tuple[Any, int]] = []
+        self._changed: list[tuple[Callable[[int], object], int]] = []
 
     def __enter__(self) -> None:
         if self._count is None:
             return
-        for library in _libraries():
-            before = library.get_num_threads()
+        for get_count, set_count in _libraries():
+            before = get_count()
             if before != self._count:
-                self._changed.append((library, before))
-                library.set_num_threads(self._count)
+                self._changed.append((set_count, before))
+                set_count(self._count)
 
     def __exit__(self, *raised: object) -> None:
         while self._changed:
-            library, before = self._changed.pop()
-            library.set_num_threads(before)
+            set_count, before = self._changed.pop()
+            set_count(before)
 
 
 def product(xp: Any, a: Any, b: Any, out: Any) -> None:

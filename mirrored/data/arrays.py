@@ -27,6 +27,18 @@ def count_of(rows: Rows) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
+def rows_from(rows: Rows, begin: int, count: int) -> Rows:
+    """Return so many of some rows, or as many as there are, from the one at `begin` on."""
+    if isinstance(rows, slice):
+        return slice(rows.start + begin, min(rows.start + begin + count, rows.stop))
+    return rows[begin : begin + count]
+
+
+def take(array: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    """Return some rows of an array: a view where they are a slice, else a copy."""
+    return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)
+
+
 def joined(parts: Sequence[Rows]) -> Rows:
     """Return rows and then others."""
     if len(parts) < 2:
@@ -77,9 +89,7 @@ class Arrays:
 
     def rows(self, which: Rows) -> "Arrays":
         """Return some of the examples: views where they are a slice, else copies."""
-        if isinstance(which, slice):
-            return self._each(lambda array: array[which])
-        return self._each(lambda array: array.take(which, axis=0))
+        return self._each(lambda array: take(array, which))
 
 
 def adapt(

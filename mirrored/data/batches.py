@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.arrays import Arrays, Columns, Rows, adapt_batch, count_of, described
+from mirrored.data.arrays import (
+    Arrays,
+    Columns,
+    Rows,
+    adapt_batch,
+    count_of,
+    described,
+    rows_from,
+)
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.sources import Transform
 
@@ -48,11 +56,8 @@ class Chunk:
             first: The number of the first one.
             count: How many.
         """
-        begin = first * self.batch_size
-        end = min(begin + count * self.batch_size, count_of(self.rows))
-        if isinstance(self.rows, slice):
-            return replace(self, rows=slice(self.rows.start + begin, self.rows.start + end))
-        return replace(self, rows=self.rows[begin:end])
+        size = self.batch_size
+        return replace(self, rows=rows_from(self.rows, first * size, count * size))
 
     def alike(self) -> "Iterator[Chunk]":
         """Yield the whole batches, and then a shorter one."""
@@ -360,15 +365,11 @@ def passes_of(
         return PassesOfBatches(data, for_what, class_weight)
 
     transform = data._transform if isinstance(data, Pipeline) else None
-    if (
-        transform is None
-        or transform.slices is None
-        or transform.batch_size is None
-        or not transform.cardinality
-    ):
+    slices = None if transform is None else transform.batched_slices
+    if transform is None or slices is None or not transform.cardinality:
         return one_by_one()
     try:
-        arrays = adapt_batch(transform.slices.rows(slice(None)), for_what, class_weight)
+        arrays = adapt_batch(slices.rows(slice(None)), for_what, class_weight)
     except ValueError:
         return one_by_one()  # The batch that is wrong is named.
     return PassesOfRows(transform, arrays, one_by_one)

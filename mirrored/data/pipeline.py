@@ -3,7 +3,7 @@
 Users see tensors or copies; what works for them inside sees the arrays themselves.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -62,11 +62,6 @@ class Pipeline(Generic[ElementT]):
         """
         with closing(self._transform.open(self._transform.begin())) as elements:
             yield from elements
-
-    def _host_lists(self) -> Generator[list[Any]]:
-        """Yield them in lists of those that are made together; to be closed, too."""
-        with closing(self._transform.open_lists(self._transform.begin())) as lists:
-            yield from lists
 
     def _known_spec(self) -> Any:
         """Return `element_spec` where no element has to be made for it, else None."""

@@ -5,15 +5,16 @@ Of rows of arrays these transforms only say which rows come when, for whoever ga
 """
 
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored.data.arrays import Rows, count_of, joined
+from mirrored.data.arrays import Rows, count_of, joined, rows_from, take
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import (
     INFINITE_CARDINALITY,
@@ -27,8 +28,8 @@ from mirrored.data.spec import Element, Elements, Form, LeafSpec
 from mirrored.errors import InvalidArgumentError
 
 _AT_ONCE = 256  # Random numbers.
-# Of rows that are gathered: bytes that stay in a cache, and batches that are soon wanted.
-_BYTES_AT_ONCE, _BATCHES_AT_ONCE = 1 << 14, 32
+# Batches whose rows are read together, and bytes of theirs that stay in a cache once gathered.
+_BATCHES_AT_ONCE, _BYTES_AT_ONCE = 32, 1 << 14
 _OVER = object()
 
 
@@ -124,22 +125,13 @@ class Batched(Following):
         """Return an iterator of batches."""
         if self.slices is None:
             return self._joined(iteration)
-        return (batch for batches in self.open_lists(iteration) for batch in batches)
+        return self._gathered(self.slices.form, iteration)
 
-    def open_lists(self, iteration: Iteration) -> Generator[list[Element]]:
-        """Yield batches; small ones as parts of a copy of many, for to gather each takes longer."""
-        slices, size = self.slices, self._size
-        if slices is None:
-            yield from super().open_lists(iteration)
-            return
-        read, pack = self.open_rows(iteration), slices.form.pack
-        at_once = min(_BATCHES_AT_ONCE, max(1, _BYTES_AT_ONCE // (size * slices.row_bytes or 1)))
-        while count := count_of(rows := read(at_once)):
-            leaves = slices.take(rows)
-            yield [
-                pack([leaf[begin : begin + size] for leaf in leaves])
-                for begin in range(0, count, size)
-            ]
+    def _gathered(self, form: Form, iteration: Iteration) -> Elements:
+        for leaves, rows in open_batches(self, iteration):
+            for begin in range(0, count_of(rows), self._size):
+                batch = rows_from(rows, begin, self._size)
+                yield form.pack([take(leaf, batch) for leaf in leaves])
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of batches."""
@@ -148,12 +140,7 @@ class Batched(Following):
         def read_batches(most: int) -> Rows:
             rows = read(most * size)
             rest = count_of(rows) % size if self._drop else 0
-            if not rest:
-                return rows
-            whole = count_of(rows) - rest
-            return (
-                slice(rows.start, rows.start + whole) if isinstance(rows, slice) else rows[:whole]
-            )
+            return rows_from(rows, 0, count_of(rows) - rest) if rest else rows
 
         return read_batches
 
@@ -196,6 +183,30 @@ def _stacked(form: Form, rows: list[Element], first: int) -> Element:
                     "from 0. Give all elements of a batch one shape."
                 )
     return form.pack([np.stack(column) for column in zip(*leaves, strict=True)])
+
+
+def open_batches(
+    transform: Transform, iteration: Iteration
+) -> Iterator[tuple[Sequence[NDArray[Any]], Rows]]:
+    """Yield arrays, and which of their rows the next batches are; all have one size but the last.
+
+    Small batches are gathered here, many at a time: to gather each by itself takes longer.
+
+    Args:
+        transform: What gives the batches; it has `slices` and a `batch_size`.
+        iteration: As for `Transform.open`.
+    """
+    slices, read = transform.slices, transform.open_rows(iteration)
+    if slices is None:
+        return
+    at_once = _BYTES_AT_ONCE // ((transform.batch_size or 1) * slices.row_bytes or 1)
+    are_small = at_once > 1
+    most = min(at_once, _BATCHES_AT_ONCE) if are_small else _BATCHES_AT_ONCE
+    while count := count_of(rows := read(most)):
+        if are_small and not isinstance(rows, slice):
+            yield slices.take(rows), slice(0, count)
+        else:
+            yield slices.leaves, rows
 
 
 class Unbatched(Following):

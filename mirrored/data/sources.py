@@ -5,7 +5,7 @@ Elements travel as NumPy arrays, and rows of arrays as chunks where nothing look
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
-from mirrored.data.arrays import Rows
+from mirrored.data.arrays import Rows, take
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.spec import (
     Element,
@@ -55,6 +55,11 @@ class Transform(ABC):
         """The arrays whose rows the elements are, None where they are something else."""
         return None
 
+    @property
+    def batched_slices(self) -> "Slices | None":
+        """The arrays whose rows the elements join, None where they are something else."""
+        return None if self.batch_size is None else self.slices
+
     def begin(self) -> Iteration:
         """Return the iteration that begins: to be called by the thread that wants it."""
         number = 0 if self.rng is None else self.rng.number()
@@ -67,12 +72,6 @@ class Transform(ABC):
         Args:
             iteration: What it draws follows from this, and from nothing else.
         """
-
-    def open_lists(self, iteration: Iteration) -> Generator[list[Element]]:
-        """Yield the elements in lists of those that are made together; most are made alone."""
-        with closing(self.open(iteration)) as elements:
-            for element in elements:
-                yield [element]
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of the next elements: of those with `slices` alone.
@@ -194,9 +193,7 @@ class Slices(Transform):
 
     def take(self, which: Rows) -> list[NDArray[Any]]:
         """Return some rows of each array; see `rows`."""
-        if isinstance(which, slice):
-            return [leaf[which] for leaf in self.leaves]
-        return [leaf.take(which, axis=0) for leaf in self.leaves]
+        return [take(leaf, which) for leaf in self.leaves]
 
     def part(self, start: int, stop: int) -> "Slices":
         """Return the rows from `start` to before `stop`, as far as there are such."""

@@ -3,7 +3,7 @@
 They become tensors where users see them, and what users return becomes arrays here.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -152,11 +152,11 @@ class Form:
         self._is_flat = is_flat(element)
         self._dtypes = [leaf.dtype for leaf in leaves]
 
-    def pack(self, leaves: list[Any]) -> Any:
+    def pack(self, leaves: Sequence[Any]) -> Any:
         """Return a structure of this form that holds `leaves` in order."""
         if self._is_leaf:
             return leaves[0]
-        return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, leaves)
+        return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, list(leaves))
 
     def leaves(self, element: Element, where: str) -> list[NDArray[Any]]:
         """Return the arrays of an element; raises where it has another form, and says `where`."""

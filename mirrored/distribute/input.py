@@ -4,7 +4,7 @@ A dataset is anything that can be iterated over again and gives batches of array
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored.data.pipeline import Pipeline
-from mirrored.data.spec import to_element
+from mirrored.data.row_transforms import open_batches
+from mirrored.data.spec import Elements, to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
-from mirrored.distribute.sharding import Join, Take, cut, give_out, unbatched
+from mirrored.distribute.sharding import Join, Take, cut, cut_rows, give_out, unbatched
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
@@ -94,8 +95,7 @@ class DistributedDataset:
 
     def __iter__(self) -> "DistributedIterator":
         """Return an iterator over the batches from the first one on."""
-        lists = _host_lists(self._dataset, self._take)
-        return DistributedIterator(self._strategy, lists, self._take, origin=self)
+        return DistributedIterator(self._strategy, self._steps, origin=self)
 
     def __len__(self) -> int:
         """Return the number of batches, where the dataset knows it."""
@@ -108,12 +108,28 @@ class DistributedDataset:
 
     def global_batches(self) -> Iterator[Any]:
         """Yield what all replicas together get in each step, as structures of arrays."""
-        with closing(_host_lists(self._dataset, self._take)) as lists:
-            try:
-                while True:
-                    yield from self._take(lists, self._strategy.num_replicas_in_sync, _concatenated)
-            except StopIteration:
-                return
+        with closing(self._steps(_concatenated)) as steps:
+            for each in steps:
+                yield from each
+
+    def _steps(self, join: Join) -> Generator[list[Any]]:
+        """Yield, in lists, what the next steps are given, of values that `join` makes."""
+        replicas, dataset = self._strategy.num_replicas_in_sync, self._dataset
+        transform = dataset._transform if isinstance(dataset, Pipeline) else None
+        slices = None if transform is None else transform.batched_slices
+        if self._take is cut and transform is not None and slices is not None:
+            form, size = slices.form, transform.batch_size or 1
+            for leaves, rows in open_batches(transform, transform.begin()):
+                batches = cut_rows(leaves, rows, size, replicas, join)
+                yield [form.pack(batch) for batch in batches]
+            return
+        with closing(_host_elements(dataset)) as elements:
+            while True:
+                try:
+                    made = self._take(elements, replicas, join)
+                except StopIteration:
+                    return
+                yield [made]
 
     @property
     def element_spec(self) -> Any:
@@ -126,25 +142,20 @@ class DistributedIterator(PeekingIterator):
 
     Args:
         strategy: The strategy whose replicas get the parts.
-        lists: The dataset's batches, as structures of arrays.
-        take: See `DistributedDataset`.
+        steps: From what joins the parts of a value to lists of what the next steps are given.
         origin: The dataset.
     """
 
     def __init__(
         self,
         strategy: ReplicaStrategy,
-        lists: Generator[Sequence[Any]],
-        take: Take,
+        steps: Callable[[Join], Generator[list[Any]]],
         origin: DistributedDataset,
     ) -> None:
         strategy.require_devices()
         super().__init__(origin)
-        self._lists = lists
+        self._lists = steps(_joining(strategy.devices))
         self._made: deque[Any] = deque()
-        self._take = take
-        self._replicas = len(strategy.devices)
-        self._join = _joining(strategy.devices)
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""
@@ -154,25 +165,15 @@ class DistributedIterator(PeekingIterator):
     def produce(self) -> Any:
         """Return the next batch, on the replicas' devices."""
         if not self._made:
-            self._made += self._take(self._lists, self._replicas, self._join)
+            self._made += next(self._lists)
         return self._made.popleft()
 
 
-def _host_lists(dataset: Any, take: Take) -> Generator[Sequence[Any]]:
-    """Return an iterator, to be closed, over lists of a dataset's elements as arrays."""
-    if isinstance(dataset, Pipeline) and take is cut:
-        return dataset._host_lists()
-    return _one_by_one(dataset)
-
-
-def _one_by_one(dataset: Any) -> Generator[Sequence[Any]]:
+def _host_elements(dataset: Any) -> Elements:
+    """Return an iterator, to be closed, over a dataset's elements as arrays."""
     if isinstance(dataset, Pipeline):
-        with closing(dataset._host_elements()) as elements:
-            for element in elements:
-                yield [element]
-    else:
-        for value in dataset:
-            yield [_element(value)]
+        return dataset._host_elements()
+    return (_element(value) for value in dataset)
 
 
 def _element(value: Any) -> Any:

@@ -9,15 +9,18 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored.data.spec import is_flat
+from mirrored.data.arrays import Rows, count_of, rows_from
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.host_tensor import HostRows
 
 # From the replicas' arrays, and how many examples come before each, to what a step is given.
 Join = Callable[[Sequence[Any], tuple[int, ...]], Any]
-# From lists of batches and the number of replicas to what the next steps are given.
-Take = Callable[[Iterator[Sequence[Any]], int, Join], list[Any]]
+# From batches and the number of replicas to what the next step is given.
+Take = Callable[[Iterator[Any], int, Join], Any]
 
 
 @explained
@@ -82,53 +85,68 @@ def sharding_of(examples: int, replicas: int) -> Sharding:
     return Sharding(tuple(slice(*each) for each in bounds), tuple(start for start, _ in bounds))
 
 
-def cut(lists: Iterator[Sequence[Any]], replicas: int, join: Join) -> list[Any]:
-    """Return the next batches, each cut into a part for each replica.
+def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
+    """Return the next batch, cut into a part for each replica.
 
     Args:
-        lists: The global batches.
+        batches: The global batches.
         replicas: How many replicas there are.
         join: Makes one value of the parts of each array.
 
     Raises:
-        ValueError: One is no batch.
+        ValueError: It is no batch.
     """
-    return [_cut(batch, replicas, join) for batch in next(lists)]
+    batch = next(batches)
+    sharding = sharding_of(_examples(_shapes(batch)), replicas)
+    return _nest.map_structure(lambda leaf: join(sharding.cut(leaf), sharding.starts), batch)
 
 
-def _cut(batch: Any, replicas: int, join: Join) -> Any:
-    is_plain = is_flat(batch)
-    leaves = batch if is_plain else _nest.flatten(batch)
-    sharding = _sharding_of_shapes(tuple([leaf.shape for leaf in leaves]), replicas)
-    starts = sharding.starts
-    parts = [join(sharding.cut(leaf), starts) for leaf in leaves]
-    return tuple(parts) if is_plain else _nest.pack_like(batch, parts)
+def cut_rows(
+    leaves: Sequence[NDArray[Any]], rows: Rows, size: int, replicas: int, join: Join
+) -> list[tuple[Any, ...]]:
+    """Return the batches that rows of arrays are, cut as `cut` does it, and not gathered yet.
+
+    Args:
+        leaves: The arrays.
+        rows: Their rows, of all batches.
+        size: How many rows a batch has; the last one may have fewer.
+        replicas: How many replicas there are.
+        join: Makes one value of the parts of each array.
+    """
+    batches = []
+    for begin in range(0, count_of(rows), size):
+        batch = rows_from(rows, begin, size)
+        sharding = sharding_of(count_of(batch), replicas)
+        if isinstance(batch, slice):
+            parts = [sharding.cut(leaf[batch]) for leaf in leaves]
+        else:
+            shards = sharding.cut(batch)
+            parts = [[HostRows(leaf, shard) for shard in shards] for leaf in leaves]
+        batches.append(tuple([join(part, sharding.starts) for part in parts]))
+    return batches
 
 
-def give_out(lists: Iterator[Sequence[Any]], replicas: int, join: Join) -> list[Any]:
+def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
     """Return a batch of its own for each replica; empty ones where the dataset has ended.
 
     Args:
-        lists: Batches for one replica, one by one.
+        batches: Batches for one replica.
         replicas: How many replicas there are.
         join: Makes one value of the replicas' arrays.
 
     Raises:
         ValueError: One is no batch, or they differ in structure.
     """
-    parts = [*next(lists)]
+    parts = [next(batches)]
     sizes = [_examples(_shapes(parts[0]))]
     while len(parts) < replicas:
-        parts += next(lists, ()) or [_nest.map_structure(lambda leaf: leaf[:0], parts[0])]
-        sizes.append(_examples(_shapes(parts[-1])))
+        following = next(batches, None)
+        if following is None:
+            following = _nest.map_structure(lambda leaf: leaf[:0], parts[0])
+        parts.append(following)
+        sizes.append(_examples(_shapes(following)))
     starts = (0, *itertools.accumulate(sizes[:-1]))
-    return [_nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")]
-
-
-@functools.lru_cache
-def _sharding_of_shapes(shapes: tuple[tuple[int, ...], ...], replicas: int) -> Sharding:
-    """Return where each replica's part of a batch of arrays of these shapes is."""
-    return sharding_of(_examples(shapes), replicas)
+    return _nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")
 
 
 def _examples(shapes: Sequence[tuple[int, ...]]) -> int:

@@ -2,8 +2,11 @@
 
 Input is given to replicas before anybody knows what reads it: a recorded function is fed from the
 host's array directly, and needs no other copy of it, and what is constant in it is read from there.
+Rows of an array are not even gathered before.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from time import perf_counter_ns
 from typing import Any
 
@@ -27,6 +30,48 @@ def transfer(array: NDArray[Any], device: Device) -> Tensor:
     return Tensor(storage.array, storage, device)
 
 
+class HostRows:
+    """Rows of an array on the host, which are gathered where they are wanted.
+
+    Args:
+        array: The array, which nobody changes any more.
+        rows: The numbers of the rows, which are there.
+
+    Attributes:
+        shape: The shape of the rows together.
+        dtype: Their dtype.
+    """
+
+    __slots__ = ("_array", "_rows", "dtype", "shape")
+
+    def __init__(self, array: NDArray[Any], rows: NDArray[np.int64]) -> None:
+        """Gather nothing yet."""
+        self._array, self._rows = array, rows
+        self.shape, self.dtype = rows.shape + array.shape[1:], array.dtype
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the rows as an array, for NumPy."""
+        gathered = self._array.take(self._rows, axis=0)
+        return gathered if dtype is None else gathered.astype(dtype, copy=False)
+
+    def gather(self, target: NDArray[Any]) -> None:
+        """Write the rows into an array of their shape and dtype."""
+        # "clip" lets NumPy write straight into the target.
+        self._array.take(self._rows, 0, target, "clip")
+
+
+def fill(target: Any, source: Any) -> None:
+    """Write into an array on the host what a tensor gives `to_feed`."""
+    if type(source) is HostRows:
+        source.gather(target)
+    else:
+        target[...] = source
+
+
+# Batches are alike, and calls with the same specifications are known sooner.
+_spec_of: Callable[..., TensorSpec] = lru_cache(TensorSpec)
+
+
 class HostTensor(Tensor):
     """A tensor of a device that is still on the host.
 
@@ -37,18 +82,18 @@ class HostTensor(Tensor):
 
     __slots__ = ("_arrived", "_host")
 
-    def __init__(self, host: NDArray[Any], device: Device) -> None:
+    def __init__(self, host: NDArray[Any] | HostRows, device: Device) -> None:
         """Stand for a copy of `host` on `device`."""
         self._host = host
         self._arrived: Tensor | None = None
         self._device = device
-        self._spec = TensorSpec(host.shape, host.dtype)
+        self._spec = _spec_of(host.shape, host.dtype)
         self._id = new_id()
         self._logits = None
 
     def _copied(self) -> Tensor:
         if self._arrived is None:
-            self._arrived = transfer(self._host, self._device)
+            self._arrived = transfer(np.asarray(self._host), self._device)
         return self._arrived
 
     # What eager code computes with: to ask for it is to use the tensor.
@@ -56,7 +101,7 @@ class HostTensor(Tensor):
     _storage = property(lambda self: self._copied()._storage)
 
     def to_feed(self) -> Any:
-        """Return the host's array, from where a program's input is filled."""
+        """Return the host's array or rows, from where `fill` fills a program's input."""
         return self._host
 
     def numpy(self) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from mirrored.backends.blas_threads import BlasThreads
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
+from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.graph import Graph
 from mirrored.program.lowering import HostLowering, LoweredStage
@@ -123,8 +124,8 @@ class Program:
         if callable(feed):
             feeders = feed(self.inputs)
         elif feed is not None:
-            for target, array in zip(self.inputs, feed, strict=True):
-                target[...] = array
+            for target, source in zip(self.inputs, feed, strict=True):
+                fill(target, source)
         after: After = _go_on if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:

@@ -1,5 +1,6 @@
 """The number of BLAS's threads is set for a product or a program and restored whatever happens."""
 
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,21 @@ def test_it_is_set_and_restored(outside: int, inside: int | None) -> None:
         with pytest.raises(KeyError), BlasThreads(inside):
             raise KeyError
         assert threads() == before
+
+
+def test_any_thread_sets_it() -> None:
+    """Also where another one, which still runs, has set it before."""
+    found: list[set[int]] = []
+
+    def elsewhere() -> None:
+        with BlasThreads(1):
+            found.append(set(threads()))
+
+    with threadpool_limits(2, "blas"):
+        thread = Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert (found, set(threads())) == ([{1}], {2})
 
 
 def test_how_many_there_are() -> None:

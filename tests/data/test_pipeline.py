@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import mirrored as mr
+from mirrored.data.arrays import take
+from mirrored.data.row_transforms import open_batches
 
 Dataset = mr.data.Dataset
 F4, I4, I8 = mr.float32, mr.int32, mr.int64
@@ -151,19 +153,21 @@ def test_names() -> None:
     )
 
 
-@pytest.mark.parametrize(("width", "most"), [(1, 32), (256, 4), (2048, 1)])
-def test_small_batches_are_gathered_together_but_not_many(width: int, most: int) -> None:
-    """A dataset may have no end, and who takes one batch waits for no more than a cache holds."""
+@pytest.mark.parametrize(("width", "most"), [(1, 32), (256, 4), (2048, 32)])
+def test_batches_are_read_together_but_not_many(width: int, most: int) -> None:
+    """A dataset may have no end, and small batches are gathered, no more than a cache holds."""
     x = np.arange(6 * width, dtype=np.float32).reshape(6, width)
 
     def batches() -> mr.data.Dataset:
         return Dataset.from_tensor_slices(x).shuffle(6, seed=1).repeat().batch(4)
 
-    with closing(batches()._host_lists()) as lists:
-        found = next(lists) + next(lists)
-    assert len(found) == 2 * most
     with closing(batches()._host_elements()) as elements:
-        expected = list(itertools.islice(elements, 2 * most))
-    assert np.array_equal(found, expected)
-    passes = np.concatenate(found)[: 4 * most // 6 * 6].reshape(-1, 6, width)
+        expected = np.concatenate(list(itertools.islice(elements, 2 * most)))
+    transform = batches()._transform
+    chunks = list(itertools.islice(open_batches(transform, transform.begin()), 2))
+    found = [take(leaves[0], rows) for leaves, rows in chunks]
+    assert [len(each) for each in found] == [4 * most] * 2
+    assert all((len(leaves[0]) == 6) == (width == 2048) for leaves, _ in chunks)
+    assert np.array_equal(np.concatenate(found), expected)
+    passes = expected[: len(expected) // 6 * 6].reshape(-1, 6, width)
     assert np.array_equal(np.sort(passes, axis=1), np.broadcast_to(x, passes.shape))

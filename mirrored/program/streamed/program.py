@@ -17,6 +17,7 @@ from mirrored.backends.communication.watch import WATCH
 from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
+from mirrored.ops.host_tensor import HostRows
 from mirrored.program.buffers import Arenas, Buffers
 from mirrored.program.draws import Draws
 from mirrored.program.graph import Graph, ancestors
@@ -247,8 +248,10 @@ class StreamedProgram:
             if self._taken[i] is not None and self._taken[i]() is array:
                 continue  # It is there from the call before.
             self._taken[i] = None
-            self.graph.inputs[i].device.backend.copy_between(array, self.inputs[i])
-            if not isinstance(array, np.ndarray):
+            is_on_host = isinstance(array, np.ndarray | HostRows)
+            source = np.asarray(array) if is_on_host else array
+            self.graph.inputs[i].device.backend.copy_between(source, self.inputs[i])
+            if not is_on_host:
                 self._taken[i] = weakref.ref(array)
         return self._draw_in_place
 
