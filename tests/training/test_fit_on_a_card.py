@@ -79,9 +79,9 @@ def test_many_small_fits_take_no_more_memory(emulated_cuda: Emulate) -> None:
     used = set()
     gc.disable()
     try:
-        for number in range(16):
+        for number in range(11):
             model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
-            if number >= 10 and number % 2:
+            if number >= 6 and number % 2:
                 current = mr.config.experimental.get_memory_info("GPU:0")["current"]
                 used.add((emulator.live_bytes(0), current))
     finally:

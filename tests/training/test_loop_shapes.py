@@ -175,6 +175,9 @@ SAME: dict[str, Callable[[], tuple[Any, ...]]] = {
 }
 
 
+_as_columns: list[Any] = []  # What all of them come to, once it is known.
+
+
 @on_three
 @pytest.mark.parametrize("data", SAME.values(), ids=SAME)
 def test_inputs_get_the_rank_of_the_model(data: Any, make_line: Line) -> None:
@@ -184,7 +187,9 @@ def test_inputs_get_the_rank_of_the_model(data: Any, make_line: Line) -> None:
         fitted = model.fit(*arguments, shuffle=False, verbose=0, **size).history
         return fitted, model.evaluate(FLAT[:, None], 2 * FLAT, verbose=0)
 
-    assert run(*data()) == run(FLAT[:, None], 2 * FLAT[:, None])
+    if not _as_columns:
+        _as_columns.append(run(FLAT[:, None], 2 * FLAT[:, None]))
+    assert run(*data()) == _as_columns[0]
 
 
 @on_three

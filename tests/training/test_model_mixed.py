@@ -44,7 +44,7 @@ def make(strategy: mr.MirroredStrategy, last: Any = None, **options: Any) -> mr.
     return model
 
 
-@pytest.mark.parametrize("last", [None, "float32"])
+@pytest.mark.parametrize(("last", "strategy"), [("float32", 1), (None, 3)], indirect=["strategy"])
 def test_training_converges(strategy: mr.MirroredStrategy, data: Any, last: Any) -> None:
     model = make(strategy, last)
     history = model.fit(*data, batch_size=32, epochs=25, verbose=0).history

@@ -73,8 +73,14 @@ ROWS: dict[str, Row] = {
 }
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(
+    ("row", "replicas"),
+    [
+        pytest.param(row, count, id=f"{name}-{count}", marks=[pytest.mark.slow] if slow else [])
+        for number, (name, row) in enumerate(ROWS.items())
+        for count, slow in ((3, number % 2), (1, not number % 2))
+    ],
+)
 def test_the_peak_of_a_step(row: Row, replicas: int, simulate: Callable[..., Any]) -> None:
     simulate(replicas)
     strategy = mr.MirroredStrategy(executor="serial")

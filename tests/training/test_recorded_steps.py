@@ -79,16 +79,23 @@ def test_python_runs_once_for_each_size_of_a_batch(strategy: mr.MirroredStrategy
 
 
 # What changes, and whether the step is recorded anew for it.
+SIX = {"x": X[:6], "y": Y[:6]}
 CHANGES: dict[str, tuple[bool, Callable[[mr.Model], Any]]] = {
-    "nothing": (False, lambda model: fit(model)),
-    "other data": (False, lambda model: fit(model, x=-X, y=2 * Y)),
-    "data of another dtype": (False, lambda model: fit(model, x=X.astype(np.float64))),
-    "data in another order": (False, lambda model: fit(model, x=np.asfortranarray(X))),
+    "nothing": (False, lambda model: fit(model, **SIX)),
+    "other data": (False, lambda model: fit(model, x=-X[:6], y=2 * Y[:6])),
+    "data of another dtype": (
+        False,
+        lambda model: fit(model, x=X[:6].astype(np.float64), y=Y[:6]),
+    ),
+    "data in another order": (
+        False,
+        lambda model: fit(model, x=np.asfortranarray(X[:6]), y=Y[:6]),
+    ),
     "the learning rate": (False, lambda model: setattr(model.optimizer, "learning_rate", 0.5)),
     "weights": (False, lambda model: model.set_weights([w + 1 for w in model.get_weights()])),
     "a setting of the optimizer": (True, lambda model: setattr(model.optimizer, "momentum", 0.5)),
-    "a larger batch": (True, lambda model: fit(model, batch_size=7)),
-    "sample weights": (True, lambda model: fit(model, sample_weight=np.ones(14))),
+    "a larger batch": (True, lambda model: fit(model, x=X[:7], y=Y[:7], batch_size=7)),
+    "sample weights": (True, lambda model: fit(model, **SIX, sample_weight=np.ones(6))),
     "a frozen layer": (
         True,
         lambda model: setattr(model.get_layer("hidden"), "trainable", False),
@@ -105,10 +112,10 @@ def test_what_a_step_is_recorded_for(
     model, shapes = make(strategy)
     eager, _ = make(strategy, run_eagerly=True)
     for each in (model, eager):
-        fit(each)
-    assert (recordings(shapes, lambda: [change(model), fit(model)]) > 0) == again
+        fit(each, **SIX)
+    assert (recordings(shapes, lambda: [change(model), fit(model, **SIX)]) > 0) == again
     change(eager)
-    fit(eager)
+    fit(eager, **SIX)
     assert state(model) == state(eager)
 
 
@@ -217,12 +224,20 @@ def every_step(
     return _every[key]
 
 
-@EITHER
-@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-@pytest.mark.parametrize("steps", STEPS)
+# What is run, and in how many steps at a time where Python runs each.
+@pytest.mark.parametrize(
+    ("name", "steps", "eager", "strategy"),
+    [
+        *((name, steps, False, 3) for name in RUNS for steps in STEPS),
+        *(("fit", 2, True, 1), ("fit", 50, True, 1)),
+        *(("evaluate", 3, True, 1), ("predict", 7, True, 1), ("predict", "auto", True, 1)),
+    ],
+    indirect=["strategy"],
+)
 def test_steps_per_execution(
-    steps: Any, run: Callable[[mr.Model, Any], Any], eager: bool, strategy: mr.MirroredStrategy
+    name: str, steps: Any, eager: bool, strategy: mr.MirroredStrategy
 ) -> None:
+    run = RUNS[name]
     begins, ends = STEPS[steps]
     hooks = Hooks()
     model, _ = make(strategy, steps_per_execution=steps, run_eagerly=eager)
@@ -262,9 +277,17 @@ def test_training_that_is_to_stop_ends_with_the_execution(
     assert int(model.optimizer.iterations) == 3
 
 
-@EITHER
-@pytest.mark.parametrize("steps", ["auto", 1, 3])
-@pytest.mark.parametrize("step", [0, 3, 6])
+@pytest.mark.parametrize(
+    ("step", "steps", "eager", "strategy"),
+    [
+        *((0, 3, False, 3), (3, "auto", False, 3), (6, 1, False, 3)),
+        *((0, "auto", True, 1), (3, 3, True, 1)),
+        pytest.param(3, 3, False, 3, marks=pytest.mark.slow),
+        pytest.param(6, "auto", False, 3, marks=pytest.mark.slow),
+        pytest.param(6, 1, True, 1, marks=pytest.mark.slow),
+    ],
+    indirect=["strategy"],
+)
 def test_a_loss_that_is_not_finite_names_its_step(
     step: int, steps: Any, eager: bool, strategy: mr.MirroredStrategy
 ) -> None:

@@ -60,8 +60,14 @@ def bits(model: mr.Model) -> list[bytes]:
     return [weight.tobytes() for weight in model.get_weights()]
 
 
-@pytest.mark.parametrize("target", KINDS)
-@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(source, target, marks=[pytest.mark.slow] if (i + j) % 2 else [])
+        for i, source in enumerate(KINDS)
+        for j, target in enumerate(KINDS)
+    ],
+)
 def test_between_kinds_of_models(
     source: str, target: str, simulate: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -47,6 +47,7 @@ def test_seeds_that_are_none_change_nothing(seed: Any, message: str) -> None:
     assert drawn() == first
 
 
+@settings(max_examples=30)
 @given(
     hnp.arrays(
         np.int64,
