@@ -6,14 +6,22 @@ Everything that users compute outside a recorded program passes through `execute
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+
 from mirrored.devices import Device, log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder
+from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.op import Op, has_kernel, implementation, set_executor
 from mirrored.ops.spec import TensorSpec, check_dtype
 from mirrored.ops.tensor import Tensor
+
+# Of constants they give the same bits on every device: they move values, or round as IEEE 754 says.
+_ALIKE = frozenset(
+    ("BroadcastTo", "ConcatV2", "Fill", "Mul", "OnesLike", "RealDiv", "Reshape", "ZerosLike")
+)
 
 
 def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
@@ -41,6 +49,8 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     recorder = active_recorder()
     if recorder is not None and _is_recorded(op, local):
         output = recorder.record(op, tuple(local), attrs, spec, device)
+    elif recorder is not None and _is_folded(op, local, spec):
+        output = _fold(op, local, attrs, spec, device)
     else:
         # What depends on shapes alone may be asked of tensors that have no values.
         arrays = [None if op.shape_only else tensor._array for tensor in local]
@@ -61,6 +71,29 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
     if op.shape_only:
         return False
     return op.random or any(type(tensor) is RecordedTensor for tensor in tensors)
+
+
+def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:
+    """Whether a constant of a recorded function is computed on the host, which waits for no card.
+
+    The host computes with bfloat16 otherwise than cards do.
+    """
+    on_host = op.shape_only or all(type(tensor) is HostTensor for tensor in tensors)
+    return on_host and op.name in _ALIKE and spec.dtype.kind in "biuf"
+
+
+def _fold(
+    op: Op, tensors: list[Tensor], attrs: dict[str, Any], spec: TensorSpec, device: Device
+) -> Tensor:
+    """Return the result of an op of constants, which stays on the host."""
+    arrays = [None if op.shape_only else tensor.to_feed() for tensor in tensors]
+    if op.view is not None:
+        return HostTensor(op.view(*arrays, **attrs), device)
+    out = np.empty(spec.shape, spec.dtype)
+    if op.kernel is not None:
+        with np.errstate(all="ignore"):
+            op.kernel(np, out, *arrays, **attrs)
+    return HostTensor(out, device)
 
 
 def _run(
