@@ -64,7 +64,6 @@ class Arguments:
         inputs: What is fed.
         arrays: The values to feed.
         iterators: The iterators over datasets among them.
-        leaves: The leaves.
         known: Those that are known by their identity, which is theirs while somebody keeps them.
     """
 
@@ -77,12 +76,10 @@ class Arguments:
         "iterators",
         "key",
         "known",
-        "leaves",
     )
 
     def __init__(self, structure: Any) -> None:
         self._structure = structure
-        self.leaves: list[Any] = []
         self.inputs: list[Input] = []
         self.arrays: list[Any] = []
         self.iterators: list[PeekingIterator] = []
@@ -94,35 +91,30 @@ class Arguments:
         self.key = tuple(self._key)
 
     def _add(self, items: Iterable[Any]) -> None:
+        key = self._key
         for item in items:
             kind = type(item)
             if kind in _TENSORS:  # Most leaves are.
-                self.leaves.append(item)
                 given = item._spec, item._device, SHARED
-                self._key.append(given)
-                self.arrays.append(item.to_feed())
+                key.append(given)
                 self.inputs.append(given)
+                self.arrays.append(item.to_feed())
+            elif kind in _per_replica:
+                key += (kind, getattr(item, "first_examples", None))
+                for replica, part in enumerate(item.values):
+                    self._add_part(part, replica)
             elif isinstance(item, _SEQUENCES):
-                self._key += (kind, len(item))
+                key += (kind, len(item))
                 self._add(item)
             elif isinstance(item, dict):
-                self._key += (kind, *item)
+                key += (kind, *item)
                 if item:
                     self._add(map(item.__getitem__, _nest.sorted_keys(item)))
+            elif isinstance(item, PeekingIterator):
+                key.append(kind)
+                self.iterators.append(item)
             else:
-                self.leaves.append(item)
-                self._add_leaf(item, kind)
-
-    def _add_leaf(self, leaf: Any, kind: type) -> None:
-        if kind in _per_replica:
-            self._key += (kind, getattr(leaf, "first_examples", None))
-            for replica, part in enumerate(leaf.values):
-                self._add_part(part, replica)
-        elif isinstance(leaf, PeekingIterator):
-            self._key.append(kind)
-            self.iterators.append(leaf)
-        else:
-            self._add_part(leaf, SHARED)
+                self._add_part(item, SHARED)
 
     def _add_part(self, leaf: Any, replica: int) -> None:
         if isinstance(leaf, Tensor):
@@ -151,8 +143,7 @@ class Arguments:
             fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
             return next(remaining) if fed else leaf
 
-        leaves = [with_parts(leaf, taken) for leaf in self.leaves]
-        return _nest.pack_like(self._structure, leaves)
+        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structure)
 
 
 def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:

@@ -240,19 +240,22 @@ def _same(some: list[Any], others: list[Any]) -> bool:
 
 def _run(recorded: Trace, arrays: list[Any]) -> Any:
     """Run a recorded function once, and return its results as tensors of their own."""
-    graph = recorded.graph
+    graph, results = recorded.graph, recorded.results
+    returned = graph.outputs
     # Before anything is written: what is returned needs memory too.
-    storages = [value.device.allocate(*value.spec) for value in graph.outputs]
+    storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
     with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
         recorded.run(1, arrays)
-    tensors = []
-    outputs = recorded.program().outputs if storages else ()
-    for value, array, storage in zip(graph.outputs, outputs, storages, strict=True):
-        value.device.backend.copy_between(array, storage.array)
-        tensors.append(Tensor(storage.array, storage, value.device, value.spec))
-    if recorded.results is None:
+    if results is None:
         raise OutOfRangeError("End of sequence")
-    return recorded.results.with_tensors(tensors)
+    tensors = []
+    if returned:
+        for value, array, storage in zip(
+            returned, recorded.program().outputs, storages, strict=True
+        ):
+            value.device.backend.copy_between(array, storage.array)
+            tensors.append(Tensor(storage.array, storage, value.device, value.spec))
+    return results.with_tensors(tensors)
 
 
 class _Decorator(Protocol):

@@ -126,7 +126,7 @@ class Program:
         elif feed is not None:
             for target, source in zip(self.inputs, feed, strict=True):
                 fill(target, source)
-        after: After = _go_on if report is None else partial(report, self.outputs)
+        after: After = None if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:
             self._timed = None
@@ -153,7 +153,7 @@ class Program:
     def _logged(self, after: After) -> After:
         def log(step: int) -> bool:
             log_placement(self.graph.name, self.graph.device)
-            return after(step)
+            return after is None or after(step)
 
         return log
 
@@ -162,7 +162,3 @@ class Program:
             stages = TimedStages(self.graph, self.stages, self.threads, observer)
             self._timed = stages, self._made(stages.stages, stages.barrier)
         return self._timed
-
-
-def _go_on(_: int) -> bool:
-    return True

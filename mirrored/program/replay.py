@@ -20,7 +20,8 @@ Feeder = Callable[[int], None]
 Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | Sequence[Any] | None
 # Takes the outputs and the number of a step that is done, and returns whether to go on.
 Report = Callable[[Sequence[Any], int], bool]
-After = Callable[[int], bool]
+# The same for who runs the steps; None: nobody is told, and steps go on.
+After = Callable[[int], bool] | None
 Task = Callable[[], bool]
 
 
@@ -48,7 +49,7 @@ class SerialReplay:
 
     def __init__(self, stages: Sequence[LoweredStage], draws: Draws) -> None:
         """Make the function."""
-        self._draws = draws
+        self._draws = draws if draws else None
         self.going_on = True
         calls: list[Call] = []
         checks = []
@@ -65,15 +66,14 @@ class SerialReplay:
     def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
         """Run steps; the arguments are those of `Program.run`."""
         step, draws, each = self.step, self._draws, feeds.values()
-        random = bool(draws)
         for i in range(steps):
-            if random:
+            if draws is not None:
                 draws.take()
             for feed in each:
                 feed(i)
             if not step():
                 raise GuardFailed(i)
-            if not after(i):
+            if after is not None and not after(i):
                 self.going_on = False
                 return
         self.going_on = True
@@ -217,6 +217,6 @@ class _Run:
         if not self._shared[number]():
             raise GuardFailed(step)
         if is_last:
-            self.going_on = self._after(step)
+            self.going_on = self._after is None or self._after(step)
             if self._draws and self.going_on and step + 1 < self._steps:
                 self._draws.take()

@@ -66,9 +66,11 @@ class Trace:
         arenas: Arenas | None = None,
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
-        program, strategy = self.program(arenas), self.graph.strategy
-        pool = None
-        if strategy is not None and program.threads > 1:
+        program = self._program
+        if program is None or arenas is not None:
+            program = self.program(arenas)
+        pool, strategy = None, self.graph.strategy
+        if program.threads > 1 and strategy is not None:
             pool = strategy.thread_pool(program.threads)
         return program.run(steps, feed, report, pool)
 
@@ -98,6 +100,8 @@ class TraceCache:
         self._what = what
         self._most = most
         self._kept: OrderedDict[Hashable, Trace] = OrderedDict()
+        # Most calls are like the one before: two keys are compared sooner than one is hashed.
+        self._latest: tuple[Hashable, Trace] | None = None
         self._made = 0
         self._holders = 0
         self.arenas = Arenas()
@@ -121,11 +125,14 @@ class TraceCache:
         Args:
             key: What it was recorded for.
         """
-        known = self._kept.get(key)
-        if known is None or not known.graph.is_current():
-            return None
-        self._kept.move_to_end(key)
-        return known
+        latest = self._latest
+        if latest is None or latest[0] != key:
+            known = self._kept.get(key)
+            if known is None:
+                return None
+            self._kept.move_to_end(key)
+            latest = self._latest = key, known
+        return latest[1] if latest[1].graph.is_current() else None
 
     def keep(self, key: Hashable, made: Trace) -> Trace:
         """Keep a trace, and return it.
@@ -137,6 +144,7 @@ class TraceCache:
         known = self._kept.get(key)
         self._kept[key] = made
         self._kept.move_to_end(key)
+        self._latest = key, made
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         self._made += known is None
@@ -172,5 +180,6 @@ class TraceCache:
     def clear(self) -> None:
         """Forget all, and give their memory back."""
         self._kept.clear()
+        self._latest = None
         self._made = 0
         self.arenas.clear()
