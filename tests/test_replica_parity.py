@@ -171,30 +171,31 @@ PROPERTY = settings(
 )
 
 
-# Both draw the same cases, of which each runs in one.
-PARTS = pytest.mark.parametrize(
-    "part", ["a third", pytest.param("the rest", marks=pytest.mark.slow)]
-)
+def in_parts(first: str) -> pytest.MarkDecorator:
+    """Let a test run in two parts, which draw the same cases, of which each runs in one."""
+    return pytest.mark.parametrize(
+        "part", [first, pytest.param("the rest", marks=pytest.mark.slow)]
+    )
 
 
-def third(case: Case) -> int:
-    """Return which third of the cases one is in."""
-    return crc32(repr(case).encode()) % 3
+def is_one_of(count: int, case: Case) -> bool:
+    """Whether a case is in the first part, which is one of so many."""
+    return crc32(repr(case).encode()) % count == 0
 
 
-@PARTS
+@in_parts("a third")
 @PROPERTY
 @given(case=cases())
 def test_replicas_equal_one_in_float64(case: Case, part: str) -> None:
-    if (third(case) == 1) == (part == "a third"):
+    if is_one_of(3, case) == (part == "a third"):
         check_parity(case, "float64", 1e-12)
 
 
-@PARTS
+@in_parts("a sixth")
 @PROPERTY
 @given(case=cases())
 def test_replicas_equal_one_in_float32(case: Case, part: str) -> None:
-    if (third(case) == 0) == (part == "a third"):
+    if is_one_of(6, case) == (part == "a sixth"):
         check_parity(case, "float32", 1e-5)
 
 
