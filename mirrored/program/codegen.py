@@ -28,12 +28,12 @@ class _Names:
         self._by_id: dict[int, str] = {}
 
     def of(self, value: Any) -> str:
-        if isinstance(value, _Placeholder):
-            return str(value)
-        if isinstance(value, _LITERALS):
-            return repr(value)
-        name = self._by_id.get(id(value))
+        name = self._by_id.get(id(value))  # Most are arrays, of which many stand in several places.
         if name is None:
+            if isinstance(value, _Placeholder):
+                return str(value)
+            if isinstance(value, _LITERALS):
+                return repr(value)
             name = f"v{len(self.values)}"
             self.values[name] = value
             self._by_id[id(value)] = name
