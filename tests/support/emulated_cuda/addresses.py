@@ -72,12 +72,16 @@ class Block:
 
     def __post_init__(self) -> None:
         self.address = self.region.start + 2 * self.offset
+        # Where each guard is, and what it is.
+        self._before = self.address - _GUARD, _GUARD_BYTES[:_GUARD]
+        behind = _GUARD_BYTES[: self.size - self.asked + _GUARD]
+        self._behind = self.address + self.asked, behind
 
     def prepare(self) -> None:
         """Write the guards, and poison what is between them."""
         if not self.region.live:
             return
-        for _, start, guard in self._guards():
+        for start, guard in (self._before, self._behind):
             ctypes.memmove(start, guard, len(guard))
         poison(self.address, self.asked)
         self.guarded = True
@@ -90,18 +94,11 @@ class Block:
         """
         if not self.guarded or not self.region.live:
             return
-        for place, start, guard in self._guards():
+        for start, guard in (self._before, self._behind):
             if ctypes.string_at(start, len(guard)) != guard:
                 self.guarded = False  # Once is enough.
+                place = "before" if start < self.address else "behind"
                 raise EmulatorError(f"{who} wrote {place} an array's memory of {self.asked} bytes.")
-
-    def _guards(self) -> tuple[tuple[str, int, bytes], ...]:
-        """Return where each guard is, and what it is."""
-        behind = _GUARD_BYTES[: self.size - self.asked + _GUARD]
-        return (
-            ("before", self.address - _GUARD, _GUARD_BYTES[:_GUARD]),
-            ("behind", self.address + self.asked, behind),
-        )
 
 
 def poison(address: int, nbytes: int) -> None:

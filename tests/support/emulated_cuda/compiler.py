@@ -75,12 +75,19 @@ LARGEST_DYNAMIC = 48 << 10
 _lock = threading.Lock()  # The threads' library has one set of stacks.
 
 
-class Parameter(ctypes.Structure):
+class Parameter(NamedTuple):
     """A kernel's parameter: its kind and size, and those of what it points to.
 
     Kinds: 'p' pointer, 'i' and 'u' integers, 'f' floating-point, 'b' bool, 's' struct.
     """
 
+    kind: str
+    pointee: str
+    size: int
+    pointee_size: int
+
+
+class _Parameter(ctypes.Structure):
     _fields_ = (
         ("kind", ctypes.c_char),
         ("pointee", ctypes.c_char),
@@ -88,11 +95,16 @@ class Parameter(ctypes.Structure):
         ("pointee_size", ctypes.c_int),
     )
 
+    def read(self) -> Parameter:
+        """Return it as a tuple, which is read in less time, at each launch."""
+        kinds = self.kind.decode(), self.pointee.decode()
+        return Parameter(*kinds, self.size, self.pointee_size)
+
 
 class _Entry(ctypes.Structure):
     _fields_ = (
         ("count", ctypes.c_int),
-        ("parameters", ctypes.POINTER(Parameter)),
+        ("parameters", ctypes.POINTER(_Parameter)),
         ("call", ctypes.c_void_p),
     )
 
@@ -222,7 +234,7 @@ class Text:
         self._compiled = {}
         for name in self.names:
             entry = _Entry.in_dll(library, f"emulated_kernel_{name}_{self._key}")
-            parameters = tuple(entry.parameters[i] for i in range(entry.count))
+            parameters = tuple(entry.parameters[i].read() for i in range(entry.count))
             bounds = (start or 0, end or 0)
             self._compiled[name] = Compiled(name, parameters, entry.call, self._as_fibers, bounds)
         return True

@@ -7,6 +7,7 @@ the kernel is compiled by then, or else when it runs.
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from emulated_cuda.queues import Queue
 _Three = tuple[int, int, int]
 _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 _LARGEST_BLOCK = (1024, 1024, 64)
+_KINDS = {"i": "iu", "u": "iu", "f": "f", "b": "b"}  # Those of NumPy's dtypes.
 _THREADS = 1024
 
 
@@ -152,8 +154,8 @@ def _three(sizes: tuple[int, ...]) -> _Three:
 
 def _launchable(launch: _Launch) -> bool:
     return (
-        all(size <= most for size, most in zip(launch.grid, _LARGEST_GRID, strict=True))
-        and all(size <= most for size, most in zip(launch.block, _LARGEST_BLOCK, strict=True))
+        not any(map(operator.gt, launch.grid, _LARGEST_GRID))
+        and not any(map(operator.gt, launch.block, _LARGEST_BLOCK))
         and launch.block[0] * launch.block[1] * launch.block[2] <= _THREADS
         and 0 <= launch.shared <= LARGEST_DYNAMIC
     )
@@ -248,9 +250,8 @@ class _Arguments:
             self._blocks.append(block)
 
     def _check(self, number: int, given: _Argument, parameter: Parameter) -> None:
-        kind, size, dtype = parameter.kind.decode(), parameter.size, given.dtype
+        (kind, pointee, size, width), dtype = parameter, given.dtype
         if kind == "p" and given.address is not None and dtype is not None:
-            pointee, width = parameter.pointee.decode(), parameter.pointee_size
             if pointee in "fbi" and (dtype.itemsize != width or not _same_kind(dtype, pointee)):
                 raise EmulatorError(
                     f"{self._what(number)} points to {pointee}{width}. Received: {dtype}."
@@ -271,7 +272,7 @@ class _Arguments:
 def _same_kind(dtype: np.dtype[Any], kind: str) -> bool:
     if kind == "s":
         return dtype.kind == "V"
-    return dtype.kind in {"i": "iu", "u": "iu", "f": "f", "b": "b"}.get(kind, "")
+    return dtype.kind in _KINDS.get(kind, "")
 
 
 # What a pointer stands in that is in no array of any card.
