@@ -5,14 +5,15 @@ its kink, and learning rates are small, so that training is stable and rounding 
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from parts import one_of, others_of
 
 import mirrored as mr
 from mirrored import devices, layers
@@ -171,31 +172,27 @@ PROPERTY = settings(
 )
 
 
-def in_parts(first: str) -> pytest.MarkDecorator:
-    """Let a test run in two parts, which draw the same cases, of which each runs in one."""
-    return pytest.mark.parametrize(
-        "part", [first, pytest.param("the rest", marks=pytest.mark.slow)]
-    )
-
-
-def is_one_of(count: int, case: Case) -> bool:
-    """Whether a case is in the first part, which is one of so many."""
-    return crc32(repr(case).encode()) % count == 0
-
-
-@in_parts("a third")
+@pytest.mark.parametrize(
+    "is_mine",
+    [one_of(3), pytest.param(others_of(3), marks=pytest.mark.slow)],
+    ids=["a third", "the others"],
+)
 @PROPERTY
 @given(case=cases())
-def test_replicas_equal_one_in_float64(case: Case, part: str) -> None:
-    if is_one_of(3, case) == (part == "a third"):
+def test_replicas_equal_one_in_float64(case: Case, is_mine: Callable[[Case], bool]) -> None:
+    if is_mine(case):
         check_parity(case, "float64", 1e-12)
 
 
-@in_parts("a sixth")
+@pytest.mark.parametrize(
+    "is_mine",
+    [one_of(6), pytest.param(others_of(6), marks=pytest.mark.slow)],
+    ids=["a sixth", "the others"],
+)
 @PROPERTY
 @given(case=cases())
-def test_replicas_equal_one_in_float32(case: Case, part: str) -> None:
-    if is_one_of(6, case) == (part == "a sixth"):
+def test_replicas_equal_one_in_float32(case: Case, is_mine: Callable[[Case], bool]) -> None:
+    if is_mine(case):
         check_parity(case, "float32", 1e-5)
 
 

@@ -1,7 +1,6 @@
 """What the tests of programs share: ops of a replica, patience that ends, the checker of plans."""
 
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -65,10 +64,3 @@ def check_plan() -> Callable[..., Any]:
         return checker.plan
 
     return check
-
-
-@pytest.fixture
-def is_mine(request: pytest.FixtureRequest) -> Callable[[object], bool]:
-    """Return ``is_mine(case)``: whether a case is in the part of them that the test is given."""
-    eighth = request.param == "an eighth"
-    return lambda case: (zlib.crc32(repr(case).encode()) % 8 == 0) == eighth

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from parts import one_of, others_of
 from random_ops import BINARY, UNARY
 
 import mirrored as mr
@@ -113,7 +114,9 @@ def make_variables() -> list[mr.Variable]:
 
 
 @pytest.mark.parametrize(
-    "is_mine", ["an eighth", pytest.param("the others", marks=pytest.mark.slow)], indirect=True
+    "is_mine",
+    [one_of(8), pytest.param(others_of(8), marks=pytest.mark.slow)],
+    ids=["an eighth", "the others"],
 )
 @settings(
     max_examples=500,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from parts import one_of, others_of
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -26,6 +27,7 @@ from mirrored.distribute.experimental import CommunicationOptions
 
 Cards = Callable[..., Any]
 Bits = Callable[[Any], list[Any]]
+IsMine = Callable[[object], bool]
 DTYPES = ["float32", "float64", "int32", "int64"]
 SAME_ORDER = 3  # Up to so many replicas, both halves are added in replica order.
 
@@ -114,6 +116,12 @@ def cases(
     )
 
 
+PARTS = pytest.mark.parametrize(
+    "is_mine",
+    [one_of(3), pytest.param(others_of(3), marks=pytest.mark.slow)],
+    ids=["a third", "the others"],
+)
+
 CARDS = cases(st.lists(st.integers(0, 4), max_size=2).map(tuple), 3, cards=True)
 
 
@@ -143,16 +151,22 @@ def check_eager(case: Case, collective: CrossDeviceOps) -> None:
             case.check(inputs, result.numpy(), reference.numpy())
 
 
+@PARTS
 @examples(150)
 @given(case=cases(st.one_of(SMALL, st.just((1000,))), most=3000))
-def test_hierarchical_copy(case: Case) -> None:
+def test_hierarchical_copy(case: Case, is_mine: IsMine) -> None:
+    if not is_mine(case):
+        return
     case.on_host()
     check_eager(case, HierarchicalCopyAllReduce(case.num_packs))
 
 
+@PARTS
 @examples(25)
 @given(case=CARDS)
-def test_nccl(cards: Cards, case: Case) -> None:
+def test_nccl(cards: Cards, case: Case, is_mine: IsMine) -> None:
+    if not is_mine(case):
+        return
     emulator = cards(*case.split, seed=case.seed)
     collective = NcclAllReduce(case.num_packs)
     check_eager(case, collective)
@@ -194,11 +208,14 @@ def recorded_as_eager(case: Case, make: Callable[[], CrossDeviceOps], bits: Bits
     return reduced
 
 
+@PARTS
 @examples(100)
 @given(
     case=cases(st.lists(st.integers(0, 3), max_size=2).map(tuple), 9), hierarchical=st.booleans()
 )
-def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool) -> None:
+def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool, is_mine: IsMine) -> None:
+    if not is_mine(case):
+        return
     case.on_host()
     packed = HierarchicalCopyAllReduce(case.num_packs)
     recorded_as_eager(case, lambda: packed if hierarchical else ReductionToOneDevice(), bits)
