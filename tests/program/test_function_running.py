@@ -31,7 +31,15 @@ def numbers(result: Any) -> Any:
 # ------------------------------------------------------------------------------ strategies
 
 
-@pytest.fixture(params=[(1, "auto"), (2, "serial"), (3, "serial"), (2, "threads"), (3, "threads")])
+@pytest.fixture(
+    params=[
+        (1, "auto"),
+        pytest.param((2, "serial"), marks=pytest.mark.slow),
+        (3, "serial"),
+        (2, "threads"),
+        pytest.param((3, "threads"), marks=pytest.mark.slow),
+    ]
+)
 def strategy(request: pytest.FixtureRequest, simulate: Any) -> Iterator[mr.MirroredStrategy]:
     count, executor = request.param
     simulate(count)

@@ -107,7 +107,7 @@ def test_a_replica_runs_on_a_thread_of_its_own(make: Make, at_tanh: Callable[...
     assert sorted(names) == sorted([main, "mirrored-worker-1", "mirrored-worker-2"] * 2)
 
 
-@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("step", [pytest.param(0, marks=pytest.mark.slow), 1])
 @pytest.mark.parametrize("call", range(13))
 @THREADS
 def test_a_failure_of_any_call(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import mmap
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +117,7 @@ class Addresses:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._regions: list[Region] = []
+        self._in_use: Counter[int | None] = Counter()
         self._blocks: dict[Region, tuple[list[int], list[Block]]] = {}
 
     def add(self, region: Region) -> None:
@@ -124,6 +126,12 @@ class Addresses:
         self._starts.insert(place, region.start)
         self._regions.insert(place, region)
         self._blocks[region] = ([], [])
+        self._in_use[region.card] += region.nbytes
+
+    def end(self, region: Region) -> None:
+        """Note that a region was given back; what still uses it is told so."""
+        region.live = False
+        self._in_use[region.card] -= region.nbytes
 
     def add_block(self, block: Block) -> None:
         """Note that a part of a region is in use."""
@@ -164,4 +172,4 @@ class Addresses:
 
     def bytes_in_use(self, card: int) -> int:
         """Return what is taken of a card."""
-        return sum(each.nbytes for each in self._regions if each.live and each.card == card)
+        return self._in_use[card]

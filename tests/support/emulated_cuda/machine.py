@@ -394,7 +394,7 @@ class Machine:
         card = region.card
         queues = [queue for queue in self.scheduler.queues if queue.card == card]
         self.run_until(lambda: not any(queue.actions for queue in queues))
-        region.live = False
+        self.addresses.end(region)
 
     def recycled(self, block: Block, queue: Queue, used: bool) -> None:
         """Prepare memory for an array, or take it back, in the order of its stream's work."""
