@@ -127,7 +127,9 @@ def check_interrupted(
     assert train(model).epoch == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("step", "epochs"), [(1, []), (4, [0])])
+@pytest.mark.parametrize(
+    ("step", "epochs", "strategy"), [(1, [], 3), (4, [0], 1)], indirect=["strategy"]
+)
 def test_in_the_middle_of_a_step(
     step: int, epochs: list[int], strategy: mr.MirroredStrategy
 ) -> None:
@@ -227,6 +229,7 @@ HOOKS = {
 }
 
 
+@pytest.mark.parametrize("strategy", [3], indirect=True)
 @pytest.mark.parametrize(("callback", "steps", "epochs"), HOOKS.values(), ids=HOOKS)
 def test_in_a_callback(
     callback: At, steps: int, epochs: list[int], strategy: mr.MirroredStrategy

@@ -16,7 +16,6 @@ import mirrored as mr
 get_memory_info = mr.config.experimental.get_memory_info
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 Y = X[:, :1]
-CALLS = 333  # Of three tests each.
 TRACED = 15
 
 
@@ -27,14 +26,16 @@ def used() -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "executor"),
+    ("replicas", "executor", "calls"),
     [
-        pytest.param(1, "auto", marks=pytest.mark.slow),
-        pytest.param(2, "serial", marks=pytest.mark.slow),
-        (2, "threads"),
+        pytest.param(1, "auto", 450, marks=pytest.mark.slow),
+        pytest.param(2, "serial", 450, marks=pytest.mark.slow),
+        (2, "threads", 100),
     ],
 )
-def test_a_thousand_fits(replicas: int, executor: str, simulate: Callable[..., Any]) -> None:
+def test_a_thousand_fits(
+    replicas: int, executor: str, calls: int, simulate: Callable[..., Any]
+) -> None:
     simulate(replicas)
     strategy = mr.MirroredStrategy(executor=executor)
     with strategy.scope():
@@ -51,7 +52,7 @@ def test_a_thousand_fits(replicas: int, executor: str, simulate: Callable[..., A
 
     fit(5)
     before = used()
-    fit(CALLS)
+    fit(calls)
     assert used() == before
     assert len(model._traces) == 1
     tracemalloc.start()

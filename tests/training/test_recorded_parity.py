@@ -275,7 +275,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(row, how, id=f"{place}-{name}", marks=marks)
 
 
-@pytest.fixture(params=PLACES.values(), ids=PLACES)
+@pytest.fixture
 def strategy(request: Any, simulate: Callable[..., Any]) -> Iterator[mr.MirroredStrategy]:
     replicas, executor = request.param
     simulate(replicas)
@@ -306,7 +306,7 @@ def outcome(row: Row, strategy: mr.distribute.Strategy, *, eager: bool) -> dict[
         **options,
     )
     model.optimizer.learning_rate = 0.03
-    plain = model.fit(X[:BATCH], y[:BATCH], epochs=2, shuffle=False, **options)
+    plain = model.fit(X[:BATCH], y[:BATCH], shuffle=False, **options)
     local = strategy.experimental_local_results
     variables = [*model.variables, *model.optimizer.variables]
     return {
@@ -348,6 +348,14 @@ def test_without_a_strategy(floatx: str, bits: Any) -> None:
     check_equal(row, mr.distribute.get_strategy(), bits)
 
 
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        pytest.param(place, id=name, marks=[] if name == "3 in turn" else [pytest.mark.slow])
+        for name, place in PLACES.items()
+    ],
+    indirect=True,
+)
 def test_layers_of_two_dtypes(strategy: mr.MirroredStrategy, bits: Any) -> None:
     """Each dtype has memory of its own, which one update takes in one pass."""
     layers = [mr.layers.Flatten, lambda: mr.layers.Dense(4, "relu", dtype="float64")]
