@@ -46,6 +46,7 @@ def pytest_collection_finish() -> None:
     """Keep all that is loaded by now out of garbage collections, of which the tests make many."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(5000)  # More often than every few tests they find little.
 
 
 def pytest_runtest_logfinish() -> None:
@@ -70,7 +71,7 @@ def clean_module() -> Iterator[None]:
 def _clean() -> Iterator[None]:
     of_the_run, driver = _take_settings(), nvml.DRIVER
     # Real cards, where there are any, are for `tests/gpu`.
-    nvml.DRIVER = "no-driver.so"
+    nvml.DRIVER = "/no-driver.so"
     nccl_settings._read = None
     _reset()
     yield

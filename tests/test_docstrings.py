@@ -6,6 +6,7 @@ They run here, not through pytest's own collection, so that what is imported is 
 import doctest
 import importlib
 import inspect
+import linecache
 import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
@@ -41,6 +42,7 @@ EXAMPLES = list(docstring_examples())
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example(example: doctest.DocTest) -> None:
     report: list[str] = []
+    linecache.clearcache()  # Each run looks whether the files of all lines there have changed.
     result = doctest.DocTestRunner(optionflags=FLAGS).run(
         example, out=report.append, clear_globs=False
     )
