@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet
 
@@ -94,11 +94,18 @@ def reset_devices() -> None:
                 "Devices cannot be set up anew while they are in use. Received: a call of "
                 f"reset_devices() inside {reason}. Make it outside."
             )
-    with ExitStack() as stack:  # All of it, last one first, also where a user's generator raises.
-        stack.callback(_end_devices)
-        stack.callback(connection.close_all)
-        for holder in list(_holders):
-            stack.callback(holder.lose_devices)
+    holders = [holder.lose_devices for holder in list(_holders)]
+    _call_all([_end_devices, connection.close_all, *holders])
+
+
+def _call_all(calls: list[Callable[[], None]]) -> None:
+    """Make all calls, the last one first, also where one raises, as a user's generator may."""
+    while calls:
+        try:
+            calls.pop()()
+        except BaseException:
+            _call_all(calls)
+            raise
 
 
 def _end_devices() -> None:
