@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from parts import one_of, others_of
 from random_ops import BINARY, UNARY
 
 import mirrored as mr
@@ -31,6 +30,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SHAPES = ((2, 3), (2, 3), (6,), (3, 2), (130,), ())
 Values = list[ops.Tensor]
+Instruction = tuple[str, int, int, int]
 
 
 def like(values: Values, shape: tuple[int, ...] | None, index: int) -> ops.Tensor | None:
@@ -40,7 +40,7 @@ def like(values: Values, shape: tuple[int, ...] | None, index: int) -> ops.Tenso
 
 
 def interpret(
-    instructions: Sequence[tuple[str, int, int, int]],
+    instructions: Sequence[Instruction],
     as_replica: Callable[[int], Any],
     lanes: int,
     variables: Sequence[mr.Variable],
@@ -95,7 +95,7 @@ KINDS = ["lane unary", "lane binary", "unary", "binary", "read", "write", "swap"
 MOST = 260  # So many numbers there are for each choice.
 
 
-def instruction(numbers: tuple[int, int]) -> tuple[str, int, int, int]:
+def instruction(numbers: tuple[int, int]) -> Instruction:
     """Return what two numbers stand for: four take Hypothesis as long as all that is tested."""
     kind, which = divmod(numbers[0], MOST)
     return (KINDS[kind], which, *divmod(numbers[1], MOST))
@@ -113,55 +113,58 @@ def make_variables() -> list[mr.Variable]:
     return [mr.Variable(rng.normal(size=shape).astype(np.float32)) for shape in SHAPES]
 
 
-@pytest.mark.parametrize(
-    "is_mine",
-    [one_of(8), pytest.param(others_of(8), marks=pytest.mark.slow)],
-    ids=["an eighth", "the others"],
-)
-@settings(
-    max_examples=500,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    instructions=INSTRUCTIONS,
-    lanes=st.integers(1, 3),
-    on_threads=st.booleans(),
-    gradients=st.booleans(),
-)
-def test_random_programs(
-    instructions: list[tuple[str, int, int, int]],
-    lanes: int,
-    on_threads: bool,
-    gradients: bool,
-    is_mine: Callable[[object], bool],
-    as_replica: Callable[[int], Any],
-    record: Any,
-    bits: Any,
-    check_plan: Callable[[Any], None],
-) -> None:
-    if not is_mine((instructions, lanes)):
-        return
+PROGRAMS = st.tuples(INSTRUCTIONS, st.integers(1, 3), st.booleans(), st.booleans())
+Check = Callable[[tuple[list[Instruction], int, bool, bool]], None]
+
+
+def examples(count: int) -> settings:
+    """Return the settings of a test of so many programs."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
+
+
+@pytest.fixture
+def check(
+    as_replica: Callable[[int], Any], record: Any, bits: Any, check_plan: Callable[[Any], None]
+) -> Check:
+    """Return what holds a recorded program to the eager one, in three runs."""
     rng = np.random.default_rng(0)
     runs = [[rng.normal(size=each).astype(np.float32) for each in SHAPES] for _ in range(3)]
-    eager, recorded = make_variables(), make_variables()
-    function, same = (
-        interpret(instructions, as_replica, lanes, each, gradients=gradients)
-        for each in (eager, recorded)
-    )
-    program = record(
-        same,
-        runs[0],
-        replicas=[i % lanes for i in range(len(SHAPES))],
-        threads=lanes if on_threads else 1,
-    )
-    check_plan(program.graph)
-    try:
-        for arrays in runs:
-            expected = [each.numpy() for each in function(*map(ops.constant, arrays))]
-            assert bits(program(*arrays)) == bits(expected)
-            assert bits([v.numpy() for v in recorded]) == bits([v.numpy() for v in eager])
-    finally:
-        program.pool.close()
+
+    def check(program: tuple[list[Instruction], int, bool, bool]) -> None:
+        instructions, lanes, on_threads, gradients = program
+        eager, recorded = make_variables(), make_variables()
+        function, same = (
+            interpret(instructions, as_replica, lanes, each, gradients=gradients)
+            for each in (eager, recorded)
+        )
+        replicas = [i % lanes for i in range(len(SHAPES))]
+        made = record(same, runs[0], replicas=replicas, threads=lanes if on_threads else 1)
+        check_plan(made.graph)
+        try:
+            for arrays in runs:
+                expected = [each.numpy() for each in function(*map(ops.constant, arrays))]
+                assert bits(made(*arrays)) == bits(expected)
+                assert bits([v.numpy() for v in recorded]) == bits([v.numpy() for v in eager])
+        finally:
+            made.pool.close()
+
+    return check
+
+
+@examples(60)
+@given(program=PROGRAMS)
+def test_random_programs(program: Any, check: Check) -> None:
+    check(program)
+
+
+@pytest.mark.slow
+@examples(500)
+@given(program=PROGRAMS)
+def test_many_random_programs(program: Any, check: Check) -> None:
+    check(program)
