@@ -262,7 +262,9 @@ def test_evaluation_in_a_callback_leaves_training_alone(make_line: MakeLine) -> 
 # ------------------------------------------------------------------------------ what is shown
 
 
-@pytest.mark.parametrize("verbose", ["auto", 1, 2, True])
+@pytest.mark.parametrize(
+    ("verbose", "strategy"), [("auto", 1), (1, 3), (2, 1), (True, 3)], indirect=["strategy"]
+)
 def test_a_line_an_epoch_where_there_is_no_terminal(
     verbose: Any, make_line: MakeLine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,17 +68,15 @@ def test_evaluate_changes_nothing(make_line: MakeLine) -> None:
 # ------------------------------------------------------------------------------ predict
 
 
-@pytest.mark.parametrize("examples", [1, 2, 7, 32, 33])
 @pytest.mark.parametrize("batch_size", [None, 1, 2, 5])
-def test_predict_keeps_the_order(
-    examples: int, batch_size: int | None, make_line: MakeLine
-) -> None:
+def test_predict_keeps_the_order(batch_size: int | None, make_line: MakeLine) -> None:
     """With fewer examples than replicas too: the replicas that get none add nothing."""
     model = make_line()
-    x = np.random.default_rng(0).normal(size=(examples, 1)).astype(np.float32)
-    outputs = model.predict(x, batch_size, verbose=0)
-    assert outputs.dtype == np.float32
-    np.testing.assert_array_equal(outputs, x)
+    for examples in (1, 2, 7, 32, 33):
+        x = np.random.default_rng(0).normal(size=(examples, 1)).astype(np.float32)
+        outputs = model.predict(x, batch_size, verbose=0)
+        assert outputs.dtype == np.float32
+        np.testing.assert_array_equal(outputs, x)
 
 
 def test_predict_some_steps(make_line: MakeLine) -> None:

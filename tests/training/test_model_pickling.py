@@ -89,7 +89,6 @@ def state(model: Any) -> Any:
         ("subclass", 2, "pickled"),
         ("functional", 2, "copied"),
         ("sequential", 1, "joblib"),
-        ("subclass", 1, "copied"),
     ],
 )
 def test_training_goes_on_with_the_same_bits(

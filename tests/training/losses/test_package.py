@@ -146,8 +146,10 @@ def test_the_table_names_every_public_loss() -> None:
 
 
 @all_losses
-@both_dtypes
-@pytest.mark.parametrize("shape", [(5, 4), (1, 2), (3, 2, 4)])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((5, 4), "float32"), ((1, 2), "float64"), ((3, 2, 4), "float32"), ((3, 2, 4), "float64")],
+)
 def test_values(case: Case, dtype: str, shape: tuple[int, ...]) -> None:
     make, function, formula, make_targets, make_predictions = case
     y, p = make_targets(shape), make_predictions(shape).astype(dtype)
