@@ -100,7 +100,10 @@ def device(name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScop
     if name is None:
         return DeviceScope(_ANYWHERE)
     spec = to_spec(name)
-    return DeviceScope(_requests.setdefault(spec, _Request(spec)))
+    request = _requests.get(spec)
+    if request is None:  # The first time; tapes ask for a device with every op.
+        request = _requests.setdefault(spec, _Request(spec))
+    return DeviceScope(request)
 
 
 def in_device_scope() -> bool:
@@ -244,13 +247,13 @@ def to_spec(name: object) -> DeviceSpec:
         DevicesResetError: It is a device that is gone.
     """
     match name:
+        case Device():
+            name.require()
+            return DeviceSpec.from_string(name.full_name)
         case DeviceSpec():
             return name
         case LogicalDevice(text, _):
             return DeviceSpec.from_string(text)
-        case Device():
-            name.require()
-            return DeviceSpec.from_string(name.full_name)
         case str():
             return DeviceSpec.from_string(name)
     raise InvalidArgumentError(

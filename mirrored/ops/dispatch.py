@@ -70,7 +70,10 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
     """Whether the result is known only when the program runs; what is constant is computed now."""
     if op.shape_only:
         return False
-    return op.random or any(type(tensor) is RecordedTensor for tensor in tensors)
+    for tensor in tensors:  # A generator would take longer, in each op.
+        if type(tensor) is RecordedTensor:
+            return True
+    return op.random
 
 
 def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:

@@ -4,6 +4,7 @@ One definition serves the eager call, the gradient and, later, recorded programs
 op finds here all there is to know of it.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -108,9 +109,13 @@ class Implementation(NamedTuple):
 def implementation(op: Op, backend: Backend) -> Implementation:
     """Return what computes an op: the backend's own kernel, where it has one."""
     own = backend.kernels.get(op.name)
-    if own is None:
-        return Implementation(op.kernel, op.workspace)
-    return Implementation(own.run, own.workspace)
+    return _in_numpy(op) if own is None else Implementation(own.run, own.workspace)
+
+
+@functools.cache
+def _in_numpy(op: Op) -> Implementation:
+    """Return what computes an op on the host: the same for each call, of which there are many."""
+    return Implementation(op.kernel, op.workspace)
 
 
 def has_kernel(op: Op, backend: Backend) -> bool:

@@ -113,14 +113,15 @@ class GraphRecorder:
             with only(), device_scope(device):
                 lowered: Tensor = op.lower(*inputs, **attrs)
             return lowered
-        values = tuple(self.value_of(each) for each in inputs)
+        values = tuple([self.value_of(each) for each in inputs])
         alias = _as_part(op, values, attrs, spec)
         if alias is not None:
             return self._tensor(alias)
         if op.elementwise:
-            values = tuple(self._scalar_for(each, values, spec) for each in values)
+            values = tuple([self._scalar_for(each, values, spec) for each in values])
         replica = self._replica_of(op, values)
-        key = None if op.random else (op, device, replica, repr(sorted(attrs.items())), *values)
+        settings = repr(sorted(attrs.items())) if attrs else ""
+        key = None if op.random else (op, device, replica, settings, *values)
         known = self._known.get(key)
         if known is None:
             known = self._node(op, values, attrs, Value(spec, device, replica))
