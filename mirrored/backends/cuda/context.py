@@ -92,4 +92,7 @@ class Entered:
                 "programs that use the card."
             )
         if found is not None:
-            raise found from error
+            try:
+                raise found from error
+            finally:
+                del found  # As in `translated`.

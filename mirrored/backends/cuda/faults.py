@@ -79,7 +79,10 @@ class translated:
     ) -> None:
         found = None if error is None else translation(error, self._device, self._asked)
         if found is not None:
-            raise found from error
+            try:
+                raise found from error
+            finally:
+                del found  # Else it would keep this frame, which keeps it, and arrays with both.
 
 
 def translation(error: BaseException, device: str, asked: int = 0) -> Exception | None:

@@ -1,12 +1,19 @@
 """CUDA's errors are told apart by their status, and other errors pass."""
 
+import gc
 import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from mirrored.backends import OutOfPoolMemory
 from mirrored.backends.cuda import faults
+from mirrored.backends.cuda.context import Entered
 from mirrored.backends.cuda.faults import translated
 from mirrored.errors import DeviceLostError
 
@@ -43,6 +50,36 @@ def raised(module: str, status: int) -> Exception:
 def test_nothing_raised() -> None:
     with translated(WHERE):
         pass
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        lambda: translated(WHERE),
+        lambda: Entered(WHERE, nullcontext(), threading.RLock()),
+    ],
+    ids=["translated", "entered"],
+)
+def test_what_failed_keeps_nothing(context: Callable[[], Any]) -> None:
+    """What a function that failed had, such as arrays, goes with the error."""
+
+    class Held:
+        pass
+
+    def fail(held: Held) -> None:
+        with context():
+            raise raised(RUNTIME, 1)
+
+    held = Held()
+    kept = weakref.ref(held)
+    gc.disable()
+    try:
+        with suppress(RuntimeError):
+            fail(held)
+        del held
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("module", [RUNTIME, DRIVER])
