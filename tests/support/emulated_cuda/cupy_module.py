@@ -54,8 +54,11 @@ class EmulatedDevice:
         self.id = api.machine.current.device if device is None else int(device)
 
     def __enter__(self) -> EmulatedDevice:
-        self._api.current.devices.append(self._api.machine.current.device)
-        self._api.runtime.setDevice(self.id)
+        machine = self._api.machine
+        before = machine.current.device
+        self._api.current.devices.append(before)
+        if before != self.id or not machine.is_entered(before):
+            self._api.runtime.setDevice(self.id)
         return self
 
     def __exit__(

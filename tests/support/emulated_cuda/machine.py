@@ -133,6 +133,10 @@ class Machine:
                 self.enter(function, card)
         return self.lock
 
+    def is_entered(self, card: int) -> bool:
+        """Whether nothing comes of setting the device to a card that it is: it is done often."""
+        return card in self.contexts and not (self.freed or self._lost or self._injected)
+
     def enter(self, function: str, card: int | None) -> None:
         """Raise what a call of a function gives; see `call`."""
         self.settle()
