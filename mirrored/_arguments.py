@@ -33,7 +33,7 @@ _OLDER = {
 }
 
 # What the library itself calls in every step; a user does not pass arguments to it by name.
-_HOOK = re.compile(r"on_\w+|call|build|update|statistics|per_example|to_feed")
+_HOOK = re.compile(r"on_\w+|call|build|update|statistics|per_example")
 
 
 def explained(target: _Target) -> _Target:

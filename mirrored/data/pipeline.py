@@ -127,9 +127,9 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
 
         def __next__(self) -> ElementT: ...
 
-    def produce(self) -> Any:
+    def produce(self) -> list[Any]:
         """Return the next element."""
-        return to_tensors(next(self._elements))
+        return [to_tensors(next(self._elements))]
 
     def close(self) -> None:
         """End the threads that work for the iterator."""

@@ -3,7 +3,6 @@
 A dataset is anything that can be iterated over again and gives batches of arrays.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -155,18 +154,15 @@ class DistributedIterator(PeekingIterator):
         strategy.require_devices()
         super().__init__(origin)
         self._lists = steps(_joining(strategy.devices))
-        self._made: deque[Any] = deque()
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""
         self._lists.close()
-        self._made.clear()
+        self._ahead.clear()
 
-    def produce(self) -> Any:
-        """Return the next batch, on the replicas' devices."""
-        if not self._made:
-            self._made += next(self._lists)
-        return self._made.popleft()
+    def produce(self) -> list[Any]:
+        """Return the next batches, on the replicas' devices."""
+        return next(self._lists)
 
 
 def _host_elements(dataset: Any) -> Elements:

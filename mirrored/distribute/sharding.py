@@ -113,17 +113,17 @@ def cut_rows(
         replicas: How many replicas there are.
         join: Makes one value of the parts of each array.
     """
-    batches = []
-    for begin in range(0, count_of(rows), size):
-        batch = rows_from(rows, begin, size)
-        sharding = sharding_of(count_of(batch), replicas)
-        if isinstance(batch, slice):
-            parts = [sharding.cut(leaf[batch]) for leaf in leaves]
-        else:
-            shards = sharding.cut(batch)
-            parts = [[HostRows(leaf, shard) for shard in shards] for leaf in leaves]
-        batches.append(tuple([join(part, sharding.starts) for part in parts]))
+    batches, count = [], count_of(rows)
+    for begin in range(0, count, size):
+        slices, starts = sharding_of(min(size, count - begin), replicas)
+        shards = [rows_from(rows, begin + part.start, part.stop - part.start) for part in slices]
+        columns = [[_rows_of(leaf, shard) for shard in shards] for leaf in leaves]
+        batches.append(tuple([join(column, starts) for column in columns]))
     return batches
+
+
+def _rows_of(array: NDArray[Any], rows: Rows) -> NDArray[Any] | HostRows:
+    return array[rows] if isinstance(rows, slice) else HostRows(array, rows)
 
 
 def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:

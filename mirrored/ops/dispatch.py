@@ -86,10 +86,10 @@ def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:
 
 
 def _fold(
-    op: Op, tensors: list[Tensor], attrs: dict[str, Any], spec: TensorSpec, device: Device
+    op: Op, tensors: list[Any], attrs: dict[str, Any], spec: TensorSpec, device: Device
 ) -> Tensor:
     """Return the result of an op of constants, which stays on the host."""
-    arrays = [None if op.shape_only else tensor.to_feed() for tensor in tensors]
+    arrays = [None if op.shape_only else tensor.host_array() for tensor in tensors]
     if op.view is not None:
         return HostTensor(op.view(*arrays, **attrs), device)
     out = np.empty(spec.shape, spec.dtype)

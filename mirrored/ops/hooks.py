@@ -31,9 +31,8 @@ class Listener(Protocol):
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mirrored_listeners", default=())
 
 
-def active_listeners() -> tuple[Listener, ...]:
-    """Return the listeners of this context, outermost first."""
-    return _listeners.get()
+# Returns the listeners of this context, outermost first.
+active_listeners: Callable[[], tuple[Listener, ...]] = _listeners.get
 
 
 def add_listener(listener: Listener) -> None:
@@ -118,9 +117,8 @@ class Recorder(Protocol):
 _recorder: ContextVar[Recorder | None] = ContextVar("mirrored_recorder", default=None)
 
 
-def active_recorder() -> Recorder | None:
-    """Return who records what this context computes; None where it is computed."""
-    return _recorder.get()
+# Returns who records what this context computes; None where it is computed.
+active_recorder: Callable[[], Recorder | None] = _recorder.get
 
 
 refuse_reset_where(lambda: None if _recorder.get() is None else "a function that is being recorded")

@@ -5,10 +5,11 @@ host's array directly, and needs no other copy of it, and what is constant in it
 Rows of an array are not even gathered before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,18 +55,15 @@ class HostRows:
         gathered = self._array.take(self._rows, axis=0)
         return gathered if dtype is None else gathered.astype(dtype, copy=False)
 
-    def gather(self, target: NDArray[Any]) -> None:
-        """Write the rows into an array of their shape and dtype."""
-        # "clip" lets NumPy write straight into the target.
-        self._array.take(self._rows, 0, target, "clip")
 
-
-def fill(target: Any, source: Any) -> None:
-    """Write into an array on the host what a tensor gives `to_feed`."""
-    if type(source) is HostRows:
-        source.gather(target)
-    else:
-        target[...] = source
+def fill(targets: Sequence[NDArray[Any]], sources: Sequence[Any]) -> None:
+    """Write into arrays on the host what tensors have as `_feed`, of the same shapes and dtypes."""
+    for target, source in zip(targets, sources, strict=True):
+        if type(source) is HostRows:
+            # "clip" lets NumPy write straight into the target.
+            source._array.take(source._rows, 0, target, "clip")
+        else:
+            target[...] = source
 
 
 # Batches are alike, and calls with the same specifications are known sooner.
@@ -93,21 +91,25 @@ class HostTensor(Tensor):
 
     def _copied(self) -> Tensor:
         if self._arrived is None:
-            self._arrived = transfer(np.asarray(self._host), self._device)
+            self._arrived = transfer(self.host_array(), self._device)
         return self._arrived
 
     # What eager code computes with: to ask for it is to use the tensor.
     _array = property(lambda self: self._copied()._array)
     _storage = property(lambda self: self._copied()._storage)
 
-    def to_feed(self) -> Any:
-        """Return the host's array or rows, from where `fill` fills a program's input."""
-        return self._host
+    _feed = property(attrgetter("_host"))
+
+    def host_array(self) -> NDArray[Any]:
+        """Return the values on the host; rows are gathered once."""
+        if type(self._host) is HostRows:
+            self._host = np.asarray(self._host)
+        return cast(NDArray[Any], self._host)
 
     def numpy(self) -> Any:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""
         self._device.require()
-        return np.array(self._host)[()]
+        return np.array(self.host_array())[()]
 
     def copy_to(self, device: Device) -> Tensor:
         """Return this tensor where it belongs to `device` already, else one that does."""

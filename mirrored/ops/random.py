@@ -64,9 +64,8 @@ def shard_position(position: ShardPosition) -> Iterator[None]:
         _position.reset(token)
 
 
-def current_position() -> ShardPosition:
-    """Return the position in the global batch of the replica that is running."""
-    return _position.get()
+# Returns the position in the global batch of the replica that is running.
+current_position: Callable[[], ShardPosition] = _position.get
 
 
 def set_seed(seed: int) -> None:

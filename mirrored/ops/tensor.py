@@ -309,9 +309,8 @@ class Tensor(Operators):
             tell(copy_work(self._device, device, storage.nbytes), start)
         return Tensor(storage.array, storage, device, self._spec)
 
-    def to_feed(self) -> Any:
-        """Return the array that a program's input is filled from."""
-        return self._array
+    # What a program's input is filled from; no method, since each call of a program asks for it.
+    _feed = property(operator.attrgetter("_array"))
 
     def __copy__(self) -> "Tensor":
         return self  # Nothing can change it.

@@ -87,7 +87,8 @@ class Arguments:
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
         self._key: list[Any] = [self._device, default_float(), *map(call, _in_force)]
-        self._add((structure,))
+        self._key.append(len(structure) if type(structure) is tuple else None)
+        self._add(structure if type(structure) is tuple else (structure,))
         self.key = tuple(self._key)
 
     def _add(self, items: Iterable[Any]) -> None:
@@ -98,7 +99,7 @@ class Arguments:
                 given = item._spec, item._device, SHARED
                 key.append(given)
                 self.inputs.append(given)
-                self.arrays.append(item.to_feed())
+                self.arrays.append(item._feed)
             elif kind in _per_replica:
                 key += (kind, getattr(item, "first_examples", None))
                 for replica, part in enumerate(item.values):
@@ -118,7 +119,7 @@ class Arguments:
 
     def _add_part(self, leaf: Any, replica: int) -> None:
         if isinstance(leaf, Tensor):
-            self._feed(leaf.to_feed(), (leaf._spec, leaf._device, replica))
+            self._feed(leaf._feed, (leaf._spec, leaf._device, replica))
         elif isinstance(leaf, np.ndarray | np.generic):
             array = np.asarray(to_array(leaf))
             spec = TensorSpec(array.shape, array.dtype)

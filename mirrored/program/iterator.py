@@ -5,6 +5,7 @@ function asks for one of such shapes. Each run then takes its own.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
@@ -17,7 +18,7 @@ END = object()
 
 
 class PeekingIterator:
-    """An iterator whose next elements can be looked at. A subclass gives them in `produce`.
+    """An iterator whose next elements can be looked at. A subclass makes them in `produce`.
 
     Args:
         origin: The dataset that it goes over. Where a function asked for the iterator while it was
@@ -36,8 +37,8 @@ class PeekingIterator:
             "Iterate over the dataset again."
         )
 
-    def produce(self) -> Any:
-        """Return the next element.
+    def produce(self) -> Sequence[Any]:
+        """Return the next elements, at least one.
 
         Raises:
             StopIteration: There is none.
@@ -64,7 +65,7 @@ class PeekingIterator:
             raise self._error_of_lost()
         while len(self._ahead) <= place:
             try:
-                self._ahead.append(self.produce())
+                self._ahead += self.produce()
             except StopIteration:
                 return END
         return self._ahead[place]
@@ -93,10 +94,13 @@ class PeekingIterator:
             return recorder.pull(self)
         if self._lost:
             raise self._error_of_lost()
-        try:
-            return self._ahead.popleft() if self._ahead else self.produce()
-        except StopIteration:
-            raise OutOfRangeError("End of sequence") from None
+        ahead = self._ahead
+        if not ahead:
+            try:
+                ahead += self.produce()
+            except StopIteration:
+                raise OutOfRangeError("End of sequence") from None
+        return ahead.popleft()
 
     def _error_of_lost(self) -> DevicesResetError:
         return DevicesResetError(

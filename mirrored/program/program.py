@@ -124,8 +124,7 @@ class Program:
         if callable(feed):
             feeders = feed(self.inputs)
         elif feed is not None:
-            for target, source in zip(self.inputs, feed, strict=True):
-                fill(target, source)
+            fill(self.inputs, feed)
         after: After = None if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:

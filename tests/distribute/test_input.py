@@ -205,6 +205,31 @@ def test_batches_are_copies(simulate: Simulate) -> None:
     assert parts(next(batches)) == [[9.0, 9.0], [9.0, 9.0]]
 
 
+# How one part of a batch is used.
+USES: dict[str, Callable[[mr.Tensor], Any]] = {
+    "numpy": lambda x: x.numpy() * 2,
+    "an array": lambda x: np.asarray(x) * 2,
+    "an op": lambda x: (x * 2).numpy(),
+    "fed to a function": lambda x: mr.function(lambda fed: fed * 2)(x).numpy(),
+    "a constant of a function": lambda x: mr.function(lambda: x * 2)().numpy(),
+    "copied": lambda x: (mr.identity(x) * 2).numpy(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_rows_that_wait_to_be_gathered(strategy: MirroredStrategy, use: str) -> None:
+    """Batches of many bytes are rows of the dataset's arrays until something reads them."""
+    x = np.arange(7.0 * 2048).reshape(7, 2048)
+    dataset = mr.data.Dataset.from_tensor_slices({"x": x}).shuffle(7, seed=1).batch(5)
+    found = [
+        USES[use](part)
+        for batch in strategy.experimental_distribute_dataset(dataset)
+        for part in strategy.experimental_local_results(batch["x"])
+    ]
+    assert [len(each) for each in found] == [2, 2, 1, 1, 1, 0]
+    assert np.array_equal(np.sort(np.concatenate(found), axis=0), x * 2)
+
+
 def test_a_batch_takes_a_devices_memory_when_it_is_used(simulate: Simulate) -> None:
     simulate(2, memory_limit=1)
     strategy = MirroredStrategy()

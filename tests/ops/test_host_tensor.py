@@ -117,7 +117,7 @@ def test_the_hosts_array_stays_as_it_is(gpu: Device) -> None:
         mr.identity(x).numpy()[:] = 7
         v = mr.Variable(x)
         v.assign_add(x)
-        assert x.to_feed() is host
+        assert x._feed is host
         assert not np.shares_memory(x._array, host)
         np.testing.assert_array_equal(host, VALUES)
 

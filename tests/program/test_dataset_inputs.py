@@ -27,8 +27,8 @@ class Numbers(PeekingIterator):
         self.left = iter(sizes)
         self.closed = False
 
-    def produce(self) -> mr.Tensor:
-        return mr.constant(np.arange(float(next(self.left))))
+    def produce(self) -> list[mr.Tensor]:
+        return [mr.constant(np.arange(float(next(self.left))))]
 
     def close(self) -> None:
         self.closed = True

@@ -1,6 +1,6 @@
 """Iterators that can be looked at before they give their elements, as recorded functions need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,10 +24,10 @@ class Letters(PeekingIterator):
         self.left: Iterator[str] = iter(letters)
         self.made = 0
 
-    def produce(self) -> str:
+    def produce(self) -> Sequence[str]:
         letter = next(self.left)
         self.made += 1
-        return letter
+        return [letter]
 
 
 def test_elements_one_after_the_other() -> None:
@@ -62,7 +62,7 @@ def test_what_is_looked_at_is_still_to_come() -> None:
 
 def test_an_error_is_no_end() -> None:
     class Failing(Letters):
-        def produce(self) -> str:
+        def produce(self) -> Sequence[str]:
             if self.made == 1:
                 self.made += 1
                 raise KeyError("mine")
