@@ -6,6 +6,7 @@ structure of arrays, all with as many rows as it has examples.
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored.data.arrays import Rows, count_of, rows_from
+from mirrored.data.arrays import Rows, count_of
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
 
@@ -114,16 +115,15 @@ def cut_rows(
         join: Makes one value of the parts of each array.
     """
     batches, count = [], count_of(rows)
-    for begin in range(0, count, size):
-        slices, starts = sharding_of(min(size, count - begin), replicas)
-        shards = [rows_from(rows, begin + part.start, part.stop - part.start) for part in slices]
-        columns = [[_rows_of(leaf, shard) for shard in shards] for leaf in leaves]
-        batches.append(tuple([join(column, starts) for column in columns]))
+    first, take = (rows.start, operator.getitem) if isinstance(rows, slice) else (0, HostRows)
+    for begin in range(first, first + count, size):
+        slices, starts = sharding_of(min(size, first + count - begin), replicas)
+        shards: list[Any] = [slice(begin + part.start, begin + part.stop) for part in slices]
+        if not isinstance(rows, slice):
+            shards = [rows[shard] for shard in shards]
+        parts = [join([take(leaf, shard) for shard in shards], starts) for leaf in leaves]
+        batches.append(tuple(parts))
     return batches
-
-
-def _rows_of(array: NDArray[Any], rows: Rows) -> NDArray[Any] | HostRows:
-    return array[rows] if isinstance(rows, slice) else HostRows(array, rows)
 
 
 def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
