@@ -24,9 +24,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
-from mirrored._interrupt import InterruptGuard
 from mirrored.devices import hold_devices
-from mirrored.errors import OutOfRangeError
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
 from mirrored.ops.random import current_position
@@ -45,7 +43,6 @@ _Q = ParamSpec("_Q")
 _R = TypeVar("_R")
 _MOST_PLANS = 16
 _MOST_MAKERS = 64
-_NOTHING_TO_SPOIL = contextlib.nullcontext()
 _TAKES_NOTHING: Sequence[Demand] = [()]
 
 
@@ -131,7 +128,7 @@ class Function(Generic[_P, _R]):
                 with variable_writes:
                     recorded = self._traces.find((arguments.key, ()))
                     if recorded is not None:
-                        result = _run(recorded, arguments.arrays)
+                        result = recorded.call(arguments.arrays)
                         return result
             with contextlib.closing(DatasetInputs(arguments.iterators)) as dataset_inputs:
                 result = self._run_with(arguments, dataset_inputs)
@@ -165,7 +162,7 @@ class Function(Generic[_P, _R]):
                 # two optimizers share some, the function itself does, whenever it is recorded.)
                 if moves == Moves.count or recorded.graph.is_current():
                     dataset_inputs.take()
-                    return _run(recorded, arguments.arrays + dataset_inputs.arrays)
+                    return recorded.call(arguments.arrays + dataset_inputs.arrays)
 
     def _known(self, key: Any, dataset_inputs: DatasetInputs) -> Trace | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
@@ -236,26 +233,6 @@ def _as_tensor(leaf: Any) -> Any:
 def _same(some: list[Any], others: list[Any]) -> bool:
     """Return whether the objects of two calls are the same."""
     return list(map(id, some)) == list(map(id, others))
-
-
-def _run(recorded: Trace, arrays: list[Any]) -> Any:
-    """Run a recorded function once, and return its results as tensors of their own."""
-    graph, results = recorded.graph, recorded.results
-    returned = graph.outputs
-    # Before anything is written: what is returned needs memory too.
-    storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
-    with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
-        recorded.run(1, arrays)
-    if results is None:
-        raise OutOfRangeError("End of sequence")
-    tensors = []
-    if returned:
-        for value, array, storage in zip(
-            returned, recorded.program().outputs, storages, strict=True
-        ):
-            value.device.backend.copy_between(array, storage.array)
-            tensors.append(Tensor(storage.array, storage, value.device, value.spec))
-    return results.with_tensors(tensors)
 
 
 class _Decorator(Protocol):

@@ -98,6 +98,20 @@ class Program:
             return SerialReplay(stages, self._draws)
         return ThreadedReplay(stages, self._draws, self.threads, barrier)
 
+    def call(self, sources: Sequence[Any], pool: ThreadPool | None = None) -> None:
+        """Run one step, as a call of a function does: with the least that Python can do.
+
+        Args:
+            sources: What is fed, for each input; see `fill`.
+            pool: As for `run`.
+        """
+        fill(self.inputs, sources)
+        if observers or get_log_device_placement() or not isinstance(self._replay, SerialReplay):
+            self.run(1, pool=pool)
+            return
+        with self._blas:
+            self._enter(self._replay.call)
+
     def run(
         self,
         steps: int,
@@ -120,11 +134,7 @@ class Program:
         Raises:
             GuardFailed: A value was not finite; that step wrote nothing, nor did one behind it.
         """
-        feeders: Mapping[int, Feeder] = {}
-        if callable(feed):
-            feeders = feed(self.inputs)
-        elif feed is not None:
-            fill(self.inputs, feed)
+        feeders: Mapping[int, Feeder] = {} if feed is None else feed(self.inputs)
         after: After = None if report is None else partial(report, self.outputs)
         replay = self._replay
         if not observers:

@@ -15,9 +15,9 @@ from mirrored.program.thread_pool import Barrier, ThreadPool
 
 # Writes what one replica, or the caller's thread, is fed of the step of that number.
 Feeder = Callable[[int], None]
-# What a run is fed: from arrays like the inputs to what writes them in each step, by replica; or
-# one array an input, which all steps are given; or None: the inputs are as they were.
-Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | Sequence[Any] | None
+# What a run is fed: from arrays like the inputs to what writes them in each step, by replica; None:
+# the inputs are as they were.
+Feed = Callable[[Sequence[Any]], Mapping[int, Feeder]] | None
 # Takes the outputs and the number of a step that is done, and returns whether to go on.
 Report = Callable[[Sequence[Any], int], bool]
 # The same for who runs the steps; None: nobody is told, and steps go on.
@@ -62,6 +62,13 @@ class SerialReplay:
                 calls += pieces[0] if len(pieces) == 1 else [Call(make_loop(pieces))]
             calls += stage.calls or ()
         self.step: Task = make_function(calls, checks)
+
+    def call(self) -> None:
+        """Run one step."""
+        if self._draws is not None:
+            self._draws.take()
+        if not self.step():
+            raise GuardFailed(0)
 
     def run(self, steps: int, feeds: Mapping[int, Feeder], after: After) -> None:
         """Run steps; the arguments are those of `Program.run`."""

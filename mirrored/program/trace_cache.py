@@ -3,24 +3,29 @@
 A loop that makes a new kind of call every time would record for ever, so it is told so.
 """
 
+import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mirrored._interrupt import InterruptGuard
 from mirrored._logging import logger
 from mirrored.devices import hold_devices
+from mirrored.errors import OutOfRangeError
+from mirrored.ops.tensor import Tensor
 from mirrored.program.buffers import Arenas
 from mirrored.program.executor import Runnable, make_program
 from mirrored.program.graph import Graph
 from mirrored.program.replay import Feed, Report
 from mirrored.program.results import Results
 from mirrored.program.streamed import Planned, StreamedProgram
+from mirrored.program.thread_pool import ThreadPool
 
 _MOST = 64
 _WARN_AT = 16
+_NOTHING_TO_SPOIL = contextlib.nullcontext()
 
 
 @dataclass(eq=False, slots=True)
@@ -66,13 +71,39 @@ class Trace:
         arenas: Arenas | None = None,
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
-        program = self._program
-        if program is None or arenas is not None:
-            program = self.program(arenas)
-        pool, strategy = None, self.graph.strategy
-        if program.threads > 1 and strategy is not None:
-            pool = strategy.thread_pool(program.threads)
-        return program.run(steps, feed, report, pool)
+        program = self.program(arenas)
+        return program.run(steps, feed, report, self._pool(program))
+
+    def call(self, sources: Sequence[Any]) -> Any:
+        """Run once, and return the results as tensors of their own.
+
+        Args:
+            sources: What is fed; see `Program.call`.
+
+        Raises:
+            OutOfRangeError: A dataset ends in it: what comes before that is done.
+        """
+        graph, results = self.graph, self.results
+        program = self._program or self.program()
+        # Before anything is written: what is returned needs memory too.
+        storages = [value.device.allocate(*value.spec) for value in graph.outputs]
+        with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
+            program.call(sources, self._pool(program) if program.threads > 1 else None)
+        if results is None:
+            raise OutOfRangeError("End of sequence")
+        tensors = []
+        for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):
+            value.device.backend.copy_between(array, storage.array)
+            tensors.append(Tensor(storage.array, storage, value.device, value.spec))
+        return results.with_tensors(tensors)
+
+    def _pool(self, program: Runnable) -> ThreadPool | None:
+        """Return the threads of the strategy whose replicas run in it, where it takes some."""
+        strategy = self.graph.strategy
+        if strategy is None or program.threads == 1:
+            return None
+        pool: ThreadPool = strategy.thread_pool(program.threads)
+        return pool
 
     def let_go(self) -> None:
         """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
@@ -158,7 +189,7 @@ class TraceCache:
             )
         return made
 
-    @contextmanager
+    @contextlib.contextmanager
     def memory(self) -> Iterator[None]:
         """Within this context programs keep what they take of the arenas; then it is given back."""
         with self.lock:

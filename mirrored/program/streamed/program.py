@@ -186,16 +186,21 @@ class StreamedProgram:
         ]
         return [Result(values, flag, blocks, streams) for _ in range(count)]
 
+    def call(self, sources: Sequence[Any], pool: ThreadPool | None = None) -> None:
+        """Run one step, as a call of a function does; see `Program.call`."""
+        self.run(1, sources, pool=pool)
+
     def run(
         self,
         steps: int,
-        feed: Feed = None,
+        feed: Feed | Sequence[Any] = None,
         report: Report | None = None,
         pool: ThreadPool | None = None,
     ) -> bool:
         """Run a number of steps; see `Program.run`.
 
-        What feeders write goes through pinned memory; arrays are copied by the devices. Without
+        What feeders write goes through pinned memory; arrays, one an input, which all steps are
+        given, are copied by the devices. Without
         `report` the host waits for no more than sums. With it some steps are on their way before
         the first is told of; where it says to stop, those are done and told of too. Where a
         collective fails, those that wrote before it are told of.
@@ -239,7 +244,7 @@ class StreamedProgram:
             raise WATCH.lost()
         return going_on
 
-    def _brought(self, feed: Feed) -> Callable[[int], None]:
+    def _brought(self, feed: Feed | Sequence[Any]) -> Callable[[int], None]:
         """Return what brings a step's inputs and draws to the devices."""
         if callable(feed):
             self._taken = [None] * len(self.inputs)
