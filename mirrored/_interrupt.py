@@ -89,7 +89,8 @@ class InterruptGuard:
             if _handler_of(_SIGINT) == self._receive:  # Nobody set another one meanwhile.
                 _set_handler(_SIGINT, self._previous)
             self._installed = self._in_step = False
-            self.deliver()
+            if self._pending is not None:
+                self.deliver()
 
     @property
     def pending(self) -> bool:

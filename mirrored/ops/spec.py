@@ -3,6 +3,7 @@
 The dtypes are NumPy's own objects; this module says which of them the library computes in.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self, cast
@@ -295,9 +296,8 @@ def as_integers(value: Any, what: str) -> tuple[int, ...]:
 _floatx: list[DType] = [float32]
 
 
-def default_float() -> DType:
-    """Return the dtype that `floatx` names."""
-    return _floatx[0]
+# Returns the dtype that `floatx` names.
+default_float: Callable[[], DType] = functools.partial(operator.itemgetter(0), _floatx)
 
 
 def floatx() -> str:

@@ -84,15 +84,17 @@ class Trace:
             OutOfRangeError: A dataset ends in it: what comes before that is done.
         """
         graph, results = self.graph, self.results
-        program = self._program or self.program()
+        program, returned = self._program or self.program(), graph.outputs
         # Before anything is written: what is returned needs memory too.
-        storages = [value.device.allocate(*value.spec) for value in graph.outputs]
+        storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
             program.call(sources, self._pool(program) if program.threads > 1 else None)
         if results is None:
             raise OutOfRangeError("End of sequence")
+        if results.structure is None:
+            return None
         tensors = []
-        for value, array, storage in zip(graph.outputs, program.outputs, storages, strict=True):
+        for value, array, storage in zip(returned, program.outputs, storages, strict=True):
             value.device.backend.copy_between(array, storage.array)
             tensors.append(Tensor(storage.array, storage, value.device, value.spec))
         return results.with_tensors(tensors)
