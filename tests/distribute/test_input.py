@@ -230,6 +230,16 @@ def test_rows_that_wait_to_be_gathered(strategy: MirroredStrategy, use: str) -> 
     assert np.array_equal(np.sort(np.concatenate(found), axis=0), x * 2)
 
 
+def test_rows_are_gathered_for_a_card(emulated_cuda: Callable[..., Any]) -> None:
+    emulated_cuda()
+    x = np.arange(6.0 * 2048).reshape(6, 2048)
+    dataset = mr.data.Dataset.from_tensor_slices(x).shuffle(6, seed=1).batch(3)
+    double = mr.function(lambda x: x * 2)
+    batches = OneDeviceStrategy("GPU:0").experimental_distribute_dataset(dataset)
+    found = np.concatenate([double(batch).numpy() for batch in batches])
+    assert np.array_equal(np.sort(found, axis=0), x * 2)
+
+
 def test_a_batch_takes_a_devices_memory_when_it_is_used(simulate: Simulate) -> None:
     simulate(2, memory_limit=1)
     strategy = MirroredStrategy()
