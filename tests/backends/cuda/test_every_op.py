@@ -270,7 +270,7 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
     """Yield dtypes and cases, and whether every run tries them.
 
     Elementwise ops have one text but for an expression and the types, and others' kernels have
-    tests of their own, for more dtypes than the first.
+    tests of their own, for more dtypes than the first; every second case of them is for all runs.
     """
     op = ops.OPS[name]
     for number, dtype in enumerate(dtypes_of(row)):
@@ -278,9 +278,10 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
         few = [row.small[0], cases[-1]]
         if (op.elementwise and number) or dtype == "uint8":
             cases = few
-        for case in cases:
+        for place, case in enumerate(cases):
             usual = number == 0 or dtype == "bfloat16"
-            yield dtype, case, usual and (case in few or not (number or op.elementwise))
+            more = not (number or op.elementwise or place % 2)
+            yield dtype, case, usual and (case in few or more)
 
 
 @REST

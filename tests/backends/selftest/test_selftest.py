@@ -188,6 +188,7 @@ def test_a_crash_shows_the_signal_and_where_it_was(child: Any) -> None:
     assert "  1. Shared memory (/dev/shm)" in text
 
 
+@pytest.mark.slow
 def test_what_nccl_says_is_shown_and_looked_at(child: Any) -> None:
     """It says it on standard output, which is not for it here; it is asked to say it."""
     child(
@@ -211,6 +212,7 @@ def test_warnings_before_a_flood_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
     assert text.count("noise") == selftest._MOST_LINES
 
 
+@pytest.mark.slow
 def test_an_exception_is_shown(child: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """So is what NCCL says, of which as much is asked for as the environment has set."""
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
