@@ -89,9 +89,19 @@ def _take_settings() -> dict[str, str]:
 
 def _reset() -> None:
     devices.reset_devices()
+    _reset_names()
+
+
+def _reset_names() -> None:
     layers.reset_names()
     ops.set_floatx("float32")
     ops.set_seed(20)
+
+
+@pytest.fixture
+def clean_names() -> None:
+    """Forget names and seeds alone, where devices stay as they are from test to test."""
+    _reset_names()
 
 
 @pytest.fixture

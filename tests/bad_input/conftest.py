@@ -27,8 +27,11 @@ def replicas(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def strategy(replicas: int, simulate: Callable[..., Any]) -> mr.MirroredStrategy:
-    simulate(replicas)
+def strategy(replicas: int, request: pytest.FixtureRequest) -> mr.MirroredStrategy:
+    if "shared" in request.fixturenames:
+        strategies: dict[int, mr.MirroredStrategy] = request.getfixturevalue("shared").strategies
+        return strategies[replicas]
+    request.getfixturevalue("simulate")(replicas)
     return mr.MirroredStrategy()
 
 
@@ -46,6 +49,43 @@ def _make_model(strategy: mr.MirroredStrategy, **compile: Any) -> mr.Model:
         model.compile(**{**options, **compile})
     model.fit(X, Y, batch_size=BATCH, steps_per_epoch=1, shuffle=False, verbose=0)
     return model
+
+
+class Shared:
+    """Devices for all rows of a file, and a model for each number of replicas.
+
+    One row after the other has the model as it was after its first step. One that a row did not
+    find unchanged is given to no other.
+    """
+
+    def __init__(self) -> None:
+        mr.config.experimental.set_simulated_gpus(3)
+        self.strategies = {1: mr.MirroredStrategy(["GPU:0"]), 3: mr.MirroredStrategy()}
+        self._free: dict[mr.MirroredStrategy, tuple[mr.Model, list[np.ndarray]]] = {}
+        self._taken: dict[mr.Model, list[np.ndarray]] = {}
+
+    def make_model(self, strategy: mr.MirroredStrategy, **compile: Any) -> mr.Model:
+        mr.layers.reset_names()
+        if compile:
+            return _make_model(strategy, **compile)
+        model, values = self._free.pop(strategy, None) or (_make_model(strategy), [])
+        variables = [*model.variables, *model.optimizer.variables]
+        for variable, value in zip(variables, values, strict=bool(values)):
+            variable.assign(value)
+        self._taken = {model: values or [each.numpy() for each in variables]}
+        return model
+
+    def check_refused(self, model: mr.Model, *args: Any, **options: Any) -> BaseException:
+        error = _check_refused(model, *args, **options)
+        if model in self._taken:  # It has passed all checks.
+            self._free[model.distribute_strategy] = model, self._taken.pop(model)
+        return error
+
+
+@pytest.fixture(scope="module")
+def shared(clean_module: None) -> Shared:
+    """Return what the rows of a file share whose own `clean_state` asks for this."""
+    return Shared()
 
 
 def _train(model: mr.Model, **change: Any) -> mr.callbacks.History:
@@ -129,8 +169,11 @@ class StopAfter(mr.callbacks.Callback):
 
 
 @pytest.fixture
-def make_model() -> Callable[..., mr.Model]:
+def make_model(request: pytest.FixtureRequest) -> Callable[..., mr.Model]:
     """Return ``make_model(strategy, **compile)``: a classifier after one step."""
+    if "shared" in request.fixturenames:
+        made: Callable[..., mr.Model] = request.getfixturevalue("shared").make_model
+        return made
     return _make_model
 
 
@@ -147,8 +190,11 @@ def state() -> Callable[[mr.Model], list[bytes]]:
 
 
 @pytest.fixture
-def check_refused() -> Callable[..., BaseException]:
+def check_refused(request: pytest.FixtureRequest) -> Callable[..., BaseException]:
     """Return ``check_refused(model, act, error, *messages)``, as described above."""
+    if "shared" in request.fixturenames:
+        check: Callable[..., BaseException] = request.getfixturevalue("shared").check_refused
+        return check
     return _check_refused
 
 

@@ -48,6 +48,11 @@ CONSTRUCTED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def clean_state(shared: Any, clean_names: None) -> None:
+    """Let devices and models stay from row to row."""
+
+
 @pytest.mark.parametrize(("make", "message"), CONSTRUCTED.values(), ids=CONSTRUCTED)
 def test_construction(
     make: Callable[[], Any],

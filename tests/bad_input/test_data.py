@@ -116,65 +116,8 @@ NUMBERS_OUT_OF_RANGE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture(autouse=True)
-def clean_state(clean_module: None) -> None:
-    """Let devices, and with them models, stay from row to row."""
-    mr.random.set_seed(20)
-
-
-@pytest.fixture(scope="module")
-def strategies(clean_module: None) -> dict[int, mr.MirroredStrategy]:
-    """Return a strategy for each number of replicas."""
-    mr.config.experimental.set_simulated_gpus(3)
-    return {1: mr.MirroredStrategy(["GPU:0"]), 3: mr.MirroredStrategy()}
-
-
-class Models:
-    """A model for each strategy, which one row after the other has as it was after its first step.
-
-    One that a row found changed is not given to another.
-    """
-
-    def __init__(self) -> None:
-        self._free: dict[mr.MirroredStrategy, tuple[mr.Model, list[np.ndarray]]] = {}
-        self._taken: dict[mr.Model, list[np.ndarray]] = {}
-
-    def take(self, strategy: mr.MirroredStrategy, make: Callable[..., mr.Model]) -> mr.Model:
-        mr.layers.reset_names()
-        model, values = self._free.pop(strategy, None) or (make(strategy), [])
-        variables = [*model.variables, *model.optimizer.variables]
-        for variable, value in zip(variables, values, strict=bool(values)):
-            variable.assign(value)
-        self._taken = {model: values or [each.numpy() for each in variables]}
-        return model
-
-    def give_back(self, model: mr.Model) -> None:
-        self._free[model.distribute_strategy] = model, self._taken.pop(model)
-
-
-@pytest.fixture(scope="module")
-def models() -> Models:
-    return Models()
-
-
-@pytest.fixture
-def strategy(replicas: int, strategies: dict[int, mr.MirroredStrategy]) -> mr.MirroredStrategy:
-    return strategies[replicas]
-
-
-@pytest.fixture
-def make_model(models: Models, make_model: Callable[..., mr.Model]) -> Callable[..., mr.Model]:
-    return lambda strategy: models.take(strategy, make_model)
-
-
-@pytest.fixture
-def check_refused(
-    models: Models, check_refused: Callable[..., BaseException]
-) -> Callable[..., None]:
-    def check(model: mr.Model, *args: Any, **options: Any) -> None:
-        check_refused(model, *args, **options)
-        models.give_back(model)  # It has passed all checks.
-
-    return check
+def clean_state(shared: Any, clean_names: None) -> None:
+    """Let devices and models stay from row to row."""
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ HOOKS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def clean_state(shared: Any, clean_names: None) -> None:
+    """Let devices and models stay from row to row."""
+
+
 @pytest.mark.parametrize(("hook", "steps"), HOOKS.items())
 def test_an_exception_in_a_callback(
     hook: str,

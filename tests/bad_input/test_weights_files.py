@@ -88,6 +88,11 @@ FILES: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def clean_state(shared: Any, clean_names: None) -> None:
+    """Let devices and models stay from row to row."""
+
+
 @pytest.mark.parametrize(("spoil", "error", "message"), FILES.values(), ids=FILES)
 def test_weights_files(
     spoil: Callable[[Path], Any],

@@ -18,7 +18,6 @@ import pytest
 import stand_ins
 
 import mirrored as mr
-from mirrored import layers, ops
 from mirrored.backends.communication.connection import MULTI_RANK
 from mirrored.backends.cuda import nccl as installed
 from mirrored.distribute.cross_device_ops.connections import SELFTEST
@@ -56,11 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_state() -> None:
-    """Forget names and seeds alone: devices stay as they are from test to test."""
-    layers.reset_names()
-    ops.set_floatx("float32")
-    ops.set_seed(20)
+def clean_state(clean_names: None) -> None:
+    """Let devices stay as they are from test to test."""
 
 
 @pytest.fixture(scope="session")
