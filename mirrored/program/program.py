@@ -12,7 +12,7 @@ from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
-from mirrored.program.graph import Graph
+from mirrored.program.graph import SHARED, Graph
 from mirrored.program.lowering import HostLowering, LoweredStage
 from mirrored.program.memory_planner import plan_memory
 from mirrored.program.overlap import Threads
@@ -105,10 +105,10 @@ class Program:
             sources: What is fed, for each input; see `fill`.
             pool: As for `run`.
         """
-        fill(self.inputs, sources)
         if observers or get_log_device_placement() or not isinstance(self._replay, SerialReplay):
-            self.run(1, pool=pool)
+            self.run(1, partial(self._filled, sources), pool=pool)
             return
+        fill(self.inputs, sources)
         with self._blas:
             self._enter(self._replay.call)
 
@@ -155,6 +155,19 @@ class Program:
             raise
         return replay.going_on
 
+    def _filled(self, sources: Sequence[Any], inputs: Sequence[Any]) -> Mapping[int, Feeder]:
+        """Return what fills inputs, those of a replica on its own thread; what all read is there.
+
+        To gather a batch takes as long as a part of a step, and replicas do it side by side.
+        """
+        by_replica: dict[int, tuple[list[Any], list[Any]]] = {}
+        for value, target, source in zip(self.graph.inputs, inputs, sources, strict=True):
+            targets, given = by_replica.setdefault(value.replica, ([], []))
+            targets.append(target)
+            given.append(source)
+        fill(*by_replica.pop(SHARED, ((), ())))
+        return {replica: partial(_fill, *each) for replica, each in by_replica.items()}
+
     def forget_observer(self) -> None:
         """Let go of whoever measured the last run."""
         self._timed = None
@@ -171,3 +184,7 @@ class Program:
             stages = TimedStages(self.graph, self.stages, self.threads, observer)
             self._timed = stages, self._made(stages.stages, stages.barrier)
         return self._timed
+
+
+def _fill(targets: Sequence[Any], sources: Sequence[Any], _: int) -> None:
+    fill(targets, sources)
