@@ -128,7 +128,13 @@ def _optimizer() -> mr.optim.Optimizer:
     return mr.optim.SGD(0.1, momentum=0.9)  # It has slots, and few ops.
 
 
-either_way = pytest.mark.parametrize("way", WAYS[1:], ids=["ahead", "eager"])
+either_way = pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(WAYS[1], id="ahead"),
+        pytest.param(WAYS[2], id="eager", marks=pytest.mark.slow),
+    ],
+)
 
 
 @pytest.fixture
