@@ -87,5 +87,5 @@ def let_read(runtime: Any, reader: int, owner: int) -> None:
                 "Copies from card %d to card %d pass through the host. The reason: %s",
                 owner,
                 reader,
-                error,
+                str(error),  # Whoever keeps the log keeps nothing of what the error holds.
             )

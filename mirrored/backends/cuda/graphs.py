@@ -102,7 +102,7 @@ def capture(backend: Capturing, work: Callable[[], object], mode: int) -> Captur
             "%s: a program could not be captured as a CUDA graph, and is replayed kernel by "
             "kernel. The reason: %s",
             backend.where,
-            error,
+            str(error),  # The error would hold the program for as long as somebody keeps the log.
         )
         return None
     finally:
