@@ -26,7 +26,6 @@ from mirrored.variables import DeviceVariable
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 Simulate = Callable[..., list[Any]]
-EXECUTIONS = ["serial", "threads", "eager"]
 RULE_OF_ROUNDING = 1e-3  # Microseconds: a nanosecond, which is what clocks count.
 
 
@@ -122,11 +121,30 @@ def table() -> dict[str, list[float]]:
 
 # ---------------------------------------------------------------------------- training
 
+_traced: dict[str, tuple[pathlib.Path, dict[str, list[float]]]] = {}
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_training_on_two_replicas(simulate: Simulate, path: pathlib.Path, execution: str) -> None:
-    simulate(2)
-    trained(execution, trace=path)
+
+@pytest.fixture(params=["serial", "threads", "eager"])
+def execution(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def traced(
+    simulate: Simulate, tmp_path_factory: pytest.TempPathFactory, execution: str
+) -> tuple[pathlib.Path, dict[str, list[float]]]:
+    """Return the trace of training on two replicas, done once, and the table that summed it up."""
+    if execution not in _traced:
+        simulate(2)
+        path = tmp_path_factory.mktemp("traced") / "trace.json"
+        trained(execution, trace=path)
+        _traced[execution] = path, table()
+    return _traced[execution]
+
+
+def test_training_on_two_replicas(traced: tuple[pathlib.Path, Any], execution: str) -> None:
+    path, _ = traced
     check_format(path)
     found = rows(path)
     for replica in range(2):
@@ -149,10 +167,8 @@ def test_training_on_two_replicas(simulate: Simulate, path: pathlib.Path, execut
             assert fed[0]["args"]["bytes out"] == 4 * (5 + 3) * 4
 
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_waits_are_those_of_threads(simulate: Simulate, path: pathlib.Path, execution: str) -> None:
-    simulate(2)
-    trained(execution, trace=path)
+def test_waits_are_those_of_threads(traced: tuple[pathlib.Path, Any], execution: str) -> None:
+    path, _ = traced
     waits = [event for event in slices(path) if event["cat"] == "wait"]
     if execution != "threads":
         assert waits == []
@@ -167,7 +183,6 @@ def test_waits_are_those_of_threads(simulate: Simulate, path: pathlib.Path, exec
     assert by_row[0] == by_row[1] > 6  # At least one in every step, and all meet in each.
 
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_weights_are_those_of_training_without_a_trace(
     simulate: Simulate, path: pathlib.Path, execution: str, replicas: int
@@ -360,13 +375,10 @@ def test_side_by_side_calls_of_users_threads_get_rows_without_overlaps(
 # ---------------------------------------------------------------------------- the table
 
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
 def test_summary_says_what_the_file_says(
-    simulate: Simulate, path: pathlib.Path, execution: str
+    traced: tuple[pathlib.Path, dict[str, list[float]]],
 ) -> None:
-    simulate(2)
-    trained(execution, trace=path)
-    found, events = table(), slices(path)
+    found, events = traced[1], slices(traced[0])
     parts = {"compute": "Compute", "collective": "Transfers", "transfer": "Transfers"}
     by_line: dict[str, list[dict[str, Any]]] = {"Total": events}
     for event in events:
