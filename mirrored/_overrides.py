@@ -4,6 +4,7 @@ Keras and TensorFlow call them; a program that relies on that must not run on wi
 becomes called leaves its table below.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -173,7 +174,7 @@ def check_overrides(cls: type[Subclassable]) -> None:
         Traceback (most recent call last):
         TypeError: `train_step` of Trainer: mirrored does not use it as Keras does. Received: ...
     """
-    base = cls._declaring
+    base: Any = cls._declaring  # As a class it has a hash, which type checkers do not see.
     owners = cls.__mro__[: cls.__mro__.index(base)]
     for owner in owners:
         for name, value in vars(owner).items():
@@ -186,6 +187,7 @@ def check_overrides(cls: type[Subclassable]) -> None:
                 raise _refusal(cls, name, f"its definition in class {owner.__qualname__}")
 
 
+@functools.lru_cache(maxsize=1024)  # It is asked with each assignment to an attribute.
 def _is_taken(name: str, base: type[Subclassable]) -> bool:
     """Return whether a name is that of a method or property that a base class alone defines."""
     private = name.startswith("_") and not name.startswith("__")
