@@ -173,7 +173,7 @@ def test_out_of_memory_in_the_middle_of_an_update(
     pool = devices.get_device(f"GPU:{full}").pool
     failures = 0
     for room in range(100):
-        free = (1 << 20) - pool.current - room * 2 * size
+        free = (1 << 20) - pool.current - room * 4 * size
         with mr.device(f"GPU:{full}"):
             ballast = mr.zeros((free // 4,))
         refused = refusal_of(lambda: strategy.run(step))
