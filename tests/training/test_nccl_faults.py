@@ -180,8 +180,11 @@ places = pytest.mark.parametrize(
 @places
 @pytest.mark.parametrize(
     ("way", "some"),
-    [(WAYS[0], [SUMS + 3]), (WAYS[1], [3 * SUMS]), (WAYS[2], [3 * SUMS])],
-    ids=["one by one", "ahead", "eager"],
+    [
+        pytest.param(WAYS[0], [SUMS + 3], id="one by one", marks=pytest.mark.slow),
+        pytest.param(WAYS[1], [3 * SUMS], id="ahead"),
+        pytest.param(WAYS[2], [3 * SUMS], id="eager"),
+    ],
 )
 def test_a_sum_with_an_error_of_its_own(
     way: dict[str, Any],
@@ -224,7 +227,7 @@ def test_a_call_that_is_refused(
         pytest.param(WAYS[0], 3 * SUMS, id="one by one-last"),
         pytest.param(WAYS[1], 1, id="ahead-first"),
         pytest.param(WAYS[1], 3 * SUMS, id="ahead-last", marks=pytest.mark.slow),
-        pytest.param(WAYS[2], SUMS + 1, id="eager-middle"),
+        pytest.param(WAYS[2], SUMS + 1, id="eager-middle", marks=pytest.mark.slow),
     ],
 )
 def test_a_sum_that_hangs(

@@ -71,7 +71,7 @@ def test_a_thousand_fits(
     strategy.close()
 
 
-@pytest.mark.parametrize("executor", ["serial", "threads"])
+@pytest.mark.parametrize("executor", [pytest.param("serial", marks=pytest.mark.slow), "threads"])
 def test_models_that_come_and_go(executor: str, simulate: Callable[..., Any]) -> None:
     """With a model go its programs, and with a strategy its threads."""
     simulate(2)
@@ -108,7 +108,7 @@ def test_recordings_of_many_sizes_are_let_go_of(
     with mr.MirroredStrategy().scope():
         model = mr.Sequential([mr.layers.Dense(1)])
         model.compile("sgd", "mse")
-    for size in range(1, 80):
+    for size in range(1, 68):
         model.fit(np.ones((size, 2)), np.ones((size, 1)), batch_size=size, verbose=0)
     assert len(model._traces) == 64
     warnings = [text for text in caplog.messages if "has been recorded for" in text]

@@ -263,13 +263,18 @@ def _without_twins(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: part for part, name in {part: name for name, part in table.items()}.items()}
 
 
-PLACES = {"3 on threads": (3, "threads"), "3 in turn": (3, "serial"), "1": (1, "auto")}
+PLACES = {
+    "2 on threads": (2, "threads"),
+    "3 on threads": (3, "threads"),
+    "3 in turn": (3, "serial"),
+    "1": (1, "auto"),
+}
 
 
 def cases() -> Iterator[Any]:
-    """Yield each row on threads, and one in each other place; the others are slow."""
+    """Yield each row on two threads, and one in each other place; the others are slow."""
     for number, (name, row) in enumerate(rows().items()):
-        quick = {"3 on threads", {2: "3 in turn", 7: "1"}.get(number)}
+        quick = {"2 on threads", {2: "3 in turn", 4: "3 on threads", 7: "1"}.get(number)}
         for place, how in PLACES.items():
             marks = [] if place in quick else [pytest.mark.slow]
             yield pytest.param(row, how, id=f"{place}-{name}", marks=marks)

@@ -105,8 +105,12 @@ def trained(x: Any, y: Any, *, dataset: bool, eager: bool) -> tuple[list[bytes],
 
 @pytest.mark.parametrize(
     ("replicas", "dataset", "eager"),
-    [(1, False, False), (3, True, False), (3, False, True), (1, True, True)],
-    ids=["recorded, arrays", "recorded, dataset", "eager, arrays", "eager, dataset"],
+    [
+        pytest.param(1, False, False, id="recorded, arrays", marks=pytest.mark.slow),
+        pytest.param(3, True, False, id="recorded, dataset"),
+        pytest.param(3, False, True, id="eager, arrays", marks=pytest.mark.slow),
+        pytest.param(1, True, True, id="eager, dataset"),
+    ],
 )
 def test_fit_has_the_bits_of_floats(
     replicas: int, dataset: bool, eager: bool, simulate: Any

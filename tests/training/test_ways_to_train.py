@@ -56,8 +56,8 @@ def dataset(batch: int) -> mr.data.Dataset:
 
 
 def of_arrays(model: mr.Model) -> list[float]:
-    validation = (X, Y)
-    fitted = model.fit(X, Y, batch_size=10, epochs=2, validation_data=validation, verbose=0)
+    validation: dict[str, Any] = {"validation_data": (X, Y), "validation_batch_size": len(X)}
+    fitted = model.fit(X, Y, batch_size=10, epochs=2, **validation, verbose=0)
     return [value for values in fitted.history.values() for value in values]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mirrored as mr
@@ -174,6 +174,7 @@ def test_updates_outside_of_replicas_count_once(strategy: mr.MirroredStrategy) -
     assert float(metric.result()) == 8.0
 
 
+@settings(max_examples=30)
 @given(
     st.floats(allow_nan=False, allow_infinity=False),
     st.floats(min_value=0, allow_nan=False, allow_infinity=False),
