@@ -82,6 +82,7 @@ FITS: dict[str, tuple[Any, Any, list[list[float]], float]] = {
 }
 
 
+@pytest.mark.parametrize("strategy", [3], indirect=True)
 @pytest.mark.parametrize(("loss", "weights", "expected", "total"), FITS.values(), ids=FITS)
 def test_weights_and_losses_as_in_keras(
     loss: Any,

@@ -191,6 +191,7 @@ def test_the_sum_is_minimised_where_a_loss_asks_for_it(
     ],
     ids=["per element", "per example", "class", "function"],
 )
+@pytest.mark.parametrize("strategy", [3], indirect=True)
 def test_a_loss_of_the_users_own(loss: Any, make_line: MakeLine) -> None:
     model, named = make_line(loss=loss), make_line()
     for each in (model, named):
