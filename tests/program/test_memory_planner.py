@@ -10,7 +10,7 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.program.memory_planner import ALIGNMENT, plan_memory
 from mirrored.program.overlap import Threads
-from mirrored.program.schedule import make_schedule
+from mirrored.program.schedule import FusedGroup, make_schedule
 
 SIZE = 64
 X = np.zeros((SIZE, SIZE), np.float32)
@@ -154,3 +154,18 @@ def test_what_another_replica_reads_is_not_overwritten_beside_it(
 
     recorded = record(function, [X, X], replicas=[0, 2])
     check_plan(recorded.graph)
+
+
+def test_results_of_a_group_overwrite_what_it_reads_last(record: Any, check_plan: Any) -> None:
+    """Also where others of the group come behind: it takes turns, piece by piece."""
+
+    def function(x: ops.Tensor) -> list[ops.Tensor]:
+        first = ops.tanh(ops.reduce_sum(x, axis=0))
+        return [first, ops.exp(first) * 2.0]
+
+    graph = record(function, [X]).graph
+    (group,) = [each for each in make_schedule(graph, Threads()).phases() if each.nodes[1:]]
+    assert isinstance(group, FusedGroup)
+    plan = check_plan(graph)
+    (total,) = [node.output for node in graph.nodes if node.op.name == "Sum"]
+    assert plan.blocks[total] is plan.blocks[graph.outputs[0]]
