@@ -165,3 +165,17 @@ def test_variables_that_are_summed_are_written_behind_the_gate(cards: Any, check
     graph = cards.record(function, X)
     plan = check_plan(graph, streams=True)
     assert plan.commits == []  # It is written in place: no sum goes on by then.
+
+
+def test_what_another_stream_reads_is_not_overwritten_by_a_group(
+    cards: Any, check_plan: Any
+) -> None:
+    """The group is the last to read it by the order on one stream, and runs beside the other."""
+    cards.make(1)
+
+    def function(x: Any, y: Any) -> list[Any]:
+        first, second = ops.softmax(x), ops.softmax(y)
+        long = ops.softmax(ops.softmax(ops.concat([first, second], axis=1)))
+        return [ops.softmax(ops.concat([long, ops.tanh(second)], axis=1))]
+
+    check_plan(cards.record(function, X, X), streams=True)
