@@ -305,10 +305,10 @@ def _let_wait(schedule: Schedule) -> None:
     count = 0
     for stage in schedule.stages:
         phases = [phase for launch in stage for phase in launch.phases]
-        read = [value for phase in phases for value in _read_by(phase)]
-        waits = max((number[value.node] for value in read if value.node in number), default=0)
+        read = [value.node for each in phases for node in nodes_of(each) for value in node.inputs]
+        waits = max((number[node] for node in read if node in number), default=0)
         if isinstance(phases[0], Guard):
-            waits = count
+            waits = count  # For all: nobody writes before all sums are there.
         for launch in stage:
             launch.waits = waits
         collective = stage[0].collective
@@ -321,9 +321,3 @@ def _let_wait(schedule: Schedule) -> None:
         schedule.running += [(each, phases[0]) for each in done]
         running = [each for each in running if each not in done]
     schedule.running += [(each, None) for each in running]
-
-
-def _read_by(phase: Phase) -> Iterable[Value]:
-    if isinstance(phase, Guard):
-        return phase.values
-    return [value for node in phase.nodes for value in node.inputs]
