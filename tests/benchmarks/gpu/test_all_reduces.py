@@ -127,11 +127,18 @@ def test_the_page(measured: Run) -> None:
 
 def test_a_process_on_simulated_gpus() -> None:
     results = Results(simulated=True)
-    asked = [Kind("ReductionToOneDevice", (2,)), ONE]
+    asked = [Kind("ReductionToOneDevice", (2,))]
     all_reduces.measure(results, asked, Deadline(60.0), lambda: None, quick=True)
-    summed, refused = results.all_reduces
+    (summed,) = results.all_reduces
     assert [row["nbytes"] for row in summed.rows] == all_reduces.QUICK_SIZES
     assert [row["wrong"] for row in summed.rows] == [0, 0, 0]
+
+
+@pytest.mark.slow
+def test_a_process_without_cards_refuses_nccl() -> None:
+    results = Results(simulated=True)
+    all_reduces.measure(results, [ONE], Deadline(60.0), lambda: None, quick=True)
+    (refused,) = results.all_reduces
     assert refused.problem == "NCCL sums between GPUs that are not simulated."
 
 

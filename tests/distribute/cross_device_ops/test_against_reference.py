@@ -277,7 +277,9 @@ def trained(strategy: MirroredStrategy, x: np.ndarray, y: np.ndarray) -> list[np
     return weights
 
 
-@pytest.mark.parametrize(("split", "num_packs"), [([1, 1], 3), ([2, 1], 1)])
+@pytest.mark.parametrize(
+    ("split", "num_packs"), [pytest.param([1, 1], 3, marks=pytest.mark.slow), ([2, 1], 1)]
+)
 def test_training_between_cards(cards: Cards, split: list[int], num_packs: int) -> None:
     """The weights are those of one device, for batches of 7, 7 and 2 over two or three replicas."""
     emulator = cards(*split)

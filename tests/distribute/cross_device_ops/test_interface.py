@@ -269,10 +269,10 @@ def test_a_strategy_uses_the_collectives_it_is_given(simulate: Simulate) -> None
     "make",
     [
         SumByHand,
-        HierarchicalCopyAllReduce,
-        lambda: HierarchicalCopyAllReduce(num_packs=0),
+        pytest.param(HierarchicalCopyAllReduce, marks=pytest.mark.slow),
+        pytest.param(lambda: HierarchicalCopyAllReduce(num_packs=0), marks=pytest.mark.slow),
         lambda: HierarchicalCopyAllReduce(num_packs=5),
-        lambda: ReductionToOneDevice("GPU:1"),
+        pytest.param(lambda: ReductionToOneDevice("GPU:1"), marks=pytest.mark.slow),
     ],
     ids=["by hand", "one pack", "no packs", "five packs", "on GPU:1"],
 )
