@@ -70,7 +70,10 @@ def at_once(card: Any, *arrays: Any) -> tuple[Any, Any]:
     ("shape", "labels"),
     [*product(SHAPES, ("shares", "int32")), *((shape, "int64") for shape in SHAPES[:2])],
 )
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param(d, marks=pytest.mark.slow if d == "float64" else ()) for d in DTYPES],
+)
 def test_values_and_that_both_at_once_have_the_same_bits(
     card: Any, shape: tuple[int, int], dtype: str, labels: str
 ) -> None:

@@ -35,7 +35,10 @@ def turned(shape: Shape, transposed: bool) -> Shape:
     return (*shape[:-2], *shape[-2:][:: -1 if transposed else 1])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float32", "int64", *(pytest.param(d, marks=pytest.mark.slow) for d in ("float64", "int32"))],
+)
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_products(card: Any, a: Shape, b: Shape, dtype: str) -> None:
     rng = np.random.default_rng(1)
