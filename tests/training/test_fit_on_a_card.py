@@ -32,7 +32,7 @@ def test_a_checkpoint_in_the_middle(emulated_cuda: Emulate, tmp_path: Path) -> N
     names = make_devices((2,))
 
     def train(model: mr.Model) -> None:
-        model.fit(X, Y, batch_size=19, verbose=0)
+        model.fit(X[:20], Y[:20], batch_size=10, verbose=0)
 
     model = make(names)
     train(model)

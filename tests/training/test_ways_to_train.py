@@ -91,7 +91,7 @@ def of_a_generator(model: mr.Model) -> list[float]:
 
 
 def from_a_later_epoch(model: mr.Model) -> list[float]:
-    return model.fit(X, Y, batch_size=10, initial_epoch=1, epochs=3, verbose=0).history["loss"]
+    return model.fit(X, Y, batch_size=10, initial_epoch=1, epochs=2, verbose=0).history["loss"]
 
 
 def stopped_in_the_middle(model: mr.Model) -> list[float]:
