@@ -225,15 +225,15 @@ class _Relay:
         if not self._stopping:
             replica.request = (merge_fn, args, kwargs)
             replica.waiting = True
-            following = self._pass_turn(replica)
             try:
+                following = self._pass_turn(replica)
                 if following is not None:
                     self._start_thread(following)
                 if threading.get_ident() == self._home:
                     self._merge_here()
                 else:
                     replica.resume.get()
-            finally:  # Without a thread for the next replica nobody would wake this one.
+            finally:  # Whatever ends this, such as an interrupt: nobody may wait for it any more.
                 replica.waiting = False
         if self._stopping:
             raise _Stopped

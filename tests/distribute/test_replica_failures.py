@@ -1,5 +1,6 @@
 """Replicas of which one fails, however and wherever: what is raised, and what is left."""
 
+import itertools
 import signal
 import threading
 from collections.abc import Callable
@@ -230,6 +231,34 @@ def test_an_interrupt_of_the_unwinding(
     kind, _, _ = raised_by(lambda: strategy.run(fails_at("before", 1, CustomError)))
     assert kind is KeyboardInterrupt
     assert len(calls) == 2
+    assert in_use() == before
+    assert still_works(strategy)
+
+
+@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.usefixtures("no_collector")
+def test_an_interrupt_while_the_turn_is_passed(
+    strategy: MirroredStrategy,
+    turn: int,
+    monkeypatch: pytest.MonkeyPatch,
+    raised_by: Callable[..., tuple[type, str, list[str]]],
+    still_works: Callable[[MirroredStrategy], bool],
+) -> None:
+    """In its two merge calls and at its end, nobody waits for the caller's replica afterwards."""
+    passes, turns = replicas._Relay._pass_turn, itertools.count()
+
+    def interrupted(relay: Any, replica: Any) -> Any:
+        if replica.number == 0 and next(turns) == turn:
+            raise KeyboardInterrupt
+        return passes(relay, replica)
+
+    def replica() -> None:
+        for _ in range(2):
+            context().merge_call(lambda strategy: None)
+
+    monkeypatch.setattr(replicas._Relay, "_pass_turn", interrupted)
+    before = in_use()
+    assert raised_by(lambda: strategy.run(replica))[0] is KeyboardInterrupt
     assert in_use() == before
     assert still_works(strategy)
 
