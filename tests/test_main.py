@@ -266,6 +266,7 @@ def test_unknown_commands(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_as_a_program() -> None:
     finished = subprocess.run(
         [sys.executable, "-c", _RUN_AND_LIST_CUPY],

@@ -79,6 +79,7 @@ def archives(built: dict[str, Path]) -> dict[str, list[str]]:
         return {"wheel": wheel.namelist(), "sdist": inner}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_archive_holds_every_module(archives: dict[str, list[str]], kind: str) -> None:
     package = [path.relative_to(ROOT) for path in (ROOT / "mirrored").rglob("*.py")]

@@ -159,6 +159,7 @@ def test_each_test_has_devices_of_its_own(project: pytest.Pytester) -> None:
     assert "inside a `with mr.device(...)` block" in text
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_used(project: pytest.Pytester) -> None:
     project.makepyfile(
         """

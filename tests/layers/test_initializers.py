@@ -76,7 +76,7 @@ def test_a_constant_array_broadcasts() -> None:
 
 
 @pytest.mark.parametrize(("make", "mean", "deviation", "low", "high"), RANDOM)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_moments_and_bounds(
     make: Any, mean: float, deviation: float, low: float, high: float, dtype: str
 ) -> None:

@@ -254,7 +254,9 @@ def test_alias(op_row: Any) -> None:
         np.testing.assert_array_equal(inputs[position], expected)
 
 
-@pytest.mark.parametrize(("scope", "index"), [(None, 0), ("GPU:0", 0), ("GPU:1", 1)])
+@pytest.mark.parametrize(
+    ("scope", "index"), [(None, 0), pytest.param("GPU:0", 0, marks=pytest.mark.slow), ("GPU:1", 1)]
+)
 def test_device_and_log(
     op_row: Any, simulate: Any, caplog: pytest.LogCaptureFixture, scope: str | None, index: int
 ) -> None:

@@ -149,7 +149,7 @@ def second_gradients(op_case: Any) -> Function:
     ("order", "dtype"),
     [
         (gradients, "float32"),
-        (second_gradients, "float64"),
+        pytest.param(second_gradients, "float64", marks=pytest.mark.slow),
         pytest.param(gradients, "float64", marks=pytest.mark.slow),
         pytest.param(second_gradients, "float32", marks=pytest.mark.slow),
     ],

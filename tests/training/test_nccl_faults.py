@@ -245,8 +245,11 @@ def test_a_sum_that_hangs(
 @pytest.mark.usefixtures("python_interrupts")
 @pytest.mark.parametrize(
     ("way", "patience", "presses"),
-    [(WAYS[0], 0.05, 1), (WAYS[1], 600.0, 2), (WAYS[2], 0.05, 1)],
-    ids=["one by one-once", "ahead-twice", "eager-once"],
+    [
+        pytest.param(WAYS[0], 0.05, 1, id="one by one-once", marks=pytest.mark.slow),
+        pytest.param(WAYS[1], 600.0, 2, id="ahead-twice"),
+        pytest.param(WAYS[2], 0.05, 1, id="eager-once"),
+    ],
 )
 def test_an_interrupt_while_a_sum_hangs(
     patience: float,

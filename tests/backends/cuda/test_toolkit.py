@@ -253,6 +253,7 @@ def test_the_version_of_cuda_that_libraries_are_for(
     assert toolkit.wanted_major() == expected
 
 
+@pytest.mark.slow
 def test_the_real_cupy_on_a_machine_without_a_driver() -> None:
     """What CuPy is asked for is there; only the driver is missing, which is the next sentence."""
     pytest.importorskip("cupy")

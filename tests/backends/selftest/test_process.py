@@ -92,6 +92,7 @@ def test_a_flood_is_read_to_its_end_and_only_the_end_is_kept() -> None:
     assert len(errors) <= 1 << 16 < len("line\n") * 20_000
 
 
+@pytest.mark.slow
 def test_a_flood_without_end_is_ended() -> None:
     status, output, _ = run("while True: print('on and on')", timeout=0.5)
     assert status is None

@@ -161,6 +161,7 @@ def test_many_findings_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1] == "There are 6 more findings like these."
 
 
+@pytest.mark.slow
 def test_a_sum_that_never_ends_is_named(child: Any) -> None:
     child(script='{2: "hang"}')
     (line,) = received(str(error(timeout=10.0)))
@@ -170,6 +171,7 @@ def test_a_sum_that_never_ends_is_named(child: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs(child: Any) -> None:
     child(script='connects=["never returns"]')
     text = str(error(timeout=4.0))

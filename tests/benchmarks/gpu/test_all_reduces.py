@@ -125,6 +125,7 @@ def test_the_page(measured: Run) -> None:
     assert "All-reduces" not in report.markdown(Results(), 0.2)
 
 
+@pytest.mark.slow
 def test_a_process_on_simulated_gpus() -> None:
     results = Results(simulated=True)
     asked = [Kind("ReductionToOneDevice", (2,))]

@@ -51,6 +51,7 @@ def test_facts(ask: Ask) -> None:
     assert ask("facts")["facts"]["version"]
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_split_has_the_same_losses() -> None:
     workload = WORKLOADS["digits"]
     mr.config.experimental.set_simulated_gpus(3)
