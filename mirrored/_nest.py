@@ -4,7 +4,7 @@ Gradients, replicas' arguments and their results all travel in such structures.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _SEQUENCES = (list, tuple)
@@ -134,7 +134,7 @@ def rebuild_dict(like: dict[Any, Any], mapped: dict[Any, Any]) -> dict[Any, Any]
     return mapped if kind is dict or isinstance(like, defaultdict) else kind(mapped)
 
 
-def pack_like(structure: Any, leaves: list[Any]) -> Any:
+def pack_like(structure: Any, leaves: Iterable[Any]) -> Any:
     """Return a structure of the form of `structure` that holds `leaves` in order."""
     remaining = iter(leaves)
     return map_structure(lambda _: next(remaining), structure)

@@ -123,15 +123,14 @@ class Batched(Following):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of batches."""
-        if self.slices is None:
-            return self._joined(iteration)
-        return self._gathered(self.slices.form, iteration)
+        slices = self.slices
+        return self._joined(iteration) if slices is None else self._gathered(slices, iteration)
 
-    def _gathered(self, form: Form, iteration: Iteration) -> Elements:
-        for leaves, rows in open_batches(self, iteration):
+    def _gathered(self, slices: Slices, iteration: Iteration) -> Elements:
+        for leaves, rows in open_batches(self, slices, iteration):
             for begin in range(0, count_of(rows), self._size):
                 batch = rows_from(rows, begin, self._size)
-                yield form.pack([take(leaf, batch) for leaf in leaves])
+                yield slices.form.pack([take(leaf, batch) for leaf in leaves])
 
     def open_rows(self, iteration: Iteration) -> Callable[[int], Rows]:
         """Return what gives the rows of batches."""
@@ -186,19 +185,18 @@ def _stacked(form: Form, rows: list[Element], first: int) -> Element:
 
 
 def open_batches(
-    transform: Transform, iteration: Iteration
+    transform: Transform, slices: Slices, iteration: Iteration
 ) -> Iterator[tuple[Sequence[NDArray[Any]], Rows]]:
     """Yield arrays, and which of their rows the next batches are; all have one size but the last.
 
     Small batches are gathered here, many at a time: to gather each by itself takes longer.
 
     Args:
-        transform: What gives the batches; it has `slices` and a `batch_size`.
+        transform: What gives the batches.
+        slices: Its `batched_slices`.
         iteration: As for `Transform.open`.
     """
-    slices, read = transform.slices, transform.open_rows(iteration)
-    if slices is None:
-        return
+    read = transform.open_rows(iteration)
     at_once = _BYTES_AT_ONCE // ((transform.batch_size or 1) * slices.row_bytes or 1)
     are_small = at_once > 1
     most = min(at_once, _BATCHES_AT_ONCE) if are_small else _BATCHES_AT_ONCE

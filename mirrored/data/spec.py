@@ -105,7 +105,7 @@ def _filled(value: dict[Any, Any] | tuple[Any, ...], what: str) -> Iterable[tupl
 def to_tensors(element: Element) -> Any:
     """Return an element with a tensor on CPU:0 for each array."""
     cpu = get_device("CPU:0")
-    if is_flat(element):  # The usual case, and much the faster.
+    if _is_flat(element):  # The usual case, and much the faster.
         return tuple([transfer(array, cpu) for array in element])
     return _nest.map_structure(lambda array: transfer(array, cpu), element)
 
@@ -149,20 +149,20 @@ class Form:
         self._structure = element
         leaves = _nest.flatten(element)
         self._is_leaf = isinstance(element, np.ndarray)
-        self._is_flat = is_flat(element)
+        self._is_flat = _is_flat(element)
         self._dtypes = [leaf.dtype for leaf in leaves]
 
     def pack(self, leaves: Sequence[Any]) -> Any:
         """Return a structure of this form that holds `leaves` in order."""
         if self._is_leaf:
             return leaves[0]
-        return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, list(leaves))
+        return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, leaves)
 
     def leaves(self, element: Element, where: str) -> list[NDArray[Any]]:
         """Return the arrays of an element; raises where it has another form, and says `where`."""
         if self._is_leaf and isinstance(element, np.ndarray):
             leaves = [element]
-        elif self._is_flat and is_flat(element) and len(element) == len(self._dtypes):
+        elif self._is_flat and _is_flat(element) and len(element) == len(self._dtypes):
             leaves = list(element)
         else:
             try:
@@ -184,7 +184,7 @@ class Form:
         return leaves
 
 
-def is_flat(element: Element) -> bool:
+def _is_flat(element: Element) -> bool:
     """Whether an element is a tuple of arrays."""
     return type(element) is tuple and {*map(type, element)} <= {np.ndarray}
 

@@ -118,7 +118,7 @@ class DistributedDataset:
         slices = None if transform is None else transform.batched_slices
         if self._take is cut and transform is not None and slices is not None:
             form, size = slices.form, transform.batch_size or 1
-            for leaves, rows in open_batches(transform, transform.begin()):
+            for leaves, rows in open_batches(transform, slices, transform.begin()):
                 batches = cut_rows(leaves, rows, size, replicas, join)
                 yield [form.pack(batch) for batch in batches]
             return

@@ -87,8 +87,7 @@ class Arguments:
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
         self._key: list[Any] = [self._device, default_float(), *map(call, _in_force)]
-        self._key.append(len(structure) if type(structure) is tuple else None)
-        self._add(structure if type(structure) is tuple else (structure,))
+        self._add((structure,))
         self.key = tuple(self._key)
 
     def _add(self, items: Iterable[Any]) -> None:

@@ -88,7 +88,7 @@ class Trace:
         # Before anything is written: what is returned needs memory too.
         storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
-            program.call(sources, self._pool(program) if program.threads > 1 else None)
+            program.call(sources, self._pool(program))
         if results is None:
             raise OutOfRangeError("End of sequence")
         if results.structure is None:

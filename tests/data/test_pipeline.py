@@ -164,7 +164,9 @@ def test_batches_are_read_together_but_not_many(width: int, most: int) -> None:
     with closing(batches()._host_elements()) as elements:
         expected = np.concatenate(list(itertools.islice(elements, 2 * most)))
     transform = batches()._transform
-    chunks = list(itertools.islice(open_batches(transform, transform.begin()), 2))
+    slices = transform.batched_slices
+    assert slices is not None
+    chunks = list(itertools.islice(open_batches(transform, slices, transform.begin()), 2))
     found = [take(leaves[0], rows) for leaves, rows in chunks]
     assert [len(each) for each in found] == [4 * most] * 2
     assert all((len(leaves[0]) == 6) == (width == 2048) for leaves, _ in chunks)

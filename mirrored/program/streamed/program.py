@@ -200,10 +200,10 @@ class StreamedProgram:
         """Run a number of steps; see `Program.run`.
 
         What feeders write goes through pinned memory; arrays, one an input, which all steps are
-        given, are copied by the devices. Without
-        `report` the host waits for no more than sums. With it some steps are on their way before
-        the first is told of; where it says to stop, those are done and told of too. Where a
-        collective fails, those that wrote before it are told of.
+        given, are copied by the devices. Without `report` the host waits for no more than sums.
+        With it some steps are on their way before the first is told of; where it says to stop,
+        those are done and told of too. Where a collective fails, those that wrote before it are
+        told of.
         """
         del pool
         # Made now: where there is no room for either nothing has changed.
