@@ -74,11 +74,6 @@ def _checked_path(filepath: PathName, done: str) -> str:
     return path
 
 
-def is_ready(layer: Layer) -> bool:
-    """Return whether all weights are there: each layer was run, or is built with all inside it."""
-    return not unbuilt(layer)
-
-
 def named_weights(layer: Layer) -> dict[str, Variable]:
     """Return the weights, each once, under names that another layer of the same parts gives."""
     return named_by_place(

@@ -15,14 +15,13 @@ import mirrored as mr
 from mirrored.errors import ResourceExhaustedError, WeightsFileError
 from mirrored.ops import SeedGenerator
 from mirrored.ops.random import global_state
+from mirrored.training.checkpoint_restore import match, restore
 from mirrored.training.checkpoint_state import (
     GLOBAL_STATE,
     Part,
     collect,
     find_parts,
-    match,
     named_slots,
-    restore,
 )
 from mirrored.training.tensor_file import Specs
 
