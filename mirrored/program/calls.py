@@ -31,11 +31,15 @@ class Call(NamedTuple):
     keywords: tuple[str, ...] = ()
     node: Any = None
 
-    def run(self) -> None:
-        """Make the call."""
+    def bound(self) -> Callable[[], Any]:
+        """Return a function without arguments that makes the call."""
         positional = len(self.args) - len(self.keywords)
         named = dict(zip(self.keywords, self.args[positional:], strict=True))
-        self.function(*self.args[:positional], **named)
+        return functools.partial(self.function, *self.args[:positional], **named)
+
+    def run(self) -> None:
+        """Make the call."""
+        self.bound()()
 
 
 # Newer releases of NumPy warn when these get `out` by position.
@@ -67,6 +71,16 @@ class LaunchNotes(_Notes):
         return note
 
 
+def _reduction(ufunc: str) -> Callable[..., None]:
+    def note(
+        self: _Notes, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False
+    ) -> None:
+        reduce = getattr(self._xp, ufunc).reduce
+        self._add(reduce, (x, _axis(axis), dtype, out, keepdims))
+
+    return note
+
+
 class ArrayNotes(_Notes):
     """Stands for an array module of the host, and notes calls in the form that takes least time."""
 
@@ -88,25 +102,9 @@ class ArrayNotes(_Notes):
         """Note the method that the function calls."""
         self._add(a.dot, (b, out))
 
-    def sum(
-        self, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False
-    ) -> None:
-        """Note a sum as the reduction that it is."""
-        self._add(self._xp.add.reduce, (x, _axis(axis), dtype, out, keepdims))
-
-    def prod(
-        self, x: Any, *, axis: Any, out: Any, dtype: Any = None, keepdims: bool = False
-    ) -> None:
-        """Note a product as the reduction that it is."""
-        self._add(self._xp.multiply.reduce, (x, _axis(axis), dtype, out, keepdims))
-
-    def max(self, x: Any, *, axis: Any, out: Any, keepdims: bool = False) -> None:
-        """Note a maximum as the reduction that it is."""
-        self._add(self._xp.maximum.reduce, (x, _axis(axis), None, out, keepdims))
-
-    def min(self, x: Any, *, axis: Any, out: Any, keepdims: bool = False) -> None:
-        """Note a minimum as the reduction that it is."""
-        self._add(self._xp.minimum.reduce, (x, _axis(axis), None, out, keepdims))
+    # Notes of the reductions that NumPy's functions are.
+    sum, prod = _reduction("add"), _reduction("multiply")
+    max, min = _reduction("maximum"), _reduction("minimum")
 
     def take(self, x: Any, places: Any, *, out: Any, mode: str) -> None:
         """Note the method that the function calls."""

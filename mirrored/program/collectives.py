@@ -37,14 +37,15 @@ def find_starts(
     """
     members = set(shared)
     sums = {node for each in collectives for node in each.nodes}
-    known = _Known(by_replica)
+    # How much of its replica's comes before each node.
+    place = {node: i for nodes in by_replica.values() for i, node in enumerate(nodes)}
     found: list[tuple[int, Collective, set[Node]]] = []
     for each in collectives:
         if not members.issuperset(each.nodes):
             continue
-        wanted = ancestors(each.sends(), members | known.nodes)
-        if not wanted & sums and not known.nodes.isdisjoint(wanted):
-            found.append((known.ready(wanted), each, wanted))
+        wanted = ancestors(each.sends(), members | place.keys())
+        if not wanted & sums and not wanted.isdisjoint(place):
+            found.append((_ready(place, wanted), each, wanted))
     found.sort(key=lambda start: start[0])  # Those that are ready at once keep their order.
     starts, done = [], set[Node]()
     for _, collective, wanted in found:
@@ -63,26 +64,15 @@ def find_starts(
     return starts
 
 
-class _Known:
-    """The nodes of replicas, with how much of its replica's comes before each is ready."""
+def _ready(place: Mapping[Node, int], wanted: Iterable[Node]) -> int:
+    """Return how much of any replica's comes before all of some nodes are ready.
 
-    def __init__(self, by_replica: Mapping[int, Sequence[Node]]) -> None:
-        self._place = {node: i for nodes in by_replica.values() for i, node in enumerate(nodes)}
-        self.nodes = set(self._place)
-
-    def ready(self, wanted: Iterable[Node]) -> int:
-        """Return how much of any replica's comes before all of some nodes are ready.
-
-        What only joins others was recorded late, and can be done when the last of those is.
-        """
-        return max(
-            (
-                self._place[node]
-                for node in wanted
-                if node in self._place and not joins_rows(node.op, node.attrs)
-            ),
-            default=0,
-        )
+    What only joins others was recorded late, and can be done when the last of those is.
+    """
+    return max(
+        (place[node] for node in wanted if node in place and not joins_rows(node.op, node.attrs)),
+        default=0,
+    )
 
 
 def in_order(

@@ -69,9 +69,7 @@ def make_program(
     Raises:
         ResourceExhaustedError: A device has no room for the program.
     """
-    values = [*graph.inputs, *graph.outputs, *(node.output for node in graph.nodes)]
-    values += [value for _, value in graph.writes]
-    if any(is_streamed(value.device.backend) for value in values):
+    if any(is_streamed(value.device.backend) for value in graph.values()):
         return StreamedProgram(graph, memory, planned)
     schedule = make_schedule(graph, Threads())
     threads, blas = choose_executor(graph, schedule, replicas, executor)

@@ -205,11 +205,15 @@ class Graph:
         asked = [*self.guards, *(each.nodes[0].output for each in self.collectives)]
         return asked[0].device if asked else None
 
+    def values(self) -> list[Value]:
+        """Return what it is given, computes, returns and writes."""
+        computed = (node.output for node in self.nodes)
+        return [*self.inputs, *computed, *self.outputs, *(value for _, value in self.writes)]
+
     @property
     def device(self) -> Device:
         """A device that it runs on."""
-        values = [*self.inputs, *(node.output for node in self.nodes), *self.outputs]
-        values += [value for _, value in self.writes]
+        values = self.values()
         return values[0].device if values else place("NoOp", ("GPU", "CPU"))
 
 

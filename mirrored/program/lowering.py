@@ -4,6 +4,7 @@ What a kernel does in Python is done here, once. A program of the host makes its
 devices have streams launches them. What lowering them differs in are the classes below.
 """
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +71,7 @@ class _Lowering(ABC):
             out, inputs = out.reshape(1), [each.reshape(1) for each in inputs]
         calls = kernel_calls(backend, kernel, out, *inputs, **attrs)
         if self._validates and node.op.validate is not None:
-            calls.insert(0, Call(_later(node.op.validate, inputs, node.attrs)))
+            calls.insert(0, Call(functools.partial(node.op.validate, *inputs, **node.attrs)))
         return calls
 
     def _join(self, node: Node, backend: Backend) -> list[Call]:
@@ -191,10 +192,6 @@ class HostLowering(_Lowering):
                 calls += [call._replace(node=node) for call in made]
             shard.append(calls)
         return shard
-
-
-def _later(function: Any, args: Sequence[Any], attrs: Any) -> Callable[[], None]:
-    return lambda: function(*args, **attrs)
 
 
 # ------------------------------------------------------------------ streams

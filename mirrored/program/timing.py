@@ -5,7 +5,6 @@ the clocks stand within what replays a step; a step of streams is run kernel by 
 for, so that a clock shows the kernel's own time and its launch, and no more.
 """
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from time import perf_counter_ns
@@ -149,7 +148,7 @@ class _TimedBarrier(Barrier):
 
 def _in_turn(calls: Iterable[Call]) -> Callable[[], object]:
     """Return a function that makes the calls, without the time that compiling one takes."""
-    made = [_made(call) for call in calls]
+    made = [call.bound() for call in calls]
     if len(made) == 1:
         return made[0]
 
@@ -158,12 +157,6 @@ def _in_turn(calls: Iterable[Call]) -> Callable[[], object]:
             each()
 
     return run
-
-
-def _made(call: Call) -> Callable[[], object]:
-    first = len(call.args) - len(call.keywords)
-    named = dict(zip(call.keywords, call.args[first:], strict=True))
-    return functools.partial(call.function, *call.args[:first], **named)
 
 
 def _host_work(calls: Sequence[Call], *, in_pieces: bool) -> Work:
