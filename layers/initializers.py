@@ -18,6 +18,7 @@ from mirrored._numbers import as_real
 from mirrored.layers.identifiers import resolve
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
+from mirrored.ops.spec import DType, Shape
 
 __all__ = [
     "Constant",
@@ -38,6 +39,7 @@ __all__ = [
 _public_module("tf.keras.initializers", __name__)
 
 Initializer = Callable[..., Tensor]
+_Seed = int | SeedGenerator | None
 
 _CUT = 2.0  # Keras' truncated normals keep values within two standard deviations,
 _CUT_DEVIATION = 0.87962566103423978  # which leaves the standard normal this deviation.
@@ -51,7 +53,7 @@ class Zeros:
         [0.0, 0.0]
     """
 
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return zeros of ``shape``; ``dtype`` None means the default float."""
         return ops.zeros(shape, dtype=_dtype(dtype))
 
@@ -64,7 +66,7 @@ class Ones:
         [1.0, 1.0]
     """
 
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return ones of ``shape``; ``dtype`` None means the default float."""
         return ops.ones(shape, dtype=_dtype(dtype))
 
@@ -84,7 +86,7 @@ class Constant:
     def __init__(self, value: Any = 0.0) -> None:
         self.value = value
 
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return the value in ``shape``; ``dtype`` None means the default float."""
         array = np.asarray(self.value, dtype=_dtype(dtype))
         return ops.constant(np.broadcast_to(array, shape))
@@ -94,7 +96,7 @@ class Constant:
 class _Random:
     """Draws a weight's values; the shape and dtype are checked here, once for all kinds."""
 
-    def __init__(self, seed: int | SeedGenerator | None = None) -> None:
+    def __init__(self, seed: _Seed = None) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer | SeedGenerator | None):
             raise ValueError(
                 "`seed` argument should be an instance of `SeedGenerator` or an integer. "
@@ -102,7 +104,7 @@ class _Random:
             )
         self.seed = seed
 
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Tensor:
+    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return random values of ``shape``; ``dtype`` None means the default float.
 
         With an integer seed, every call returns the same values. Without, each draws new ones
@@ -121,9 +123,7 @@ class _Random:
         generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
         return self._draw(generator, as_known_shape(shape, type(self).__name__), floating)
 
-    def _draw(
-        self, generator: SeedGenerator, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Tensor:
+    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         """Return ``shape`` values drawn from ``generator``."""
         raise NotImplementedError
 
@@ -143,18 +143,11 @@ class RandomUniform(_Random):
         True
     """
 
-    def __init__(
-        self,
-        minval: float = -0.05,
-        maxval: float = 0.05,
-        seed: int | SeedGenerator | None = None,
-    ) -> None:
+    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: _Seed = None) -> None:
         super().__init__(seed)
         self.minval, self.maxval = minval, maxval
 
-    def _draw(
-        self, generator: SeedGenerator, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Tensor:
+    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         return generator.uniform(shape, self.minval, self.maxval, dtype=dtype)
 
 
@@ -173,15 +166,11 @@ class RandomNormal(_Random):
         (2, 3)
     """
 
-    def __init__(
-        self, mean: float = 0.0, stddev: float = 0.05, seed: int | SeedGenerator | None = None
-    ) -> None:
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: _Seed = None) -> None:
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
 
-    def _draw(
-        self, generator: SeedGenerator, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Tensor:
+    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         return generator.normal(shape, self.mean, self.stddev, dtype=dtype)
 
 
@@ -200,15 +189,11 @@ class TruncatedNormal(_Random):
         True
     """
 
-    def __init__(
-        self, mean: float = 0.0, stddev: float = 0.05, seed: int | SeedGenerator | None = None
-    ) -> None:
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: _Seed = None) -> None:
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
 
-    def _draw(
-        self, generator: SeedGenerator, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Tensor:
+    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         # One uniform number a value and no rejection, so a value depends on its counter alone.
         fractions = generator.uniform(shape, dtype=dtype).numpy()
         values = np.interp(fractions, *_truncated_quantiles())
@@ -254,7 +239,7 @@ class VarianceScaling(_Random):
         scale: float = 1.0,
         mode: str = "fan_in",
         distribution: str = "truncated_normal",
-        seed: int | SeedGenerator | None = None,
+        seed: _Seed = None,
     ) -> None:
         super().__init__(seed)
         factor = as_real(scale)
@@ -265,9 +250,7 @@ class VarianceScaling(_Random):
         _check_choice("distribution", distribution, kinds)
         self.scale, self.mode, self.distribution = factor, mode, distribution
 
-    def _draw(
-        self, generator: SeedGenerator, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> Tensor:
+    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         fan_in, fan_out = _fans(shape)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         deviation = math.sqrt(self.scale / max(1.0, fan))
@@ -294,7 +277,7 @@ class GlorotUniform(VarianceScaling):
         (64, 10)
     """
 
-    def __init__(self, seed: int | SeedGenerator | None = None) -> None:
+    def __init__(self, seed: _Seed = None) -> None:
         super().__init__(1.0, "fan_avg", "uniform", seed)
 
 
@@ -313,7 +296,7 @@ class GlorotNormal(VarianceScaling):
         (64, 10)
     """
 
-    def __init__(self, seed: int | SeedGenerator | None = None) -> None:
+    def __init__(self, seed: _Seed = None) -> None:
         super().__init__(1.0, "fan_avg", "truncated_normal", seed)
 
 
@@ -331,7 +314,7 @@ class HeUniform(VarianceScaling):
         (64, 10)
     """
 
-    def __init__(self, seed: int | SeedGenerator | None = None) -> None:
+    def __init__(self, seed: _Seed = None) -> None:
         super().__init__(2.0, "fan_in", "uniform", seed)
 
 
@@ -349,11 +332,11 @@ class HeNormal(VarianceScaling):
         (64, 10)
     """
 
-    def __init__(self, seed: int | SeedGenerator | None = None) -> None:
+    def __init__(self, seed: _Seed = None) -> None:
         super().__init__(2.0, "fan_in", "truncated_normal", seed)
 
 
-def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
+def _fans(shape: Shape) -> tuple[int, int]:
     """Return how many inputs feed a unit of a weight and how many units an input feeds.
 
     The last axis is the units, the one before it the inputs; further axes, as in a
@@ -366,7 +349,7 @@ def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[-2] * field, shape[-1] * field
 
 
-def _dtype(dtype: Any) -> np.dtype[Any]:
+def _dtype(dtype: Any) -> DType:
     """Return ``dtype`` as NumPy's object, the default float for None."""
     return ops.as_dtype(ops.floatx() if dtype is None else dtype)
 

@@ -9,16 +9,24 @@ from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
-from mirrored import _nest, _overrides
+from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
-from mirrored._numbers import as_integer
 from mirrored.data import transforms
+from mirrored.data.dataset_arguments import (
+    as_count,
+    as_whole,
+    check_callable,
+    generated_by,
+    range_of,
+    slices_of,
+    transforms_of,
+)
 from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.rng import Rng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled, Unbatched
-from mirrored.data.sources import Counted, Generated, Single, Slices, zipped
-from mirrored.data.spec import as_signature, signature_of, to_element, to_leaf
+from mirrored.data.sources import Counted, Single, Slices, zipped
+from mirrored.data.spec import to_element
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, as_dtype, int64
 from mirrored.ops.tensor import Operators
@@ -95,21 +103,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> list(dataset.as_numpy_iterator())
             [(np.float32(1.0), np.int32(3)), (np.float32(2.0), np.int32(4))]
         """
-        element = to_element(tensors, "`tensors`")
-        shapes = [leaf.shape for leaf in _nest.flatten(element)]
-        if () in shapes:
-            raise ValueError(
-                "Unbatching a tensor is only supported for rank >= 1. Received: `tensors` with the "
-                f"shapes {shapes}. Use `from_tensors` for a single element."
-            )
-        sizes = [shape[0] for shape in shapes]
-        if len(set(sizes)) > 1:
-            other = next(size for size in sizes if size != sizes[0])
-            raise ValueError(
-                f"Dimensions {sizes[0]} and {other} are not compatible. Received: `tensors` with "
-                f"the shapes {shapes}. Give arrays of one first size, the number of elements."
-            )
-        return cls(Slices(element, sizes[0]))
+        return cls(slices_of(tensors))
 
     @classmethod
     def from_tensors(cls, tensors: Any) -> Self:
@@ -159,15 +153,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in dataset]
             [1, 2, 3]
         """
-        if not callable(generator):
-            raise TypeError(
-                f"`generator` must be a Python callable. Received: {generator!r:.200}. Give the "
-                "function itself, without calling it."
-            )
-        signature = _signature(output_signature, output_types, output_shapes)
-        if args is not None and not isinstance(args, tuple | list):
-            raise TypeError(f"`args` is a tuple. Received: args={args!r:.200}.")
-        return cls(Generated(generator, [to_leaf(each)[()] for each in args or ()], signature))
+        return cls(generated_by(generator, args, output_signature, output_types, output_shapes))
 
     @classmethod
     def range(cls, *args: Any, output_type: Any = int64) -> "Dataset[Tensor]":
@@ -186,17 +172,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in mr.data.Dataset.range(1, 8, 3)]
             [1, 4, 7]
         """
-        if not 1 <= len(args) <= 3:
-            raise ValueError(
-                "Invalid `args`. The length of `args` should be between 1 and 3 but was "
-                f"{len(args)}."
-            )
-        numbers = [_integer("args", each) for each in args]
-        if len(numbers) == 3 and numbers[2] == 0:
-            raise InvalidArgumentError(
-                f"step must be a non-zero integer. Received: range{tuple(numbers)}."
-            )
-        made = cls(Counted(range(*numbers), as_dtype(output_type)))
+        made = cls(Counted(range_of(args), as_dtype(output_type)))
         return cast("Dataset[Tensor]", made)
 
     @classmethod
@@ -219,21 +195,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         if datasets is not None:
             args = (*args, datasets)
         structure = args[0] if len(args) == 1 else args
-        if isinstance(structure, list):
-            raise TypeError(
-                "Invalid input to `zip`. Nested structures do not support Python lists; please use "
-                f"a tuple instead. Received: a list of {len(structure)}."
-            )
-        leaves = _nest.flatten(structure)
-        if not leaves:
-            raise TypeError("Must pass at least one dataset to `zip`.")
-        for leaf in leaves:
-            if not isinstance(leaf, Pipeline):
-                raise TypeError(
-                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
-                    f"`mr.data.Dataset` objects but encountered object of type {type(leaf)}."
-                )
-        return cls(zipped(_nest.map_structure(lambda each: each._transform, structure)))
+        return cls(zipped(transforms_of(structure)))
 
     # ------------------------------------------------------------------ users' functions
 
@@ -279,9 +241,9 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in dataset.map(lambda x, y: x + y)]
             [4, 6]
         """
-        _check_callable("map_func", map_func)
+        check_callable("map_func", map_func)
         if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE:
-            _count("num_parallel_calls", num_parallel_calls, least=1)
+            as_count("num_parallel_calls", num_parallel_calls, least=1)
         return Dataset(transforms.Mapped(self._transform, map_func))
 
     def filter(self, predicate: Callable[..., Any]) -> "Dataset[ElementT]":
@@ -298,7 +260,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in mr.data.Dataset.range(5).filter(lambda x: x > 2)]
             [3, 4]
         """
-        _check_callable("predicate", predicate)
+        check_callable("predicate", predicate)
         return Dataset(transforms.Filtered(self._transform, predicate))
 
     # ------------------------------------------------------------------ order and batches
@@ -329,7 +291,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> sorted(int(each) for each in mr.data.Dataset.range(4).shuffle(4))
             [0, 1, 2, 3]
         """
-        size = _count("buffer_size", buffer_size, least=1)
+        size = as_count("buffer_size", buffer_size, least=1)
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
         return Dataset(Shuffled(self._transform, size, Rng(seed), anew))
 
@@ -349,7 +311,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> list(mr.data.Dataset.range(3).batch(2).as_numpy_iterator())
             [array([0, 1]), array([2])]
         """
-        size = _count("batch_size", batch_size, least=1)
+        size = as_count("batch_size", batch_size, least=1)
         return Dataset(Batched(self._transform, size, bool(drop_remainder)))
 
     def unbatch(self) -> "Dataset[ElementT]":
@@ -376,7 +338,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> list(mr.data.Dataset.range(5, 7).enumerate().as_numpy_iterator())
             [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
         """
-        return Dataset(transforms.Enumerated(self._transform, _integer("start", start)))
+        return Dataset(transforms.Enumerated(self._transform, as_whole("start", start)))
 
     # ------------------------------------------------------------------ which elements
 
@@ -394,7 +356,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in mr.data.Dataset.range(2).repeat(2)]
             [0, 1, 0, 1]
         """
-        times = -1 if count is None else _count("count", count, least=-1)
+        times = -1 if count is None else as_count("count", count, least=-1)
         return Dataset(Repeated(self._transform, None if times == -1 else times))
 
     def take(self, count: int) -> "Dataset[ElementT]":
@@ -411,7 +373,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> len(mr.data.Dataset.range(5).take(2))
             2
         """
-        number = _count("count", count, least=-1)
+        number = as_count("count", count, least=-1)
         return self if number == -1 else self._chosen(0, number)
 
     def skip(self, count: int) -> "Dataset[ElementT]":
@@ -428,7 +390,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in mr.data.Dataset.range(5).skip(3)]
             [3, 4]
         """
-        number = _count("count", count, least=-1)
+        number = as_count("count", count, least=-1)
         return self._chosen(0, 0) if number == -1 else self._chosen(number, None)
 
     def shard(self, num_shards: int, index: int) -> "Dataset[ElementT]":
@@ -446,8 +408,8 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in mr.data.Dataset.range(5).shard(2, 1)]
             [1, 3]
         """
-        shards = _count("num_shards", num_shards, least=1)
-        number = _count("index", index, least=0)
+        shards = as_count("num_shards", num_shards, least=1)
+        number = as_count("index", index, least=0)
         if number >= shards:
             raise InvalidArgumentError(
                 f"Index must be between 0 and {shards - 1} (currently index = {number})."
@@ -512,53 +474,7 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> [int(each) for each in dataset]
             [0, 1, 2]
         """
-        size = _count("buffer_size", buffer_size, least=-1)
+        size = as_count("buffer_size", buffer_size, least=-1)
         if size == 0:
             return self
         return Dataset(transforms.Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))
-
-
-# ---------------------------------------------------------------------------- arguments
-
-
-def _signature(signature: Any, types: Any, shapes: Any) -> Any:
-    """Return the signature of `from_generator`'s arguments, of which some exclude each other."""
-    if signature is not None:
-        if types is not None or shapes is not None:
-            given = "types" if types is not None else "shapes"
-            raise TypeError(
-                f"The `output_{given}` argument can not be used together with the "
-                "`output_signature` argument. Give the signature alone."
-            )
-        return as_signature(signature)
-    if types is not None:
-        return signature_of(types, shapes)
-    if shapes is not None:
-        raise TypeError("`output_shapes` needs `output_types`. Give `output_signature`.")
-    return None
-
-
-def _integer(name: str, value: Any) -> int:
-    """Return an argument that is an integer; raises TypeError where it is none."""
-    number = as_integer(value)
-    if number is None:
-        raise TypeError(f"`{name}` is an integer. Received: {name}={value!r:.200}.")
-    return number
-
-
-def _count(name: str, value: Any, *, least: int) -> int:
-    """Return an argument that is a number of things, in one wording for all methods."""
-    number = _integer(name, value)
-    if number < least:
-        kind = "greater than zero" if least == 1 else f"{least} or more"
-        raise InvalidArgumentError(f"`{name}` must be {kind}. Received: {name}={number}.")
-    return number
-
-
-def _check_callable(name: str, value: Any) -> None:
-    """Raise ValueError when the method is called: the pipeline runs much later and elsewhere."""
-    if not callable(value):
-        raise ValueError(
-            f"Argument `{name}` must be a callable. Received {name}={value!r:.200} "
-            f"(of type {type(value)})."
-        )
