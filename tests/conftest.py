@@ -40,13 +40,17 @@ _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
 def pytest_configure() -> None:
     """Log what users see who configure nothing, which pytest's own handlers else say it is not."""
     logging.getLogger().setLevel(logging.INFO)
+    gc.disable()  # Nearly all that collecting tests makes, asserts that are rewritten above all, stays.
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep all that is loaded by now out of garbage collections, of which the tests make many."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(5000)  # More often than every few tests they find little.
+    # Else the conftest.py of a test's folder are looked for at each of its 25 hooks.
+    session.gethookproxy = functools.cache(session.gethookproxy)  # type: ignore[method-assign]
 
 
 def pytest_runtest_logfinish() -> None:
