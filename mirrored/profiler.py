@@ -76,7 +76,6 @@ class _Trace:
     """
 
     def __init__(self, path: str) -> None:
-        """Begin now."""
         self.path = path
         self.dropped = 0
         self.start = self.end = perf_counter_ns()

@@ -57,7 +57,6 @@ class Adam(Optimizer):
         global_clipnorm: float | None = None,
         name: str = "adam",
     ) -> None:
-        """Check the arguments."""
         self.beta_1 = check_number("beta_1", beta_1, below=1.0)
         self.beta_2 = check_number("beta_2", beta_2, below=1.0)
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)

@@ -99,7 +99,6 @@ class Optimizer(SlotOwner):
         global_clipnorm: float | None = None,
         name: str | None = None,
     ) -> None:
-        """Check the arguments and make the variables of learning rate and step count."""
         clips = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
         given = {key: value for key, value in clips.items() if value is not None}
         if len(given) > 1:

@@ -54,7 +54,6 @@ class SGD(Optimizer):
         global_clipnorm: float | None = None,
         name: str = "sgd",
     ) -> None:
-        """Check the arguments."""
         self.momentum = check_number("momentum", momentum, at_most=1.0)
         self.nesterov = bool(nesterov)
         super().__init__(

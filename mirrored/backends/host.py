@@ -153,7 +153,6 @@ class HostPlace:
     """
 
     def __init__(self) -> None:
-        """Take nothing yet."""
         self.array: NDArray[Any] = np.empty(0, np.uint8)
         self._pages: mmap.mmap | None = None
 

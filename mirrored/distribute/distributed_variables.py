@@ -46,7 +46,6 @@ class DistributedVariable(Variable):
     __slots__ = ("_copies", "_strategy")
 
     def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
-        """Hold the copies."""
         self._strategy = strategy
         self._copies = tuple(copies)
 

@@ -23,7 +23,6 @@ class DistributedValues:
     """
 
     def __init__(self, values: Iterable[Any]) -> None:
-        """Hold the values."""
         self._values = tuple(values)
 
     @property
@@ -56,7 +55,6 @@ class PerReplica(DistributedValues):
     """
 
     def __init__(self, values: Iterable[Any], first_examples: Sequence[int] | None = None) -> None:
-        """Hold the values."""
         super().__init__(values)
         self.first_examples = None if first_examples is None else tuple(first_examples)
 

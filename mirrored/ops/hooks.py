@@ -146,7 +146,6 @@ class RecordedTensor(Tensor):
     __slots__ = ("recorder", "value")
 
     def __init__(self, recorder: Recorder, value: Any, device: Device, spec: TensorSpec) -> None:
-        """Stand for `value`, which will live on `device`."""
         self.recorder = recorder
         self.value = value
         self._device = device

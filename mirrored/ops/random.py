@@ -233,7 +233,6 @@ class NextDraw:
     """What a recorded program has in the place of a draw's key and number: each run has others."""
 
     def __init__(self, source: DrawSource, position: ShardPosition) -> None:
-        """Draw from `source` as the replica at `position`."""
         self._source = source
         self._position = position
 

@@ -30,7 +30,6 @@ class Arena:
     __slots__ = ("__weakref__", "_device", "_place", "_storage", "array")
 
     def __init__(self, device: Device) -> None:
-        """Take nothing yet."""
         self._device = device
         self._place = None if is_streamed(device.backend) else HostPlace()
         self._storage: Storage | None = None
@@ -75,7 +74,6 @@ class Arenas:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._arenas: WeakValueDictionary[Any, Arena] = WeakValueDictionary()
         self.version = 0
 
@@ -121,7 +119,6 @@ class Buffers:
     """
 
     def __init__(self, plan: MemoryPlan, arenas: Arenas, purpose: str | None = None) -> None:
-        """Take nothing yet."""
         self.plan = plan
         self._shared = arenas
         self._purpose = purpose

@@ -11,7 +11,6 @@ class Draws:
     """The random draws of one step: taken on one thread, before the step begins."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         # Each with its number, by which they are ordered, and the place of what it draws.
         self._sources: list[tuple[int, int, NextDraw]] = []
         self._drawn: list[Any] = []

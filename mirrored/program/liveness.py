@@ -27,7 +27,6 @@ class Liveness:
     """
 
     def __init__(self, graph: Graph, schedule: Schedule) -> None:
-        """Look at every node once."""
         self.graph = graph
         launches = list(schedule.launches())
         self._replicas = {node: launch.replica for launch in launches for node in launch.nodes()}

@@ -109,7 +109,6 @@ class MemoryPlanner:
     gap = 1
 
     def __init__(self, graph: Graph, schedule: Schedule, threads: int) -> None:
-        """Make the plan."""
         self.plan = MemoryPlan(alignment=self.alignment)
         self._graph = graph
         self._threads = threads

@@ -55,7 +55,6 @@ class GraphRecorder:
     def __init__(
         self, name: str = "function", *, logs: bool = True, validates: bool = True
     ) -> None:
-        """Begin with an empty graph."""
         self.graph = Graph(
             validates=validates,
             name=f"__inference_{name}_{next(_numbers)}",

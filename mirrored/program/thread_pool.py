@@ -26,7 +26,6 @@ class ThreadPool:
     """
 
     def __init__(self, size: int) -> None:
-        """Note the size."""
         self.size = size
         self._workers: list[_Worker] = []
         self._process = os.getpid()
@@ -176,7 +175,6 @@ class Barrier:
     """
 
     def __init__(self, size: int) -> None:
-        """Begin with nobody waiting."""
         # Plain locks: they are the quickest thing that Python has to hand over with.
         self._arrived = [_taken() for _ in range(size - 1)]
         self._go = [_taken() for _ in range(size - 1)]

@@ -36,7 +36,6 @@ class TimedStages:
     def __init__(
         self, graph: Graph, stages: Sequence[LoweredStage], threads: int, observer: Observer
     ) -> None:
-        """Put the clocks in."""
         self.observer = observer
         self._graph = graph
         self._threads = threads

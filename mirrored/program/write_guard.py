@@ -35,7 +35,6 @@ class WriteGuard:
     """
 
     def __init__(self, device: Device) -> None:
-        """Leave it shut."""
         self._backend = device.backend
         self._storage = device.allocate((1,), _DTYPE)
         self.array: Any = self._storage.array

@@ -53,7 +53,6 @@ class VariableStorage:
     __slots__ = ("__weakref__", "device", "spec", "storage")
 
     def __init__(self, device: Device, dtype: DType, size: int) -> None:
-        """Allocate the memory."""
         self.device = device
         self.spec = TensorSpec((size,), dtype)
         purpose = f"the memory of variables that lie together, {size} values of type {dtype.name},"

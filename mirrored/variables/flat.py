@@ -22,7 +22,6 @@ class FlatVariable:
     """The values of several variables, one after the other; only recorded programs use it."""
 
     def __init__(self, members: Sequence[DeviceVariable]) -> None:
-        """Note the members."""
         self.members = tuple(members)
         self._device = members[0]._device
         self._stays_in = members[0].pinned()[0]

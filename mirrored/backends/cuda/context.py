@@ -33,7 +33,6 @@ class made_once(functools.cached_property[T]):
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
-        """Note how it is made."""
         super().__init__(make)
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
@@ -60,7 +59,6 @@ class Entered:
     __slots__ = ("_device", "_lock", "_where")
 
     def __init__(self, where: str, device: Any, lock: threading.RLock) -> None:
-        """Enter nothing yet."""
         self._where = where
         self._device = device
         self._lock = lock

@@ -61,7 +61,6 @@ class CapturedGraph:
     """A captured function, which a device launches."""
 
     def __init__(self, backend: Capturing, graph: Any) -> None:
-        """Launch nothing yet."""
         self._backend = backend
         self._graph = graph
 

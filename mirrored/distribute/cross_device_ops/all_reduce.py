@@ -37,7 +37,6 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
     title: ClassVar[str]  # What errors call it.
 
     def __init__(self, num_packs: int = 1) -> None:
-        """Check the number of packs."""
         count = as_integer(num_packs)
         if count is None or count < 0:
             raise ValueError(f"{self.title} requires num_packs >= 0, but {num_packs} is specified")

@@ -41,7 +41,6 @@ class Buckets(Mapping[int, Tensor]):
     """
 
     def __init__(self, tensors: Iterable[Tensor] = ()) -> None:
-        """Note the tensors."""
         self._places = {i: _Place(each, 0, each.spec) for i, each in enumerate(tensors)}
 
     def __getitem__(self, number: int) -> Tensor:
@@ -105,7 +104,6 @@ class BucketedBatch(Sequence[list[Any]]):
     """A batch of values, each as its tensors by replica, that lies in buckets on each replica."""
 
     def __init__(self, replicas: Sequence[Buckets]) -> None:
-        """Note the buckets."""
         self.replicas = list(replicas)
 
     def __len__(self) -> int:

@@ -43,7 +43,6 @@ class IndexedSlices:
     __slots__ = ("dense_shape", "indices", "values")
 
     def __init__(self, values: Any, indices: Any, dense_shape: Sequence[int] | None = None) -> None:
-        """Check that the parts go together."""
         self.values = adopt(values, None)
         with devices.device(self.values._device):
             self.indices = adopt(indices, None)

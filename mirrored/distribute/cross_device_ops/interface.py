@@ -292,7 +292,6 @@ class FirstLines:
     """Counts lines of the log that are alike, from any thread: TensorFlow writes ten."""
 
     def __init__(self) -> None:
-        """Begin with all lines left."""
         self._left = _LINES
         self._lock = threading.Lock()
 

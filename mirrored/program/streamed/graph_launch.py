@@ -28,7 +28,6 @@ class GraphLaunch:
     """
 
     def __init__(self, backend: StreamBackend, work: Callable[[], object]) -> None:
-        """Capture nothing yet."""
         self._backend = backend
         self._work = work
         self._runs = 0
@@ -66,7 +65,6 @@ class AllReduce:
     """
 
     def __init__(self, collective: Collective, sends: Sequence[Any], sums: Sequence[Any]) -> None:
-        """Ask for nothing yet."""
         self.collective = collective
         self.runs = 0
         self._sends = sends
@@ -103,7 +101,6 @@ class BoundLaunch:
     def __init__(
         self, launch: Launch, calls: Sequence[Call], all_reduce: AllReduce | None = None
     ) -> None:
-        """Make them a function."""
         self.backend = launch.backend
         self.calls = calls
         self.between = launch.between
@@ -135,7 +132,6 @@ class StepLauncher:
     def __init__(
         self, stages: Sequence[Sequence[BoundLaunch]], backends: Iterable[Backend]
     ) -> None:
-        """Find out what can be launched as a whole."""
         self.stages = stages
         launches, backends = [launch for launches in stages for launch in launches], list(backends)
         # All-reduces have streams of their own, which are waited for one by one.
@@ -238,7 +234,6 @@ class _Sums:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._ends: list[tuple[Any, list[tuple[StreamBackend, Any]]]] = []
         self._joined = 0
 

@@ -47,7 +47,6 @@ class Planned:
     """
 
     def __init__(self, graph: Graph) -> None:
-        """Schedule it, and plan its memory."""
         self.schedule = make_schedule(graph, Streams())
         self.plan = plan_stream_memory(graph, self.schedule)
 
@@ -76,7 +75,6 @@ class StreamedProgram:
     def __init__(
         self, graph: Graph, memory: Arenas | None = None, planned: Planned | None = None
     ) -> None:
-        """Plan, allocate and bind."""
         self.graph = graph
         self.planned = planned or Planned(graph)
         schedule = self.planned.schedule

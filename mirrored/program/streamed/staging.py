@@ -102,7 +102,6 @@ class Staging:
         counters: Sequence[Value],
         streams: Mapping[Any, StreamBackend],
     ) -> None:
-        """Allocate both sides."""
         self._feeders: list[_Feeder] = []
         of_value: dict[Value, _Feeder] = {}
         for feed in feeds:
@@ -164,7 +163,6 @@ class Result:
         blocks: Sequence[tuple[Any, StreamBackend]],
         streams: Mapping[Any, StreamBackend],
     ) -> None:
-        """Allocate pinned memory for it."""
         self._parts: list[tuple[StreamBackend, Any, Any]] = [
             (stream, block, stream.pinned(block.shape, block.dtype)) for block, stream in blocks
         ]
