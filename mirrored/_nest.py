@@ -62,10 +62,11 @@ def _map_one(function: Callable[..., Any], structure: Any) -> Any:
 
 def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, each: str) -> Any:
     first = structures[0]
+    kind = _kind(first)
+    for i, item in enumerate(structures):
+        if _kind(item) != kind:
+            raise ValueError(_difference(structures, i, path, each))
     if isinstance(first, dict):
-        _check_alike(
-            structures, path, each, lambda item: set(item) if isinstance(item, dict) else None
-        )
         # In sorted order, so that `flatten` of the result meets the leaves in the same order.
         mapped = {
             key: _map(function, tuple(item[key] for item in structures), f"{path}[{key!r}]", each)
@@ -73,30 +74,19 @@ def _map(function: Callable[..., Any], structures: tuple[Any, ...], path: str, e
         }
         return rebuild_dict(first, {key: mapped[key] for key in first})
     if isinstance(first, _SEQUENCES):
-        _check_alike(
-            structures,
-            path,
-            each,
-            lambda item: (type(item), len(item)) if _is_sequence(item) else None,
-        )
         items = [
             _map(function, tuple(item[i] for item in structures), f"{path}[{i}]", each)
             for i in range(len(first))
         ]
         return rebuild(first, items)
-    for i, item in enumerate(structures):
-        if _is_sequence(item) or isinstance(item, dict):
-            raise ValueError(_difference(structures, i, path, each))
     return function(*structures)
 
 
-def _check_alike(
-    structures: tuple[Any, ...], path: str, each: str, kind: Callable[[Any], Any]
-) -> None:
-    expected = kind(structures[0])
-    for i, item in enumerate(structures):
-        if kind(item) != expected:
-            raise ValueError(_difference(structures, i, path, each))
+def _kind(item: Any) -> Any:
+    """Return what is the same of items that are alike; None of a leaf."""
+    if isinstance(item, dict):
+        return set(item)
+    return (type(item), len(item)) if isinstance(item, _SEQUENCES) else None
 
 
 def _difference(structures: tuple[Any, ...], index: int, path: str, each: str) -> str:
@@ -111,13 +101,9 @@ def _difference(structures: tuple[Any, ...], index: int, path: str, each: str) -
 def _describe(item: Any) -> str:
     if isinstance(item, dict):
         return f"a dict with the keys {sorted_keys(item)}"
-    if _is_sequence(item):
+    if isinstance(item, _SEQUENCES):
         return f"a {type(item).__name__} of {len(item)}"
     return f"a {type(item).__name__}"
-
-
-def _is_sequence(item: Any) -> bool:
-    return isinstance(item, _SEQUENCES)
 
 
 def rebuild(like: Any, items: list[Any]) -> Any:

@@ -43,6 +43,10 @@ from mirrored.variables import Variable, variable_creator_scope
 # For type checkers: what a replica may return as one value.
 _Value = TypeVar("_Value", bound=Operators | float)
 
+# What `run` gives a function.
+_Args = tuple[Any, ...] | list[Any]
+_Kwargs = dict[str, Any] | None
+
 # Strategies that were pickled, each with what tells it from others made alike.
 _tokens: "WeakKeyDictionary[Strategy, str]" = WeakKeyDictionary()
 
@@ -176,37 +180,25 @@ class Strategy(StrategyBase, _overrides.Subclassable):
 
     @overload
     def run(
-        self,
-        fn: Callable[..., None],
-        args: tuple[Any, ...] | list[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-        options: Any = None,
+        self, fn: Callable[..., None], args: _Args = (), kwargs: _Kwargs = None, options: Any = None
     ) -> None: ...
 
     @overload
     def run(
         self,
         fn: Callable[..., _Value],
-        args: tuple[Any, ...] | list[Any] = (),
-        kwargs: dict[str, Any] | None = None,
+        args: _Args = (),
+        kwargs: _Kwargs = None,
         options: Any = None,
     ) -> _Value | PerReplica: ...
 
     @overload
     def run(
-        self,
-        fn: Callable[..., Any],
-        args: tuple[Any, ...] | list[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-        options: Any = None,
+        self, fn: Callable[..., Any], args: _Args = (), kwargs: _Kwargs = None, options: Any = None
     ) -> Any: ...
 
     def run(
-        self,
-        fn: Callable[..., Any],
-        args: tuple[Any, ...] | list[Any] = (),
-        kwargs: dict[str, Any] | None = None,
-        options: Any = None,
+        self, fn: Callable[..., Any], args: _Args = (), kwargs: _Kwargs = None, options: Any = None
     ) -> Any:
         """Call `fn` once a replica, on that replica's device, and return what it returns.
 

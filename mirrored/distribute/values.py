@@ -139,13 +139,9 @@ def regroup(results: Sequence[Any], *, always_wrap: bool = False) -> Any:
 
     One and the same object from every replica, such as a mirrored variable or None, stays one.
     """
-    group = _wrapped if always_wrap else _regroup_leaf
+
+    def group(first: Any, *others: Any) -> Any:
+        is_one = not always_wrap and all(leaf is first for leaf in others)
+        return first if is_one else PerReplica((first, *others))
+
     return _nest.map_structure(group, *results, each="replica")
-
-
-def _wrapped(*leaves: Any) -> PerReplica:
-    return PerReplica(leaves)
-
-
-def _regroup_leaf(*leaves: Any) -> Any:
-    return leaves[0] if all(leaf is leaves[0] for leaf in leaves) else PerReplica(leaves)

@@ -20,14 +20,10 @@ from mirrored.ops.spec import (
     DType,
     TensorSpec,
     check_same_dtype,
+    same_spec,
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
-
-
-def _infer_same(*specs: TensorSpec) -> TensorSpec:
-    return specs[0]
-
 
 # ---------------------------------------------------------------------------- bias
 
@@ -216,7 +212,7 @@ RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
     register(
         Op(
             name=name,
-            infer=_infer_same,
+            infer=same_spec,
             kernel=kernel,
             gradient=gradient,
             dtypes=FLOATS,
@@ -233,7 +229,7 @@ RELU_GRAD, SIGMOID_GRAD, TANH_GRAD = (
 RELU = register(
     Op(
         name="Relu",
-        infer=_infer_same,
+        infer=same_spec,
         kernel=_relu,
         gradient=lambda call, g: [RELU_GRAD(g, call.output)],
         dtypes=NUMBERS,

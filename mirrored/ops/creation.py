@@ -8,7 +8,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.ops.conversion import adopt
 from mirrored.ops.op import Op, register
-from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32
+from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32, same_spec
 from mirrored.ops.tensor import Tensor
 
 
@@ -23,15 +23,11 @@ def _fill(xp: Any, out: Any, *, shape: Shape, value: Any, dtype: DType) -> None:
 FILL = register(Op(name="Fill", infer=_infer_fill, kernel=_fill))
 
 
-def _infer_like(x: TensorSpec) -> TensorSpec:
-    return x
-
-
 ZEROS_LIKE, ONES_LIKE = (
     register(
         Op(
             name=name,
-            infer=_infer_like,
+            infer=same_spec,
             kernel=lambda xp, out, x, value=value: xp.copyto(out, value, casting="unsafe"),
             shape_only=True,
         )

@@ -24,16 +24,13 @@ from mirrored.ops.spec import (
     float64,
     int32,
     int64,
+    same_spec,
     shape_text,
     uint8,
 )
 from mirrored.ops.tensor import Operators, Tensor, operators
 
 # ---------------------------------------------------------------------------- one input
-
-
-def _same_spec(x: TensorSpec) -> TensorSpec:
-    return x
 
 
 def _kernel(of: str | Kernel) -> Kernel:
@@ -58,7 +55,7 @@ def unary(
     return register(
         Op(
             name=name,
-            infer=_same_spec,
+            infer=same_spec,
             kernel=_kernel(kernel),
             gradient=rule,
             dtypes=dtypes,
@@ -215,7 +212,7 @@ def _true_divide(x: Any, y: Any) -> Tensor:
     Raises:
         TypeError: One is an integer tensor, and the other is not of its dtype.
     """
-    if not (_is_integer(x) or _is_integer(y)):
+    if not any(isinstance(each, Operators) and each.dtype in INTEGERS for each in (x, y)):
         return DIV(x, y)
     x, y = as_tensors((x, y))
     if x.dtype != y.dtype:
@@ -228,11 +225,6 @@ def _true_divide(x: Any, y: Any) -> Tensor:
 
 
 operators["truediv"] = _true_divide
-
-
-def _is_integer(x: Any) -> bool:
-    return isinstance(x, Operators) and x.dtype in INTEGERS
-
 
 # What assigning to a variable computes, under TensorFlow's names for it: the new value from the old
 # one and the argument.

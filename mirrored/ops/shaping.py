@@ -21,6 +21,7 @@ from mirrored.ops.spec import (
     as_shape,
     broadcast_shapes,
     check_same_dtype,
+    same_spec,
     shape_text,
 )
 from mirrored.ops.tensor import Tensor
@@ -43,14 +44,10 @@ def normalize_axis(op_name: str, axis: int, rank: int) -> int:
 # ---------------------------------------------------------------------------- views
 
 
-def _same_spec(x: TensorSpec, **_: Any) -> TensorSpec:
-    return x
-
-
 IDENTITY = register(
-    Op(name="Identity", infer=_same_spec, view=lambda x: x, gradient=lambda call, g: [g])
+    Op(name="Identity", infer=same_spec, view=lambda x: x, gradient=lambda call, g: [g])
 )
-STOP_GRADIENT = register(Op(name="StopGradient", infer=_same_spec, view=lambda x: x))
+STOP_GRADIENT = register(Op(name="StopGradient", infer=same_spec, view=lambda x: x))
 
 
 def _infer_view(x: TensorSpec, *, shape: Shape) -> TensorSpec:

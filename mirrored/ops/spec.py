@@ -242,6 +242,11 @@ def check_same_dtype(op_name: str, *specs: TensorSpec) -> None:
             )
 
 
+def same_spec(spec: TensorSpec, *_: TensorSpec) -> TensorSpec:
+    """Return the first of an op's inputs' specs as its result's."""
+    return spec
+
+
 def shape_text(shape: Shape) -> str:
     """Return `shape` as TensorFlow's errors write it: ``[2,3]``."""
     return "[" + ",".join(str(size) for size in shape) + "]"

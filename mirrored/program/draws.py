@@ -13,7 +13,8 @@ class Draws:
     def __init__(self) -> None:
         # Each with its number, by which they are ordered, and the place of what it draws.
         self._sources: list[tuple[int, int, NextDraw]] = []
-        self._drawn: list[Any] = []
+        # Key and number of each draw of this step, in the order in which they were added.
+        self.drawn: list[Any] = []
 
     def __bool__(self) -> bool:
         return bool(self._sources)
@@ -25,15 +26,10 @@ class Draws:
             source: Where it comes from.
             number: Draws are taken in the order of their numbers.
         """
-        place, drawn = len(self._sources), self._drawn
+        place, drawn = len(self._sources), self.drawn
         bisect.insort(self._sources, (number, place, source))
         drawn.append(None)
         return lambda: drawn[place]
-
-    @property
-    def drawn(self) -> list[Any]:
-        """Key and number of each draw of this step, in the order in which they were added."""
-        return self._drawn
 
     def mark(self) -> Callable[[], None]:
         """Return what takes back all that is taken from now on."""
@@ -49,4 +45,4 @@ class Draws:
         """Take the next step's draws, in the order in which the function makes them."""
         run = object()
         for _, place, source in self._sources:
-            self._drawn[place] = source(run)
+            self.drawn[place] = source(run)

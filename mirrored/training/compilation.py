@@ -229,16 +229,13 @@ def _loss(identifier: Any) -> Loss | None:
 def _listed(argument: str, value: Any) -> list[Any]:
     if value is None:
         return []
-    if isinstance(value, dict) or (isinstance(value, list | tuple) and _is_nested(value)):
+    items = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(each, list | tuple | dict) for each in items):
         raise ValueError(
             f"`{argument}` is a list of metrics; models have one output for now. "
             f"Received: {value!r}"
         )
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _is_nested(value: Any) -> bool:
-    return any(isinstance(each, list | tuple | dict) for each in value)
+    return list(items)
 
 
 def _resolved(identifier: Any, loss: Loss | None, output_shape: tuple[int | None, ...]) -> Metric:
@@ -279,23 +276,18 @@ def _check_variables(model: Network, strategy: Strategy) -> None:
 
 
 def _check_scopes(strategy: Strategy, optimizer: Any, metrics: list[Any]) -> None:
-    parts: list[tuple[str, Any, type[Any]]] = [("Optimizer", optimizer, Optimizer)]
-    parts += [("Metric", metric, Metric) for metric in metrics]
-    for kind, part, base in parts:
+    parts: list[tuple[str, Any, type[Any]]] = [("an optimizer", optimizer, Optimizer)]
+    parts += [("a metric", metric, Metric) for metric in metrics]
+    for one, part, base in parts:
         if isinstance(part, base) and part._strategy is not strategy:
-            lower = kind.lower()
+            kind = one.split()[-1]
             raise ValueError(
-                f"{kind} ({part}) passed to `model.compile` was created inside a different "
-                f"distribution strategy scope than the model. All {lower}s must be created in "
-                "the same distribution strategy scope as the model (in this case "
-                f"{strategy}). If you pass in a string identifier for {_article(lower)} to "
-                f"compile, the {lower} will automatically be created in the correct distribution "
-                "strategy scope."
+                f"{kind.capitalize()} ({part}) passed to `model.compile` was created inside a "
+                f"different distribution strategy scope than the model. All {kind}s must be "
+                "created in the same distribution strategy scope as the model (in this case "
+                f"{strategy}). If you pass in a string identifier for {one} to compile, the {kind} "
+                "will automatically be created in the correct distribution strategy scope."
             )
-
-
-def _article(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 # Models that run just now, with their methods: known for all threads, since what one of them runs
