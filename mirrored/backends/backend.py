@@ -21,29 +21,23 @@ class Pool(Protocol):
     @property
     def limit(self) -> int | None:
         """Hard limit in bytes, None for no limit."""
-        ...
 
     @property
     def current(self) -> int:
         """Bytes in use now."""
-        ...
 
     @property
     def peak(self) -> int:
         """The most bytes ever in use at once since the start or the last ``reset_peak``."""
-        ...
 
     def reset_peak(self) -> None:
         """Start measuring the peak again from what is in use now."""
-        ...
 
     def release(self, nbytes: int) -> None:
         """Give ``nbytes`` back. Takes no lock: the garbage collector may call it anywhere."""
-        ...
 
     def close(self) -> None:
         """Give what is not in use back to the hardware; nothing more is asked of the pool."""
-        ...
 
 
 class Storage:
@@ -75,12 +69,10 @@ class OwnKernel(Protocol):
     @property
     def run(self) -> Callable[..., None]:
         """Called as the op's kernel is: with `xp`, the result, the inputs and the attributes."""
-        ...
 
     @property
     def workspace(self) -> Callable[..., tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]] | None:
         """From the inputs' specs and the attributes to shapes and dtypes of scratch arrays."""
-        ...
 
 
 class Backend(Protocol):
@@ -89,34 +81,27 @@ class Backend(Protocol):
     @property
     def xp(self) -> Any:
         """What kernels are written against: ``numpy``, or what launches kernels on a device."""
-        ...
 
     @property
     def kernels(self) -> Mapping[str, OwnKernel]:
         """The backend's own kernels by op name; an op that is not here has its `xp` kernel."""
-        ...
 
     @property
     def host_readable(self) -> bool:
         """Whether the host reads the arrays' values at no cost."""
-        ...
 
     @property
     def memory(self) -> Hashable:
         """Which memory the arrays are in: kernels read all arrays of one memory directly."""
-        ...
 
     def run(self, kernel: Callable[..., object], *args: Any, **attrs: Any) -> None:
         """Call a kernel on arrays of this backend; floating-point exceptions are results."""
-        ...
 
     def address(self, array: Any) -> int:
         """Return where an array begins in its memory, in bytes."""
-        ...
 
     def synchronize(self) -> None:
         """Wait until all that was asked of the device is done."""
-        ...
 
     def make_pool(self, limit: int | None, *, parent: Pool | None, growth: bool) -> Pool:
         """Return a pool of at most ``limit`` bytes, inside ``parent`` where there is one.
@@ -124,27 +109,21 @@ class Backend(Protocol):
         With ``growth`` it starts small and extends; without, it takes its memory at the start
         where the hardware has memory to take.
         """
-        ...
 
     def allocate(self, pool: Pool, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Storage:
         """Return uninitialised memory for an array; OutOfPoolMemory where there is too little."""
-        ...
 
     def copy_from_host(self, storage: Storage, array: NDArray[Any]) -> None:
         """Copy a NumPy array of the storage's shape and dtype into it."""
-        ...
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """Return a NumPy copy, never a view."""
-        ...
 
     def copy_between(self, source: Any, target: Any) -> None:
         """Copy an array of this backend, or one of NumPy, into the array ``target``."""
-        ...
 
     def copy_across(self, backend: Backend, source: Any, target: Any) -> None:
         """Copy an array of another backend into the array ``target`` of this one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,6 @@ class Launchable(Protocol):
 
     def launch(self) -> None:
         """Let the device do the work after all that it was asked for before."""
-        ...
 
 
 class StreamBackend(Backend, Protocol):
@@ -68,14 +67,12 @@ class StreamBackend(Backend, Protocol):
 
     def fuses(self, op_name: str) -> bool:
         """Whether an op can be one of several that one kernel computes."""
-        ...
 
     def fused_kernel(self, fusion: Fusion) -> Callable[..., None]:
         """Return the kernel of fused ops: kernel(xp, outputs, inputs, flag).
 
         With a flag, an array of one int32, it writes nothing while that is 0.
         """
-        ...
 
     @property
     def fused_pairs(self) -> Mapping[tuple[str, str], Callable[..., None]]:
@@ -83,32 +80,26 @@ class StreamBackend(Backend, Protocol):
 
         The second op has the inputs of the first, and more behind them.
         """
-        ...
 
     def finite_kernel(self) -> Callable[..., None]:
         """Return what sets a flag to 0 unless first elements are finite: kernel(xp, flag, *arrays).
 
         A flag that is 0 stays 0.
         """
-        ...
 
     @property
     def beside(self) -> StreamBackend:
         """The same device with another stream, for work that may run at the same time."""
-        ...
 
     @property
     def settings(self) -> Hashable:
         """What launches depend on beside their arguments; what was captured under others is old."""
-        ...
 
     def another(self) -> StreamBackend:
         """Return the same device with a stream of its own, that nothing else uses."""
-        ...
 
     def record(self) -> Event:
         """Return an event at the end of the work so far."""
-        ...
 
     def is_done(self, event: Event) -> bool:
         """Return whether the device has come to an event; it waits for nothing.
@@ -116,22 +107,18 @@ class StreamBackend(Backend, Protocol):
         Raises:
             DeviceLostError: The device cannot go on.
         """
-        ...
 
     def wait(self, event: Event) -> None:
         """Let work from now on wait for an event, of this device or of another one."""
-        ...
 
     def wait_on_host(self, event: Event) -> None:
         """Let the host wait for an event of this device."""
-        ...
 
     def why_not_connected(self, others: Sequence[StreamBackend]) -> str | None:
         """Return why this device cannot `connect` to others, in a sentence; None: it can.
 
         It looks, and starts nothing.
         """
-        ...
 
     def connect(self, ranks: Sequence[StreamBackend]) -> Communicator:
         """Return a communicator of devices, this one among them, in the order of ranks.
@@ -142,11 +129,9 @@ class StreamBackend(Backend, Protocol):
             DeviceUnavailableError: They cannot be connected; the text says what mends that.
             CollectiveError: They could not be.
         """
-        ...
 
     def reads(self, other: StreamBackend) -> bool:
         """Return whether copies from another device come directly, without the host between."""
-        ...
 
     def capture(self, work: Callable[[], object]) -> Launchable | None:
         """Return what a function launches here, captured, or None where that is not possible.
@@ -154,11 +139,9 @@ class StreamBackend(Backend, Protocol):
         Nothing of it is done. The function may let other devices of the same memory work for it,
         if it waits for them.
         """
-        ...
 
     def pinned(self, shape: Shape, dtype: DType) -> NDArray[Any]:
         """Return an array of host memory that is copied to the device, and back, without delay."""
-        ...
 
     def upload(self, source: NDArray[Any], target: Any, after: Event | None) -> Event:
         """Copy pinned memory into an array beside the compute work, and return the copy's end.
@@ -170,7 +153,6 @@ class StreamBackend(Backend, Protocol):
             target: An array of as many bytes.
             after: What the copy waits for.
         """
-        ...
 
     def bring(self, source: NDArray[Any], target: Any) -> None:
         """Copy pinned memory into an array, after the work so far.
@@ -179,7 +161,6 @@ class StreamBackend(Backend, Protocol):
             source: Pinned memory, which is read when the device comes to the copy.
             target: An array of as many bytes.
         """
-        ...
 
     def download(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array into pinned memory, after the work so far.
@@ -188,7 +169,6 @@ class StreamBackend(Backend, Protocol):
             source: An array of this device.
             target: Pinned memory of as many bytes; to be read after an event that is recorded now.
         """
-        ...
 
 
 class Communicator(Protocol):
@@ -212,22 +192,18 @@ class Communicator(Protocol):
                 asked for.
             CollectiveError: It was refused; what some ranks were asked for may never end.
         """
-        ...
 
     def failure(self) -> str | None:
         """Return what has gone wrong since, beside the calls; None: nothing. It never blocks.
 
         It may be asked just after an abort has begun, and has nothing to say then.
         """
-        ...
 
     def abort(self) -> None:
         """Let all that was asked for end at once, with any results. It may take for ever."""
-        ...
 
     def close(self) -> None:
         """Disconnect the devices, once all that was asked for is done. Again: do nothing."""
-        ...
 
 
 def is_streamed(backend: Backend) -> TypeGuard[StreamBackend]:

@@ -31,7 +31,6 @@ class Holder(Protocol):
 
     def lose_devices(self) -> None:
         """End and forget them; the devices are about to go."""
-        ...
 
 
 _holders: WeakSet[Holder] = WeakSet()

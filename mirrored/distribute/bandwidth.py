@@ -106,15 +106,12 @@ class _Measured(Protocol):
 
     def ask(self, times: int) -> None:
         """Ask for so many, one after the other."""
-        ...
 
     def wait(self) -> None:
         """Wait until all are done."""
-        ...
 
     def results(self) -> Iterator[NDArray[Any]]:
         """Return the sum of each device."""
-        ...
 
 
 class _Recorded:

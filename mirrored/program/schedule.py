@@ -126,11 +126,9 @@ class Overlap(Protocol):
 
     def replicas(self, by_replica: Mapping[int, list[Node]], *, branches: bool) -> Iterable[Stage]:
         """Yield what replicas do, none of which depends on another's."""
-        ...
 
     def shared(self, nodes: list[Node], *, branches: bool) -> Iterable[Stage]:
         """Yield what is done where replicas have met."""
-        ...
 
 
 def nodes_of(phase: Phase) -> Sequence[Node]:

@@ -137,16 +137,13 @@ class Waits(Protocol):
     @property
     def abort_seconds(self) -> float:
         """How long aborts may take."""
-        ...
 
     @property
     def clock(self) -> Callable[[], float]:
         """What time it is, in seconds."""
-        ...
 
     def wait(self, done: Callable[[], bool], *, may_break: bool = False) -> None:
         """Return when a function says so."""
-        ...
 
 
 class CallLock:

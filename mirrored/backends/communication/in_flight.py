@@ -24,15 +24,12 @@ class Connected(Protocol):
     @property
     def names(self) -> Sequence[str]:
         """What errors call each device, by rank."""
-        ...
 
     def failure(self) -> str | None:
         """Return what has gone wrong beside the calls, None where nothing has; do not block."""
-        ...
 
     def disconnect(self) -> Callable[[], object] | None:
         """Forget how the devices are connected, at once, and return what aborts that, if any."""
-        ...
 
 
 @dataclass(eq=False)

@@ -27,15 +27,12 @@ class Copying(Protocol):
     @property
     def lock(self) -> threading.RLock:
         """Held while the card is asked for work."""
-        ...
 
     def is_done(self, event: Any) -> bool:
         """Return whether the device has come to an event."""
-        ...
 
     def wait_on_host(self, event: Any) -> None:
         """Let the host wait for an event."""
-        ...
 
 
 class PinnedCopies:

@@ -25,19 +25,15 @@ class Capturing(Protocol):
     @property
     def stream(self) -> Any:
         """The stream that is captured."""
-        ...
 
     def entered(self) -> Entered:
         """Enter the card."""
-        ...
 
     def record(self) -> Any:
         """Return an event at the end of the work so far."""
-        ...
 
     def is_done(self, event: Any) -> bool:
         """Return whether the device has come to an event."""
-        ...
 
 
 # Graphs that nobody launches any more and that may still run, with the event behind them.

@@ -61,16 +61,13 @@ class RankDevice(Protocol):
     @property
     def device(self) -> Any:
         """CuPy's object for the card."""
-        ...
 
     @property
     def stream(self) -> Any:
         """The stream that work is put on."""
-        ...
 
     def entered(self) -> Entered:
         """Enter the card."""
-        ...
 
 
 def load() -> Any:
