@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,21 +99,6 @@ class Measurement:
         return _LINE.format(*sizes, *rates, self.wrong)
 
 
-class _Measured(Protocol):
-    """All-reduces of one size, which can be asked for many times."""
-
-    ranks: int
-
-    def ask(self, times: int) -> None:
-        """Ask for so many, one after the other."""
-
-    def wait(self) -> None:
-        """Wait until all are done."""
-
-    def results(self) -> Iterator[NDArray[Any]]:
-        """Return the sum of each device."""
-
-
 class _Recorded:
     """A collective as a training step has it: recorded, between values that stay on the devices.
 
@@ -172,6 +157,9 @@ class _Queued:
     def results(self) -> Iterator[NDArray[Any]]:
         pairs = zip(self._backends, self._receives, strict=True)
         return (backend.to_host(storage.array) for backend, storage in pairs)
+
+
+_Measured = _Recorded | _Queued
 
 
 def collectives(devices: Sequence[Device]) -> list[CrossDeviceOps]:
@@ -237,7 +225,7 @@ def measure(
     nbytes: Sequence[int],
     *,
     turns: int = 7,
-    after_timing: Callable[[], object] | None = None,
+    after_timing: Callable[[], object] = lambda: None,
 ) -> Iterator[Measurement]:
     """Yield what a collective's sums of float32 cost, size after size.
 
@@ -267,7 +255,7 @@ def measure(
     for size in nbytes:
         count = max(1, size // _FLOAT32.itemsize)
         try:
-            row = _measured(devices, collective, count, turns, after_timing or _nothing)
+            row = _measured(devices, collective, count, turns, after_timing)
         except ResourceExhaustedError:
             return
         yield row
@@ -276,10 +264,6 @@ def measure(
 def timings(turns: int) -> int:
     """Return how often something is timed for one size."""
     return _WARM_UP + 1 + turns
-
-
-def _nothing() -> None:
-    pass
 
 
 def _measured(
@@ -312,7 +296,10 @@ def _seconds(measured: _Measured, turns: int, after_timing: Callable[[], object]
     """Return the median time of one all-reduce."""
 
     def timed(times: int) -> float:
-        seconds = _timed(measured, times) / times
+        start = time.perf_counter()
+        measured.ask(times)
+        measured.wait()
+        seconds = (time.perf_counter() - start) / times
         after_timing()
         return seconds
 
@@ -320,13 +307,6 @@ def _seconds(measured: _Measured, turns: int, after_timing: Callable[[], object]
         timed(1)
     times = min(_MOST_CALLS, max(1, round(_TURN / timed(1))))
     return statistics.median(timed(times) for _ in range(turns))
-
-
-def _timed(measured: _Measured, times: int) -> float:
-    start = time.perf_counter()
-    measured.ask(times)
-    measured.wait()
-    return time.perf_counter() - start
 
 
 def _variable(device: Device, value: NDArray[Any]) -> DeviceVariable:

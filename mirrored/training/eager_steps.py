@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,26 +34,6 @@ from mirrored.training.step import (
 Take = Callable[[list[list[float]], int], None]
 
 
-class Steps(Protocol):
-    """Runs steps of one model."""
-
-    def train(
-        self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
-    ) -> None:
-        """Take a step of training for each batch.
-
-        Raises:
-            NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
-            ResourceExhaustedError: A device has not enough memory; that step changed nothing.
-        """
-
-    def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch."""
-
-    def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
-        """Compute the outputs for each batch, in its order."""
-
-
 class EagerSteps:
     """Runs Python for every op of every step."""
 
@@ -68,7 +48,12 @@ class EagerSteps:
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
-        """Take a step of training for each batch; see `Steps`."""
+        """Take a step of training for each batch.
+
+        Raises:
+            NonFiniteLossError: The loss is NaN or infinite; that step changed nothing.
+            ResourceExhaustedError: A device has not enough memory; that step changed nothing.
+        """
         for i, batch in enumerate(span):
             check = partial(self._check_finite, where=where(i))
             with self._drawn_again():
@@ -89,13 +74,13 @@ class EagerSteps:
             raise
 
     def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch; see `Steps`."""
+        """Evaluate each batch."""
         for batch in span:
             totals = self._step.test(self._distribute(batch), batch.size)
             take([_row(totals)], batch.size)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
-        """Compute the outputs for each batch; see `Steps`."""
+        """Compute the outputs for each batch, in its order."""
         for batch in span:
             parts = self._step.predict(self._distribute(batch))
             # A replica without examples has nothing to add.

@@ -3,8 +3,8 @@
 What they run on is checked before, so bad input changes nothing.
 """
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ from mirrored.data.epochs import Epochs
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.compilation import CompiledNetwork, running
-from mirrored.training.eager_steps import EagerSteps, Steps
+from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.progress import ProgressBar
-from mirrored.training.recorded_steps import recorded_steps
+from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.running_means import RunningMeans
 
 Callbacks = Sequence[Callback] | Callback | None
+Steps = EagerSteps | RecordedSteps
 
 # ---------------------------------------------------------------------------- fit
 
@@ -240,15 +241,14 @@ def _introduce(
 # ---------------------------------------------------------------------------- running
 
 
-def _steps_of(model: CompiledNetwork) -> AbstractContextManager[Steps]:
-    """Return what runs the steps of a model, recorded ones unless it is to run eagerly.
+@contextmanager
+def _steps_of(model: CompiledNetwork) -> Iterator[Steps]:
+    """Run a model's steps within this context, recorded ones unless it is to run eagerly.
 
-    It is a context, at whose end the memory of recorded steps is given back.
-
-    Args:
-        model: A model that is built.
+    The memory of recorded steps is given back at its end.
     """
-    compilation = model._compilation
-    if compilation is not None and compilation.run_eagerly:
-        return nullcontext(EagerSteps(model))
-    return recorded_steps(model)
+    if model.run_eagerly:
+        yield EagerSteps(model)
+    else:
+        with model._traces.memory():
+            yield RecordedSteps(model)

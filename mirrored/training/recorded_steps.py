@@ -23,13 +23,6 @@ from mirrored.training.eager_steps import Take, input_dtypes
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
 
 
-@contextmanager
-def recorded_steps(model: CompiledNetwork) -> Iterator["RecordedSteps"]:
-    """Run recorded steps within this context; their memory is given back at its end."""
-    with model._traces.memory():
-        yield RecordedSteps(model)
-
-
 class RecordedSteps:
     """Replays recorded steps.
 
@@ -49,7 +42,7 @@ class RecordedSteps:
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
     ) -> None:
-        """Take a step of training for each batch; see `Steps`."""
+        """Take a step of training for each batch; see `EagerSteps`."""
         with self._undone_unless_stepped():
             done = 0
             for part in span.alike():
@@ -62,12 +55,12 @@ class RecordedSteps:
                 done += part.count
 
     def test(self, span: Span, take: Take) -> None:
-        """Evaluate each batch; see `Steps`."""
+        """Evaluate each batch; see `EagerSteps`."""
         for part in span.alike():
             self._run_and_report("test", part, take, lambda: True)
 
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
-        """Compute the outputs for each batch; see `Steps`."""
+        """Compute the outputs for each batch; see `EagerSteps`."""
         for part in span.alike():
             self._run(self._trace("predict", part), "predict", part, partial(_joined, take))
 
