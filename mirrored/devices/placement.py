@@ -7,13 +7,13 @@ to nothing while it is off.
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._contexts import Within
 from mirrored._logging import logger
 from mirrored.devices.logical_device import Device
 from mirrored.devices.names import DeviceSpec, LogicalDevice
@@ -320,8 +320,7 @@ NodeNames = Callable[[str], str | None]
 _node_names: ContextVar[NodeNames | None] = ContextVar("mirrored_node_names", default=None)
 
 
-@contextmanager
-def placed_as(names: NodeNames | None) -> Iterator[None]:
+def placed_as(names: NodeNames | None) -> Within:
     """Within this context ops are placed in a function, and not executed.
 
     Args:
@@ -333,11 +332,7 @@ def placed_as(names: NodeNames | None) -> Iterator[None]:
         >>> with devices.placed_as(lambda op_name: f"inner/{op_name}"):
         ...     devices.log_placement("MatMul", devices.get_device("CPU:0"))
     """
-    token = _node_names.set(names)
-    try:
-        yield
-    finally:
-        _node_names.reset(token)
+    return Within(_node_names, names)
 
 
 @explained

@@ -4,8 +4,8 @@ Code is in a replica's context, where it computes on that replica's part, or in 
 context, where it deals with all replicas at once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from mirrored import _nest
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
+from mirrored._contexts import Within
 from mirrored._numbers import as_integer
 from mirrored.devices import Device, hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import ReduceOp
@@ -287,14 +288,9 @@ def set_default_replica(replica: ReplicaContext) -> None:
     _default[:] = [replica]
 
 
-@contextmanager
-def enter(strategy: ReplicaStrategy, replica: ReplicaContext | None) -> Iterator[None]:
+def enter(strategy: ReplicaStrategy, replica: ReplicaContext | None) -> Within:
     """Run as a replica of `strategy`, or, with None, in its cross-replica context."""
-    token = _frame.set(_Frame(strategy, replica))
-    try:
-        yield
-    finally:
-        _frame.reset(token)
+    return Within(_frame, _Frame(strategy, replica))
 
 
 @explained

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol
 
+from mirrored._contexts import Within
 from mirrored.devices import Device, placed_as, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.op import Op
@@ -45,14 +46,9 @@ def remove_listener(listener: Listener) -> None:
     _listeners.set(tuple(each for each in _listeners.get() if each is not listener))
 
 
-@contextmanager
-def only(*listeners: Listener) -> Iterator[None]:
+def only(*listeners: Listener) -> Within:
     """Within this context tell these listeners and no others; no argument: nobody."""
-    token = _listeners.set(listeners)
-    try:
-        yield
-    finally:
-        _listeners.reset(token)
+    return Within(_listeners, listeners)
 
 
 class Recorder(Protocol):
@@ -127,12 +123,9 @@ refuse_reset_where(lambda: None if _recorder.get() is None else "a function that
 @contextmanager
 def recorded_by(recorder: Recorder | None) -> Iterator[None]:
     """Within this context let `recorder` note what is computed; None: compute it."""
-    token = _recorder.set(recorder)
-    try:
-        with placed_as(None if recorder is None else recorder.node_name):
-            yield
-    finally:
-        _recorder.reset(token)
+    names = None if recorder is None else recorder.node_name
+    with Within(_recorder, recorder), placed_as(names):
+        yield
 
 
 class RecordedTensor(Tensor):

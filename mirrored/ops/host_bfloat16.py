@@ -4,12 +4,11 @@ Products and sums thus accumulate in float32. Nothing here runs before somebody 
 """
 
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+from mirrored._contexts import Within
 from mirrored.backends import Backend
 from mirrored.devices import place
 from mirrored.ops import dispatch
@@ -33,8 +32,7 @@ def autocast_dtype() -> DType | None:
     return _autocast.get()
 
 
-@contextmanager
-def autocast(dtype: DType | None) -> Iterator[None]:
+def autocast(dtype: DType | None) -> Within:
     """Within this context round float32 tensors, such as weights, beside tensors of a dtype.
 
     Args:
@@ -47,11 +45,7 @@ def autocast(dtype: DType | None) -> Iterator[None]:
         ...     (mr.ones((2,)) + mr.ones((2,), mr.bfloat16)).dtype.name
         'bfloat16'
     """
-    token = _autocast.set(dtype)
-    try:
-        yield
-    finally:
-        _autocast.reset(token)
+    return Within(_autocast, dtype)
 
 
 @functools.cache

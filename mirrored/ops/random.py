@@ -4,8 +4,7 @@ No state hides anywhere: the same seed, draw and position give the same number o
 count.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._arguments import explained
+from mirrored._contexts import Within
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.op import Op
 from mirrored.ops.philox import (
@@ -54,14 +54,9 @@ DrawSource = Callable[[ShardPosition], tuple[Key, int]]
 _position: ContextVar[ShardPosition] = ContextVar("mirrored_shard_position", default=_OUTSIDE)
 
 
-@contextmanager
-def shard_position(position: ShardPosition) -> Iterator[None]:
+def shard_position(position: ShardPosition) -> Within:
     """Draw, within this context, as the replica at `position`."""
-    token = _position.set(position)
-    try:
-        yield
-    finally:
-        _position.reset(token)
+    return Within(_position, position)
 
 
 # Returns the position in the global batch of the replica that is running.

@@ -4,14 +4,14 @@ A draw is a key and a number, from which its numbers follow wherever and wheneve
 """
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mirrored._contexts import Within
 from mirrored.ops.philox import WORD, Key, philox
 
 # The second words of keys; 0 is that of draws without a seed of their own. A seed of an op could be
@@ -75,14 +75,9 @@ def current_rng_state() -> RngState:
     return _own.get() or _global[0]
 
 
-@contextmanager
-def drawing_from(state: RngState) -> Iterator[None]:
+def drawing_from(state: RngState) -> Within:
     """Within this context draw from a state instead of from the global one."""
-    token = _own.set(state)
-    try:
-        yield
-    finally:
-        _own.reset(token)
+    return Within(_own, state)
 
 
 def as_seed(seed: Any) -> int:

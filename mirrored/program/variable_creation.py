@@ -3,9 +3,10 @@
 What makes one in every call makes another one each time in Python, and would keep the first here.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
+
+from mirrored._contexts import Within
 
 # Asked before a variable is made, with its name; what raises refuses it.
 Rule = Callable[[str], object]
@@ -13,18 +14,13 @@ Rule = Callable[[str], object]
 _rule: ContextVar[Rule | None] = ContextVar("mirrored_variable_rule", default=None)
 
 
-@contextmanager
-def ruled_by(rule: Rule | None) -> Iterator[None]:
+def ruled_by(rule: Rule | None) -> Within:
     """Within this context ask `rule` before a variable is made; None: all may be made.
 
     Args:
         rule: Called with the name of each.
     """
-    token = _rule.set(rule)
-    try:
-        yield
-    finally:
-        _rule.reset(token)
+    return Within(_rule, rule)
 
 
 def is_ruled() -> bool:

@@ -197,10 +197,8 @@ def _most(
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
     if stopped:  # Before it began: it ends with its first batch, as in Keras.
         return 1
-    compilation = model._compilation
-    asked = "auto" if compilation is None else compilation.steps_per_execution
-    if isinstance(asked, int):
-        return asked
+    if isinstance(model.steps_per_execution, int):
+        return model.steps_per_execution
     steps = epochs.steps or 100  # Where it is not known yet, a bar advances by one.
     between = callbacks.steps_between(kind, steps)
     return None if between >= steps else between

@@ -194,11 +194,9 @@ _SETTINGS = (bool, int, float, str, type(None))
 
 def _identity(model: CompiledNetwork) -> tuple[Any, ...]:
     """Return what a recorded step of a model depends on beside the batch."""
-    compilation = model._compilation
-    optimizer = None if compilation is None else compilation.optimizer
-    settings = {} if optimizer is None else vars(optimizer)
+    settings = {} if model.optimizer is None else vars(model.optimizer)
     return (
-        id(compilation),
+        id(model._compilation),
         tuple(map(id, model.layers)),
         tuple(map(id, model.trainable_variables)),
         tuple([each for each in settings.items() if isinstance(each[1], _SETTINGS)]),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mirrored import ops
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
+from mirrored._contexts import Within
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.tensor import Operators, Tensor, value_text
 from mirrored.program import variable_creation
@@ -102,11 +103,8 @@ _creators: ContextVar[tuple[Creator, ...]] = ContextVar("mirrored_variable_creat
 @contextmanager
 def variable_creator_scope(creator: Creator) -> Iterator[None]:
     """Within this context let `creator` make the variables."""
-    token = _creators.set((*_creators.get(), creator))
-    try:
+    with Within(_creators, (*_creators.get(), creator)):
         yield
-    finally:
-        _creators.reset(token)
 
 
 def set_variable_creators(*creators: Creator) -> None:
