@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
-from mirrored import _overrides
+from mirrored import _nest, _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored.data import transforms
@@ -25,7 +25,7 @@ from mirrored.data.dataset_arguments import (
 from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.rng import Rng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled, Unbatched
-from mirrored.data.sources import Counted, Single, Slices, zipped
+from mirrored.data.sources import Counted, Slices, zipped
 from mirrored.data.spec import to_element
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor, as_dtype, int64
@@ -120,7 +120,8 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             >>> len(mr.data.Dataset.from_tensors([1.0, 2.0]))
             1
         """
-        return cls(Single(to_element(tensors, "`tensors`")))
+        element = to_element(tensors, "`tensors`")
+        return cls(Slices(_nest.map_structure(lambda leaf: leaf[None], element), 1))
 
     @classmethod
     def from_generator(

@@ -133,24 +133,6 @@ def named(method: str, index: int) -> Iterator[None]:
 # ---------------------------------------------------------------------------- sources
 
 
-class Single(Transform):
-    """One element."""
-
-    known = True
-
-    def __init__(self, element: Element) -> None:
-        self._element = element
-        self.cardinality = 1
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator of one."""
-        yield self._element
-
-    def specs(self) -> Any:
-        """Return the structure."""
-        return specs_of(self._element)
-
-
 class Slices(Transform):
     """The rows of arrays."""
 
