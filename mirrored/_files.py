@@ -6,11 +6,11 @@ leaves can be told from the files of living ones.
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import secrets
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
@@ -149,8 +149,6 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if sys.platform == "win32":  # What is open keeps its name there.
-                file.close()
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             os.replace(temporary, target)  # It is held until it has its name.
@@ -174,7 +172,7 @@ def _open_folder(folder: str) -> int | None:
     """Open a folder to make a new name in it durable; None where the system does not let us."""
     try:
         return os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows opens no folders.
+    except PermissionError:  # What may be written to need not be readable.
         return None
 
 
@@ -220,17 +218,11 @@ def _remove_leftover(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR)
     try:
         _lock(descriptor)
-        if sys.platform != "win32":
-            os.unlink(path)
+        os.unlink(path)
     finally:
         os.close(descriptor)
-    if sys.platform == "win32":  # It can be deleted where nobody has it open.
-        os.unlink(path)
 
 
 def _lock(descriptor: int) -> None:
     """Hold an open file until it is closed, or the program ends; OSError where others hold it."""
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
