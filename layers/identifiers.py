@@ -41,16 +41,37 @@ def by_name(classes: Iterable[tuple[_Class, tuple[str, ...]]]) -> dict[str, _Cla
 
 
 def find(
+    plural: str,
     identifier: Any,
     kind: type[_Thing],
     names: Mapping[str, Callable[[], _Thing]],
     of_function: Callable[[Any], _Thing],
-) -> _Thing | None:
-    """Return the loss, or the metric, that ``identifier`` is, names or makes; None: it does not."""
+    further: Iterable[str] = (),
+) -> _Thing:
+    """Return the loss, or the metric, that ``identifier`` is, names or makes.
+
+    Args:
+        plural: What errors call all of them.
+        identifier: What a user gave.
+        kind: The class of what is returned.
+        names: What makes each, by name.
+        of_function: From a user's function to what it makes.
+        further: Names that the caller knows.
+
+    Raises:
+        ValueError: It is, names and makes none.
+    """
     if isinstance(identifier, kind):
         return identifier
     if isinstance(identifier, str) and identifier in names:
         return names[identifier]()
     if inspect.isclass(identifier):
-        return identifier() if issubclass(identifier, kind) else None
-    return of_function(identifier) if callable(identifier) else None
+        if issubclass(identifier, kind):
+            return identifier()
+    elif callable(identifier):
+        return of_function(identifier)
+    noun = kind.__name__
+    raise ValueError(
+        f"Could not interpret {noun.lower()} identifier: {identifier}. The {plural} there are: "
+        f"{', '.join(sorted({*names, *further}))}; or pass a `{noun}` or a function."
+    )

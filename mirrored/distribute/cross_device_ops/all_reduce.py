@@ -12,7 +12,6 @@ from mirrored._logging import logger
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
 from mirrored.distribute.cross_device_ops import buckets
-from mirrored.distribute.cross_device_ops.buckets import as_batch, for_results
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps, FirstLines
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
@@ -87,16 +86,13 @@ class AllReduceCrossDeviceOps(CrossDeviceOps):
                 self.algorithm,
                 self._num_packs,
             )
-        results = for_results(batch)
         groups = self._buckets(batch, options)
-        for number, members in enumerate(groups):
-            values = buckets.packed([batch[i] for i in members])
+
+        def reduced(number: int, values: list[Tensor]) -> list[Tensor]:
             what = buckets.described(number, len(groups), values[0].spec)
-            reduced = self.all_reduce_implementation(reduce_op, values, options, number, what)
-            shapes = [batch[i][0].shape for i in members]
-            for result, vector in zip(results, reduced, strict=False):
-                result.add(members, vector, shapes)
-        return as_batch(results)
+            return self.all_reduce_implementation(reduce_op, values, options, number, what)
+
+        return buckets.reduced_as_vectors(batch, groups, reduced)
 
     def _buckets(
         self, batch: Sequence[Sequence[Tensor]], options: CommunicationOptions

@@ -5,7 +5,7 @@ computed, and what sums, clips or updates takes them out as they lie there.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirrored import devices, ops
@@ -118,17 +118,6 @@ class BucketedBatch(Sequence[list[Any]]):
         return [each[number] for each in self.replicas if number in each]
 
 
-def for_results(batch: Sequence[Sequence[Tensor]]) -> list[Buckets]:
-    """Return empty buckets for the replicas; not every value has to have a tensor on each."""
-    return [Buckets() for _ in range(max(map(len, batch), default=0))]
-
-
-def as_batch(replicas: Sequence[Buckets]) -> Sequence[list[Tensor]]:
-    """Return the values of all replicas' buckets: as a list, which stays packed in a program."""
-    batch = BucketedBatch(replicas)
-    return list(batch) if active_recorder() is None else batch
-
-
 def by_replica(batch: Sequence[Sequence[Tensor]], replicas: int) -> list[Buckets]:
     """Return a batch's tensors of each replica, in the buckets that they lie in."""
     if isinstance(batch, BucketedBatch) and batch.replicas:
@@ -149,6 +138,28 @@ def packed(values: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     """Return values as one vector a replica; a lone value is as it is."""
     replicas = list(zip(*values, strict=True))
     return [tensors[0] if len(tensors) == 1 else _joined(tensors) for tensors in replicas]
+
+
+def reduced_as_vectors(
+    batch: Sequence[Sequence[Tensor]],
+    groups: Iterable[Sequence[int]],
+    reduce: Callable[[int, list[Tensor]], Sequence[Tensor]],
+) -> Sequence[list[Tensor]]:
+    """Return what each value is reduced to, by replica; in a program the results stay packed.
+
+    Args:
+        batch: The values, by replica; not every one has to have a tensor on each.
+        groups: The places of the values that are reduced together.
+        reduce: Given the number of a group, and its values as one vector a replica.
+    """
+    replicas = [Buckets() for _ in range(max(map(len, batch), default=0))]
+    for number, members in enumerate(groups):
+        reduced = reduce(number, packed([batch[i] for i in members]))
+        shapes = [batch[i][0].shape for i in members]
+        for result, vector in zip(replicas, reduced, strict=False):
+            result.add(members, vector, shapes)
+    results = BucketedBatch(replicas)
+    return list(results) if active_recorder() is None else results
 
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:

@@ -9,7 +9,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.buckets import alike, as_batch, for_results, packed
+from mirrored.distribute.cross_device_ops.buckets import alike, reduced_as_vectors
 from mirrored.distribute.cross_device_ops.interface import (
     CrossDeviceOps,
     FirstLines,
@@ -131,16 +131,14 @@ def _recorded_all_reduce(
 
     The order of the sum is that of the reference, so its bits are.
     """
-    results = for_results(batch)
-    for members in alike(batch):
-        vectors = packed([batch[i] for i in members])
+
+    def reduced(_: int, vectors: list[Tensor]) -> list[Tensor]:
         total = _sum(recorder, vectors, device or vectors[0]._device)
         with devices.device(total._device):
-            reduced = of_sum(reduce_op, total, len(vectors))
-        shapes = [batch[i][0].shape for i in members]
-        for result, vector in zip(results, vectors, strict=False):
-            result.add(members, reduced.copy_to(vector._device), shapes)
-    return as_batch(results)
+            result = of_sum(reduce_op, total, len(vectors))
+        return [result.copy_to(vector._device) for vector in vectors]
+
+    return reduced_as_vectors(batch, alike(batch), reduced)
 
 
 def _sum(recorder: Recorder, tensors: Sequence[Tensor], device: Device) -> Tensor:

@@ -74,13 +74,7 @@ def get(identifier: Any) -> Loss:
         >>> mr.losses.get("mse").name
         'mean_squared_error'
     """
-    found = _find(identifier, Loss, _BY_NAME, _of_function)
-    if found is not None:
-        return found
-    raise ValueError(
-        f"Could not interpret loss identifier: {identifier}. "
-        f"The losses there are: {', '.join(sorted(_BY_NAME))}; or pass a `Loss` or a function."
-    )
+    return _find("losses", identifier, Loss, _BY_NAME, _of_function)
 
 
 def _of_function(function: Callable[..., Any]) -> Loss:

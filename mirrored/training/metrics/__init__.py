@@ -75,13 +75,7 @@ def get(identifier: Any) -> Metric:
         >>> mr.metrics.get("BinaryAccuracy").name
         'binary_accuracy'
     """
-    found = _find(identifier, Metric, _BY_NAME, _FunctionMetric)
-    if found is not None:
-        return found
-    raise ValueError(
-        f"Could not interpret metric identifier: {identifier}. The metrics there are: "
-        f"{', '.join(sorted({*_BY_NAME, *_AUTOMATIC}))}; or pass a `Metric` or a function."
-    )
+    return _find("metrics", identifier, Metric, _BY_NAME, _FunctionMetric, _AUTOMATIC)
 
 
 def resolve(identifier: Any, loss: _Loss, output_shape: tuple[int | None, ...]) -> Metric:
