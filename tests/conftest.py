@@ -40,7 +40,7 @@ _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
 def pytest_configure() -> None:
     """Log what users see who configure nothing, which pytest's own handlers else say it is not."""
     logging.getLogger().setLevel(logging.INFO)
-    gc.disable()  # Nearly all that collecting tests makes, asserts that are rewritten above all, stays.
+    gc.disable()  # Nearly all that is made while tests are collected stays.
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

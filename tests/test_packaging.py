@@ -39,11 +39,21 @@ def is_library(path: Path) -> bool:
     return path.relative_to(ROOT).parts[0] in {"mirrored", *OWN_FOLDERS}
 
 
-@cache
-def imported_modules(path: Path) -> list[str]:
+def imported(paths: list[Path], hint: str) -> list[tuple[str, str]]:
+    """Return files and what they import; only those whose text has a hint of it are parsed."""
+    pattern = re.compile(hint, re.MULTILINE)
+    return [
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in paths
+        if pattern.search(text := path.read_text())
+        for name in imported_modules(text)
+    ]
+
+
+def imported_modules(text: str) -> list[str]:
     """Return the absolute names that a file imports, ``a.b`` for ``from a import b``."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -95,6 +105,7 @@ def test_archive_holds_every_module(archives: dict[str, list[str]], kind: str) -
     assert {"mirrored/py.typed", "mirrored/_absent/names.toml"} <= set(archives[kind])
 
 
+@pytest.mark.slow  # As are all that look into archives: they are built once for all of them.
 def test_wheel_installs_the_package_and_what_pytest_loads(archives: dict[str, list[str]]) -> None:
     top_level = {name.partition("/")[0] for name in archives["wheel"]}
     installed = f"mirrored-{mr.__version__}.dist-info"
@@ -104,6 +115,7 @@ def test_wheel_installs_the_package_and_what_pytest_loads(archives: dict[str, li
     assert PROJECT["entry-points"] == {"pytest11": {"pytest_mirrored": "pytest_mirrored"}}
 
 
+@pytest.mark.slow
 def test_sdist_has_the_tests_and_what_they_look_at(archives: dict[str, list[str]]) -> None:
     folders = ("tests", "examples", "docs", "benchmarks", ".ci")
     files = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
@@ -170,8 +182,12 @@ def test_the_tests_of_the_sdist_run(built: dict[str, Path], tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
 
 
+@pytest.mark.slow
 def test_wheel_carries_the_licence(archives: dict[str, list[str]]) -> None:
     assert any(name.endswith("/LICENSE") for name in archives["wheel"])
+
+
+def test_metadata_name_the_licence() -> None:
     assert importlib.metadata.metadata("mirrored")["License-Expression"] == "Apache-2.0"
 
 
@@ -183,32 +199,21 @@ def test_links_are_relative_and_lead_to_the_root_folders() -> None:
 
 
 def test_nothing_imports_the_root_folders_by_their_own_names() -> None:
-    # Few files have such a name where an import could have it: only those are parsed.
-    named = re.compile(rf"(?:import|from|,)\s+(?:{'|'.join(OWN_FOLDERS)})\b")
-    found = [
-        (str(path.relative_to(ROOT)), name)
-        for path in source_files()
-        if named.search(path.read_text())
-        for name in imported_modules(path)
-        if name.partition(".")[0] in OWN_FOLDERS
-    ]
-    assert found == []
+    found = imported(source_files(), rf"(?:import|from|,)\s+(?:{'|'.join(OWN_FOLDERS)})\b")
+    assert [each for each in found if each[1].partition(".")[0] in OWN_FOLDERS] == []
 
 
 def test_parts_of_the_package_never_import_all_of_it() -> None:
-    package = [path for path in source_files() if is_library(path)]
-    found = [path for path in package if "mirrored" in imported_modules(path)]
-    assert [path for path in found if path.name != "__main__.py"] == []
+    library = [path for path in source_files() if is_library(path)]
+    found = imported(library, r"^\s*import\s.*\bmirrored\b")
+    assert [path for path, name in found if name == "mirrored"] == []
 
 
 def test_only_the_cuda_backend_may_import_cupy() -> None:
-    found = [
-        str(path.relative_to(ROOT))
-        for path in filter(is_library, source_files())
-        for name in imported_modules(path)
-        if name.partition(".")[0] in {"cupy", "cupyx"}
-    ]
-    assert [path for path in found if not path.startswith("mirrored/backends/cuda")] == []
+    library = [path for path in source_files() if is_library(path)]
+    found = imported(library, r"\bcupyx?\b")
+    paths = [path for path, name in found if name.partition(".")[0] in {"cupy", "cupyx"}]
+    assert [path for path in paths if not path.startswith("mirrored/backends/cuda")] == []
 
 
 def test_version_is_written_down_once() -> None:
