@@ -48,7 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-    gc.set_threshold(5000)  # More often than every few tests they find little.
+    gc.set_threshold(50_000)  # More often than every few tests they find little.
     # Else the conftest.py of a test's folder are looked for at each of its 25 hooks.
     session.gethookproxy = functools.cache(session.gethookproxy)  # type: ignore[method-assign]
 

@@ -104,7 +104,7 @@ class HostTensor(Tensor):
         """Return the values on the host; rows are gathered once."""
         if type(self._host) is HostRows:
             self._host = np.asarray(self._host)
-        return cast(NDArray[Any], self._host)
+        return cast("NDArray[Any]", self._host)
 
     def numpy(self) -> Any:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""

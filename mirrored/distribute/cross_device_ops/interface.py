@@ -164,7 +164,7 @@ class CrossDeviceOps(_overrides.Subclassable):
         with only():
             reduced = self.batch_all_reduce_implementation(op, cast(Any, dense), hints)
             if len(dense) == len(batch):
-                return cast(Sequence[list[Value]], reduced)
+                return cast("Sequence[list[Value]]", reduced)
             rest = iter(reduced)
             return [
                 cast(Any, _all_reduce_slices(op, cast(Any, values)))
