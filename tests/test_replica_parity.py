@@ -174,8 +174,8 @@ PROPERTY = settings(
 
 @pytest.mark.parametrize(
     "is_mine",
-    [one_of(4), pytest.param(others_of(4), marks=pytest.mark.slow)],
-    ids=["a quarter", "the others"],
+    [one_of(8), pytest.param(others_of(8), marks=pytest.mark.slow)],
+    ids=["an eighth", "the others"],
 )
 @PROPERTY
 @given(case=cases())

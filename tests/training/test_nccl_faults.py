@@ -206,8 +206,10 @@ def test_a_sum_with_an_error_of_its_own(
 @places
 @pytest.mark.parametrize(
     ("function", "calls", "some"),
-    [("ncclAllReduce", 2 * SUMS, [1]), ("ncclGroupEnd", SUMS, [3 * SUMS])],
-    ids=["ncclAllReduce", "ncclGroupEnd"],
+    [
+        pytest.param("ncclAllReduce", 2 * SUMS, [1], id="ncclAllReduce", marks=pytest.mark.slow),
+        pytest.param("ncclGroupEnd", SUMS, [3 * SUMS], id="ncclGroupEnd"),
+    ],
 )
 def test_a_call_that_is_refused(
     function: str, calls: int, some: list[int], each: bool, on_cards: Callable[..., Cards]
@@ -224,7 +226,7 @@ def test_a_call_that_is_refused(
 @pytest.mark.parametrize(
     ("way", "call"),
     [
-        pytest.param(WAYS[0], 3 * SUMS, id="one by one-last"),
+        pytest.param(WAYS[0], 3 * SUMS, id="one by one-last", marks=pytest.mark.slow),
         pytest.param(WAYS[1], 1, id="ahead-first"),
         pytest.param(WAYS[1], 3 * SUMS, id="ahead-last", marks=pytest.mark.slow),
         pytest.param(WAYS[2], SUMS + 1, id="eager-middle", marks=pytest.mark.slow),
@@ -305,12 +307,13 @@ def test_cards_that_cannot_be_connected(
     ("function", "call"),
     [
         ("launchKernel", 41),
-        ("memcpyAsync", 20),
         ("graphLaunch", 3),
-        ("hostAlloc", 3),
         *(
             pytest.param(*each, marks=pytest.mark.slow)
-            for each in [("launchKernel", 3), ("memcpyAsync", 41), ("hostAlloc", 20)]
+            for each in [
+                *(("launchKernel", 3), ("memcpyAsync", 20), ("memcpyAsync", 41)),
+                *(("hostAlloc", 3), ("hostAlloc", 20)),
+            ]
         ),
     ],
 )

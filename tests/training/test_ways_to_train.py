@@ -154,33 +154,36 @@ TWO = Place((1, 1))
 CASES: dict[Way, dict[str, Place]] = {
     of_arrays: {
         "a card": ONE,
-        "cards": TWO,
-        "three steps at a time": Place((2,), options={"steps_per_execution": 3}),
         "all steps at a time": Place((1, 1, 1), {"packs": 3}, {"steps_per_execution": 100}),
     },
     of_weighted_examples: {"cards": Place((2, 1), {"packs": 0})},
     of_few_examples: {
         "parts": PARTS,
-        "cards, in many buckets": Place((2, 1), {"nbytes": 100}),
         "eagerly": Place(options={"run_eagerly": True}),
     },
     of_a_dataset: {"cards": TWO},
     of_a_distributed_dataset: {"cards": Place((1, 1), {"nbytes": 64})},
     of_a_generator: {"a card": ONE},
     from_a_later_epoch: {"cards of parts": Place((2, 2), {"nbytes": 64})},
-    stopped_in_the_middle: {"cards": TWO},
-    failed_in_a_callback: {"a card": ONE},
-    interrupted: {"cards": TWO, "eagerly": Place(options={"run_eagerly": True})},
+    stopped_in_the_middle: {"parts": PARTS},
+    interrupted: {"cards": TWO},
     in_turns: {"on simulated GPUs": Place()},
 }
 SLOW: dict[Way, dict[str, Place]] = {
+    of_arrays: {
+        "cards": TWO,
+        "three steps at a time": Place((2,), options={"steps_per_execution": 3}),
+    },
     of_weighted_examples: {"parts": PARTS},
-    of_few_examples: {"cards of parts": Place((2, 2), {"packs": 3})},
+    of_few_examples: {
+        "cards, in many buckets": Place((2, 1), {"nbytes": 100}),
+        "cards of parts": Place((2, 2), {"packs": 3}),
+    },
     of_a_dataset: {"a card": ONE},
     of_a_distributed_dataset: {"parts": PARTS},
-    stopped_in_the_middle: {"parts": PARTS},
-    failed_in_a_callback: {"cards": TWO},
-    interrupted: {"parts": PARTS},
+    stopped_in_the_middle: {"cards": TWO},
+    failed_in_a_callback: {"a card": ONE, "cards": TWO},
+    interrupted: {"parts": PARTS, "eagerly": Place(options={"run_eagerly": True})},
     in_turns: {"cards": TWO},
 }
 

@@ -17,10 +17,14 @@ Lines = Callable[[str], list[str]]
 FULL = "/job:localhost/replica:0/task:0/device:"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
-@pytest.mark.parametrize("replicas", [1, 2, 3, 8])
-@pytest.mark.parametrize("reduce_op", [ReduceOp.SUM, ReduceOp.MEAN, "mean"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((), "int32"), ((3,), "float64"), ((2, 0), "float32"), ((2, 3), "float32"), ((2, 3), "int32")],
+)
+@pytest.mark.parametrize(
+    ("replicas", "reduce_op"),
+    [(1, "mean"), (2, ReduceOp.SUM), (3, ReduceOp.MEAN), (8, ReduceOp.SUM), (8, "mean")],
+)
 def test_against_numpy(
     simulate: Simulate,
     spread: Spread,

@@ -76,13 +76,6 @@ def bits(results: Any) -> list[bytes]:
     return [np.asarray(each).tobytes() for part in results for each in part]
 
 
-def test_a_card_and_the_cpu(emulated_cuda: Emulate) -> None:
-    expected = train(["CPU:0"])
-    devices.reset_devices()
-    emulated_cuda()
-    assert_alike(train(["GPU:0", "CPU:0"]), expected, 1e-5)
-
-
 @pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_recorded_steps_have_the_bits_of_eager_ones(replicas: int, emulated_cuda: Emulate) -> None:
     results = []
@@ -119,7 +112,12 @@ def test_a_step_that_cannot_be_captured(
 
 
 @pytest.mark.parametrize(
-    ("step", "replicas"), [(0, 3), pytest.param(2, 1, marks=pytest.mark.slow), (11, 3)]
+    ("step", "replicas"),
+    [
+        pytest.param(0, 3, marks=pytest.mark.slow),
+        pytest.param(2, 1, marks=pytest.mark.slow),
+        (11, 2),
+    ],
 )
 def test_a_loss_that_is_not_finite(step: int, replicas: int, emulated_cuda: Emulate) -> None:
     """Steps behind it were asked for before the host saw it, and write nothing."""
