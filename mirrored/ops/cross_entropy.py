@@ -16,6 +16,7 @@ from mirrored.ops.shaping import cast, normalize_axis, transpose
 from mirrored.ops.softmax import LOG_SOFTMAX, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.spec import (
     FLOATS,
+    Shape,
     TensorSpec,
     check_same_dtype,
     shape_text,
@@ -23,9 +24,11 @@ from mirrored.ops.spec import (
 from mirrored.ops.tensor import Tensor
 
 
-def infer_rows(name: str, logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
+def infer_rows(
+    name: str, logits: TensorSpec, labels: TensorSpec, labels_shape: Shape
+) -> TensorSpec:
     """Return the spec of one value a row of logits, whose labels have the right shape."""
-    if len(logits.shape) != 2 or labels.shape not in (logits.shape[:1], logits.shape):
+    if len(logits.shape) != 2 or labels.shape != labels_shape:
         raise InvalidArgumentError(
             "logits and labels must be broadcastable: logits_size="
             f"{shape_text(logits.shape)} labels_size={shape_text(labels.shape)} [Op:{name}]"
@@ -43,12 +46,7 @@ def softmax_curvature(logits: Tensor, g: Tensor, scale: Tensor) -> Tensor:
 def _infer_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
     name = "SoftmaxCrossEntropyWithLogits"
     check_same_dtype(name, logits, labels)
-    if labels.shape != logits.shape:
-        raise InvalidArgumentError(
-            f"logits and labels must be broadcastable: logits_size={shape_text(logits.shape)} "
-            f"labels_size={shape_text(labels.shape)} [Op:{name}]"
-        )
-    return infer_rows(name, logits, labels)
+    return infer_rows(name, logits, labels, logits.shape)
 
 
 def _xent(xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]) -> None:

@@ -44,7 +44,7 @@ def _infer_sparse(logits: TensorSpec, labels: TensorSpec, *_: TensorSpec) -> Ten
             "logits and labels must have the same first dimension, got logits shape "
             f"{shape_text(logits.shape)} and labels shape {shape_text(labels.shape)} [Op:{name}]"
         )
-    return infer_rows(name, logits, labels)
+    return infer_rows(name, logits, labels, labels.shape)
 
 
 def _infer_sparse_grad(logits: TensorSpec, labels: TensorSpec, g: TensorSpec) -> TensorSpec:

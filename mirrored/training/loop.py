@@ -82,15 +82,10 @@ def _train_epoch(
 ) -> dict[str, float]:
     means = RunningMeans(model)
     callbacks.on_epoch_begin(epoch)
-    done = 0
-    most = _most(model, epochs, callbacks, "train", stopped=model.stop_training)
-    for span in epochs.spans(most):
-        callbacks.on_train_batch_begin(done)
-        _train(steps, span, means, guard, f"of epoch {epoch + 1}", done)
-        done += span.count
-        callbacks.on_train_batch_end(done - 1, means.logs())
-        if model.stop_training:
-            break
+    for span, before in _spans(model, epochs, callbacks, "train"):
+        callbacks.on_train_batch_begin(before)
+        _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
+        callbacks.on_train_batch_end(before + span.count - 1, means.logs())
     return means.logs()
 
 
@@ -141,14 +136,11 @@ def predict(
         model.stop_predicting = False
         told.on_predict_begin()
         epochs.begin()
-        most = _most(model, epochs, told, "predict", stopped=model.stop_predicting)
-        for span in epochs.spans(most):
-            told.on_predict_batch_begin(len(outputs))
+        for span, before in _spans(model, epochs, told, "predict"):
+            told.on_predict_batch_begin(before)
             steps.predict(span, outputs.append)
-            made = np.concatenate(outputs[-span.count :])
+            made = np.concatenate(outputs[before:])
             told.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
-            if model.stop_predicting:
-                break
         told.on_predict_end()
     return np.concatenate(outputs)
 
@@ -177,26 +169,35 @@ def _evaluate_batches(
     means = RunningMeans(model)
     model.stop_evaluating = False
     callbacks.on_test_begin()
-    done = 0
-    most = _most(model, epochs, callbacks, "test", stopped=model.stop_evaluating)
-    for span in epochs.spans(most):
-        callbacks.on_test_batch_begin(done)
+    for span, before in _spans(model, epochs, callbacks, "test"):
+        callbacks.on_test_batch_begin(before)
         steps.test(span, means.add)
-        done += span.count
-        callbacks.on_test_batch_end(done - 1, means.logs())
-        if model.stop_evaluating:
-            break
+        callbacks.on_test_batch_end(before + span.count - 1, means.logs())
     logs = means.logs()
     callbacks.on_test_end(logs)
     return logs
 
 
-def _most(
-    model: CompiledNetwork, epochs: Epochs, callbacks: CallbackList, kind: str, *, stopped: bool
-) -> int | None:
+# The model's attribute that ends each kind of batches after the one that is running.
+_STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
+
+
+def _spans(
+    model: CompiledNetwork, epochs: Epochs, callbacks: CallbackList, kind: str
+) -> Iterator[tuple[Span, int]]:
+    """Yield the batches that run between two calls of hooks, with how many came before them."""
+    before, stop = 0, _STOPS[kind]
+    # Where it was stopped before it began, it ends with its first batch, as in Keras.
+    most = 1 if getattr(model, stop) else _most(model, epochs, callbacks, kind)
+    for span in epochs.spans(most):
+        yield span, before
+        before += span.count
+        if getattr(model, stop):
+            return
+
+
+def _most(model: CompiledNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
-    if stopped:  # Before it began: it ends with its first batch, as in Keras.
-        return 1
     if isinstance(model.steps_per_execution, int):
         return model.steps_per_execution
     steps = epochs.steps or 100  # Where it is not known yet, a bar advances by one.
