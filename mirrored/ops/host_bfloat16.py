@@ -4,6 +4,7 @@ Products and sums thus accumulate in float32. Nothing here runs before somebody 
 """
 
 import functools
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -25,11 +26,8 @@ _MOVES = frozenset(
 
 # The dtype that float32 takes beside tensors of it, in the layer that is running; None: an error.
 _autocast: ContextVar[DType | None] = ContextVar("mirrored_autocast", default=None)
-
-
-def autocast_dtype() -> DType | None:
-    """Return the dtype that float32 tensors take beside tensors of it; None: they do not."""
-    return _autocast.get()
+# Returns it.
+autocast_dtype: Callable[[], DType | None] = _autocast.get
 
 
 def autocast(dtype: DType | None) -> Within:

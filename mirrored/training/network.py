@@ -21,7 +21,6 @@ from mirrored.layers.policy import dtype_policy
 from mirrored.layers.shapes import Shape, as_shape, check_matches, fitted_rank, without_batch
 from mirrored.layers.symbolic import Path, trace
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import only
 from mirrored.variables import Variable
 
 _Size = TypeVar("_Size", int, int | None)
@@ -281,10 +280,7 @@ class Network(Layer):
                 f"Model {self.name!r} cannot be built for inputs of shape {input_shape}: only the "
                 "first size, the batch, may be None."
             )
-        with only():  # No tape that is open has anything to learn from it.
-            return self.one_tensor(
-                self._run(ops.zeros((1, *known), self._input_dtype), training=False)
-            )
+        return super()._output_on_zeros((1, *known))
 
     def _finish_at(self, end: SymbolicTensor) -> None:
         """Make `end` the output."""

@@ -11,7 +11,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from mirrored._files import PathName, as_path, replacing, special_kind
 from mirrored.errors import WeightsFileError
+from mirrored.variables import Variable
 
 _FORMAT_KEY, _FORMAT = "format", "mirrored"
 _KIND_KEY = "kind"
@@ -205,24 +206,9 @@ def read_table(name: str, text: str, kind: Kind, what: str) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- files
 
 
-class LazyTensor(Protocol):
-    """A tensor to be written that is read when its turn comes, as a variable is."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The size of each axis."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements."""
-
-    def numpy(self) -> Any:
-        """Return the values, as an array or a scalar of the host."""
-
-
 def save_tensors(
     path: PathName,
-    tensors: Mapping[str, np.ndarray | LazyTensor],
+    tensors: Mapping[str, np.ndarray | Variable],
     metadata: Mapping[str, str] | None = None,
     *,
     kind: Kind = WEIGHTS,
@@ -355,14 +341,14 @@ def raise_differences(name: str, problems: Sequence[str], kind: Kind) -> None:
         )
 
 
-def _write(file: IO[bytes], tensor: np.ndarray | LazyTensor) -> str:
+def _write(file: IO[bytes], tensor: np.ndarray | Variable) -> str:
     """Write a tensor's data and return their checksum; nothing of them is left in memory."""
     data = _bytes(tensor)
     file.write(data.data)
     return _checksum(data)
 
 
-def _bytes(tensor: np.ndarray | LazyTensor) -> NDArray[np.uint8]:
+def _bytes(tensor: np.ndarray | Variable) -> NDArray[np.uint8]:
     """Return the values in the order of the file: rows first, little-endian."""
     array = np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.numpy(), order="C")
     little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
