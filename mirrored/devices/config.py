@@ -3,8 +3,6 @@
 Each checks everything before it changes anything, and refuses changes once devices are in use.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

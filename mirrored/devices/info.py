@@ -4,8 +4,6 @@ What lists logical devices or measures them initialises all; the rest leaves the
 that they can still be configured afterwards.
 """
 
-from __future__ import annotations
-
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.backends import Hardware

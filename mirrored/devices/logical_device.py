@@ -3,8 +3,6 @@
 There is one object for each device of a configuration, so devices compare by identity.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 Everything may be changed until then; afterwards every tensor depends on it, so it is frozen.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterable

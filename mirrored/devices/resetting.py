@@ -4,8 +4,6 @@ What holds on to devices above this package, as threads, programs and iterators 
 so that nothing of it outlives them.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Times and bandwidths are defined as in NVIDIA's nccl-tests, so that figures can be compared.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence

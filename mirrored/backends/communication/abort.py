@@ -3,8 +3,6 @@
 Neither may keep the host for ever, so each has a deadline.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 

@@ -4,8 +4,6 @@ A communicator says how devices sum arrays; this is when it is made, who may ask
 time, and what becomes of it when a collective fails.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import math

@@ -3,8 +3,6 @@
 Users see it hours into a run on many devices, so it has all that helps to find the cause.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Connecting devices, and letting go of them, can hang where the hardware does; a caller goes on.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 A call of a communicator may hang, so nobody waits for one without looking whether it was given up.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import threading

@@ -3,8 +3,6 @@
 These are the books alone: asking a device may keep a thread, and the books have to stay open then.
 """
 
-from __future__ import annotations
-
 import math
 import weakref
 from collections import deque

@@ -4,8 +4,6 @@ The driver may keep the thread that asks. The books stay open then, so that othe
 late, which lets that thread go on.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

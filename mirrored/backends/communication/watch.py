@@ -4,8 +4,6 @@ Devices wait for each other in a collective, for ever if one of them does not co
 nor their libraries give up. Here the host does, while it waits for them or is kept by them.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 import weakref

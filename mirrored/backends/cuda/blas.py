@@ -4,8 +4,6 @@ CuPy refuses its own cuBLAS while a CUDA graph is captured; a handle of ours is 
 else that runs on its stream.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any, NamedTuple

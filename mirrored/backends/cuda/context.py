@@ -4,8 +4,6 @@ A graph is captured from the stream that all work of a device goes to, so other 
 until it is.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Where cards cannot read each other's memory copies work too: the driver takes them through the host.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from typing import Any, Protocol

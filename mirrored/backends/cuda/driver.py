@@ -4,8 +4,6 @@ CuPy holds it while it asks for an event. Where the driver keeps one thread wait
 that ask it, the others have to go on in Python: they see to deadlines.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any

@@ -3,8 +3,6 @@
 They are told apart without importing CuPy: where it was never imported it raised nothing.
 """
 
-from __future__ import annotations
-
 import sys
 from types import TracebackType
 

@@ -3,8 +3,6 @@
 What passes from op to op stays in registers, so one reads and writes memory once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Where that is not possible a line of the log says why, and its kernels are launched one by one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -3,8 +3,6 @@
 Texts are compiled when they are first needed, and kept for as long as the process lives.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ NVIDIA's own package looks for them, cuda-pathfinder: among Python's packages fi
 which versions go together.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import re

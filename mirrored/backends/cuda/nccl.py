@@ -4,8 +4,6 @@ ctypes lets other threads run during each call, so that they can keep deadlines 
 wrapper does in all calls but `ncclCommInitAll`, which connects the cards, and waits for them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -3,8 +3,6 @@
 Variables that users have set stay as they are; what comes too late is told, not lost.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Starting CUDA would take memory on the cards, and would break processes that are forked afterwards.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

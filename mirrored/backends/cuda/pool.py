@@ -3,8 +3,6 @@
 Nothing is taken of the card before the first array is made on the device.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

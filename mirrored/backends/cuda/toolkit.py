@@ -3,8 +3,6 @@
 What is missing then is told in one sentence, with the command that mends it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

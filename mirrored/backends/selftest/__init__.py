@@ -3,8 +3,6 @@
 On a machine that is set up wrong NCCL hangs, crashes or adds wrong; here that becomes one error.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os

@@ -3,8 +3,6 @@
 Causes and settings are those of NCCL's documentation; which comes first follows from the symptom.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

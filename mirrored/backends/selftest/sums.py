@@ -3,8 +3,6 @@
 A link between cards that loses or mixes up data is found here, before it spoils a training run.
 """
 
-from __future__ import annotations
-
 import enum
 import itertools
 import math
