@@ -25,10 +25,22 @@ def run_example(tmp_path: Path) -> RunExample:
     def run(name: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         path = EXAMPLES / name
         variables = os.environ | environment
-        done = run_program(path, arguments, folder=tmp_path, environment=variables)
+        done = run_program(path, arguments, folder=tmp_path, environment=variables, torn_down=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Warning" not in done.stderr
         return done
+
+    return run
+
+
+@pytest.fixture
+def ended_program(tmp_path: Path) -> Callable[..., tuple[str, str]]:
+    """Return what `ended_example` is, in a process of its own: for what imports much."""
+
+    def run(name: str, *arguments: object) -> tuple[str, str]:
+        done = run_program(EXAMPLES / name, arguments, folder=tmp_path, environment=os.environ)
+        assert (done.returncode == 0) == (done.stderr == "")
+        return done.stdout, done.stderr
 
     return run
 

@@ -41,7 +41,12 @@ def run_program(tmp_path: Path) -> RunProgram:
         program.write_text(text)
         variables = os.environ | {"MIRRORED_SIMULATED_GPUS": str(gpus)} | environment
         done = forked_programs.run_program(
-            program, arguments, folder=tmp_path, environment=variables, strict=True
+            program,
+            arguments,
+            folder=tmp_path,
+            environment=variables,
+            strict=True,
+            torn_down=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         log = re.sub(r" \(the host has \d+ MB\)", "", done.stderr)

@@ -19,6 +19,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 # What the programs import; what is not installed is left out.
-_IMPORTED = ("mirrored", "pytest", "sklearn.datasets")
+_IMPORTED = ("mirrored", "pytest", "sklearn.datasets", "matplotlib.figure")
 
 
 def run_program(
@@ -36,6 +37,7 @@ def run_program(
     folder: Path,
     environment: Mapping[str, str],
     strict: bool = False,
+    torn_down: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program, as ``python path *arguments`` would.
 
@@ -45,6 +47,9 @@ def run_program(
         folder: Where it runs.
         environment: All its variables; those that Python itself reads have no effect.
         strict: Whether warnings are errors, as with ``-W error``.
+        torn_down: Whether all modules are taken apart when it has ended well, which takes longer
+            than most programs do, and copies most memory; threads are waited for, and what is to
+            run at the exit does, in either case.
     """
     with tempfile.TemporaryDirectory() as outputs:
         files = [os.path.join(outputs, name) for name in ("out", "err")]
@@ -54,6 +59,7 @@ def run_program(
             "environment": dict(environment),
             "files": files,
             "strict": strict,
+            "torn_down": torn_down,
         }
         server = _server()
         assert server.stdin is not None
@@ -102,7 +108,18 @@ def _become(asked: dict[str, Any]) -> None:
         warnings.simplefilter("error")
     sys.argv[:] = asked["argv"]
     sys.path[0] = os.path.dirname(sys.argv[0])
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    status: Any = None
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        status = end.code
+    if asked["torn_down"] or isinstance(status, str):
+        sys.exit(status)
+    threading._shutdown()  # type: ignore[attr-defined]  # As Python does, and in this order.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status or 0)
 
 
 if __name__ == "__main__":
