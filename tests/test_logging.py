@@ -137,6 +137,7 @@ logger.warning("hidden")
 """
 
 
+@pytest.mark.slow  # It imports the whole library anew.
 def test_levels_that_an_application_sets() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=True

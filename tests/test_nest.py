@@ -4,7 +4,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirrored import _nest
@@ -38,6 +38,7 @@ def test_flatten(structure: Any, leaves: list[Any]) -> None:
     assert _nest.flatten(structure) == leaves
 
 
+@settings(max_examples=30)
 @given(STRUCTURES)
 def test_packing_what_was_flattened_gives_the_structure(structure: Any) -> None:
     packed = _nest.pack_like(structure, _nest.flatten(structure))
@@ -45,6 +46,7 @@ def test_packing_what_was_flattened_gives_the_structure(structure: Any) -> None:
     assert type(packed) is type(structure)
 
 
+@settings(max_examples=30)
 @given(STRUCTURES)
 def test_map_meets_the_leaves_in_the_order_of_flatten(structure: Any) -> None:
     met: list[Any] = []

@@ -232,7 +232,12 @@ def test_package_under_test_is_the_installed_one() -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys, mirrored; print(*sorted(m.partition('.')[0] for m in sys.modules))"
+    code = (
+        "import sys, mirrored, mirrored.keras.layers\n"
+        "from mirrored._absent import tables\n"
+        "assert tables.cache_info().currsize == 0\n"
+        "print(*sorted(m.partition('.')[0] for m in sys.modules))\n"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
     )

@@ -6,14 +6,14 @@ after every test of this folder.
 
 import gc
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from forked_programs import run_program
 
 import mirrored as mr
 
@@ -273,13 +273,12 @@ def test_after_a_fork() -> None:
     assert [int(each) for each in iterator] == list(range(1, 20))
 
 
-def test_exit_with_an_iterator_that_is_not_at_its_end() -> None:
-    script = (
+def test_exit_with_an_iterator_that_is_not_at_its_end(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
         "import mirrored as mr\n"
         "iterator = iter(mr.data.Dataset.range(10**6).prefetch(2))\n"
         "print(int(next(iterator)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_program(program, folder=tmp_path, environment=os.environ)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -24,6 +24,7 @@ def arrays_and_indices(draw: Any) -> tuple[Any, Any]:
     return array, draw(npst.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
 
 
+@settings(max_examples=30)
 @given(arrays_and_indices())
 def test_as_numpy(pair: tuple[Any, Any]) -> None:
     array, index = pair
@@ -32,6 +33,7 @@ def test_as_numpy(pair: tuple[Any, Any]) -> None:
     np.testing.assert_array_equal(found.numpy(), array[index])
 
 
+@settings(max_examples=30)
 @given(arrays_and_indices())
 def test_gradient(pair: tuple[Any, Any]) -> None:
     """It is zero but where an element was taken."""

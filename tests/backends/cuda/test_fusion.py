@@ -26,6 +26,7 @@ def broadcasts(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(own[draw(st.integers(0, len(own))) :]), tuple(result)
 
 
+@settings(max_examples=30)
 @given(broadcasts())
 def test_the_terms_of_an_index_are_numpys_broadcast(
     shapes: tuple[tuple[int, ...], tuple[int, ...]],

@@ -90,7 +90,7 @@ def test_packs(card: Any, shape: tuple[int, ...]) -> None:
 
 
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -116,7 +116,7 @@ def test_of_nothing(
 
 
 @given(shape=st.lists(st.integers(0, 4), max_size=6).map(tuple), data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 def test_any_axes_of_any_shape(card: Any, shape: Shape, data: st.DataObject) -> None:
     rank = len(shape)
     chosen = data.draw(st.sets(st.integers(0, rank - 1)) if rank else st.just(set()))

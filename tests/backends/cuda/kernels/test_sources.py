@@ -21,10 +21,9 @@ def kinds() -> dict[str, Any]:
     return {each.name.partition(" of ")[0]: each for each in SOURCES}
 
 
-def test_a_kind_of_each_module_compiles(complaints: Callable[..., str]) -> None:
-    few = ("all finite", "argmax", "copies", "fill", "normal numbers", "product", "softmax")
-    sources = [kinds()[name] for name in (*few, "sparse cross-entropy")]
-    assert complaints(sources, "compute_80") == ""
+def test_a_few_kinds_compile(complaints: Callable[..., str]) -> None:
+    few = ("argmax", "copies", "normal numbers", "product", "sparse cross-entropy")
+    assert complaints([kinds()[name] for name in few], "compute_80") == ""
 
 
 @pytest.mark.slow
