@@ -56,27 +56,23 @@ def threads_of_products(operations: int) -> int | None:
     return 1 if _ONE_ANYWAY < operations < _THREADS_FROM else None
 
 
-class BlasThreads:
-    """A context within which products use so many threads; None: as many as they do anyway."""
-
-    __slots__ = ("_changed", "_count")
-
-    def __init__(self, count: int | None) -> None:
-        self._count = count
-        self._changed: list[tuple[Callable[[int], object], int]] = []
-
-    def __enter__(self) -> None:
-        if self._count is None:
-            return
+def run_on_threads(
+    count: int | None, function: Callable[..., object], *args: Any, **named: Any
+) -> None:
+    """Call a function whose products use so many threads; None: as many as they do anyway."""
+    if count is None:
+        function(*args, **named)
+        return
+    changed: list[tuple[Callable[[int], object], int]] = []
+    try:
         for get_count, set_count in _libraries():
             before = get_count()
-            if before != self._count:
-                self._changed.append((set_count, before))
-                set_count(self._count)
-
-    def __exit__(self, *raised: object) -> None:
-        while self._changed:
-            set_count, before = self._changed.pop()
+            if before != count:
+                changed.append((set_count, before))
+                set_count(count)
+        function(*args, **named)
+    finally:
+        for set_count, before in changed:
             set_count(before)
 
 
@@ -88,5 +84,4 @@ def product(xp: Any, a: Any, b: Any, out: Any) -> None:
     if operations <= _ONE_ANYWAY or (operations <= _ONE_ANYWAY_OF_MATRICES and 1 not in out.shape):
         multiply(a, b, out=out)
         return
-    with BlasThreads(threads_of_products(operations)):
-        multiply(a, b, out=out)
+    run_on_threads(threads_of_products(operations), multiply, a, b, out=out)

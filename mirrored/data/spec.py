@@ -158,6 +158,10 @@ class Form:
             return leaves[0]
         return tuple(leaves) if self._is_flat else _nest.pack_like(self._structure, leaves)
 
+    def pack_all(self, elements: list[tuple[Any, ...]]) -> list[Any]:
+        """Return structures of this form that hold the leaves of each element."""
+        return elements if self._is_flat else list(map(self.pack, elements))
+
     def leaves(self, element: Element, where: str) -> list[NDArray[Any]]:
         """Return the arrays of an element; raises where it has another form, and says `where`."""
         if self._is_leaf and isinstance(element, np.ndarray):

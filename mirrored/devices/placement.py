@@ -9,6 +9,8 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
+from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
@@ -313,7 +315,9 @@ def describe_devices() -> str:
 
 # ---------------------------------------------------------------------------- the log
 
-_logged = False
+_logged = [False]
+# Whether ops are logged with their device, asked in every call of a recorded function.
+is_placement_logged: Callable[[], bool] = partial(itemgetter(0), _logged)
 
 # From an op's name to that of its node in the function that is being recorded, where one is.
 NodeNames = Callable[[str], str | None]
@@ -356,8 +360,7 @@ def set_log_device_placement(enabled: bool) -> None:
         >>> mr.debugging.get_log_device_placement()
         True
     """
-    global _logged
-    _logged = checked_bool(enabled, "enabled")
+    _logged[0] = checked_bool(enabled, "enabled")
 
 
 def get_log_device_placement() -> bool:
@@ -368,7 +371,7 @@ def get_log_device_placement() -> bool:
         >>> mr.debugging.get_log_device_placement()
         False
     """
-    return _logged
+    return is_placement_logged()
 
 
 def log_placement(op_name: str, device: Device) -> None:
@@ -378,7 +381,7 @@ def log_placement(op_name: str, device: Device) -> None:
         >>> from mirrored import devices
         >>> devices.log_placement("MatMul", devices.get_device("CPU:0"))
     """
-    if not _logged:
+    if not is_placement_logged():
         return
     names = _node_names.get()
     if names is None:

@@ -250,7 +250,7 @@ class SyncOnReadVariable(DistributedVariable):
                 "replicas, whose copies differ. Give it an `aggregation`, or read its parts by "
                 "strategy.experimental_local_results."
             )
-        if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+        if len(self._copies) == 1 or self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             return read(self._copies[0])
         op = ReduceOp[self.aggregation.name]
         parts = PerReplica([read(copy) for copy in self._copies])
@@ -288,6 +288,8 @@ class SyncOnReadVariable(DistributedVariable):
         count = len(self._copies)
         with devices.device(self._copies[replica].device):
             total = adopt(value, self.dtype)
+            if count == 1:
+                return total
             if self.dtype in FLOATS:
                 return total / float(count)
             # Shares are whole numbers: the first replica's is what the others leave.

@@ -16,7 +16,7 @@ from mirrored.data.row_transforms import open_batches
 from mirrored.data.spec import Elements, to_element
 from mirrored.devices import Device
 from mirrored.distribute.context import ReplicaStrategy
-from mirrored.distribute.sharding import Join, Take, cut, cut_rows, give_out, unbatched
+from mirrored.distribute.sharding import Join, Parts, Take, cut, cut_rows, give_out, unbatched
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
@@ -119,8 +119,7 @@ class DistributedDataset:
         if self._take is cut and transform is not None and slices is not None:
             form, size = slices.form, transform.batch_size or 1
             for leaves, rows in open_batches(transform, slices, transform.begin()):
-                batches = cut_rows(leaves, rows, size, replicas, join)
-                yield [form.pack(batch) for batch in batches]
+                yield form.pack_all(cut_rows(leaves, rows, size, replicas, join))
             return
         with closing(_host_elements(dataset)) as elements:
             while True:
@@ -179,15 +178,23 @@ def _element(value: Any) -> Any:
     return to_element(value, "An element of the dataset")
 
 
-def _concatenated(arrays: Sequence[Any], starts: tuple[int, ...]) -> Any:
-    return np.concatenate(arrays)
+def _concatenated(parts: Parts, starts: Sequence[tuple[int, ...]]) -> list[Any]:
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
 def _joining(devices: Sequence[Device]) -> Join:
     """Return what makes one value of the replicas' arrays; on the devices once it is used."""
-    if len(devices) == 1:
-        return lambda arrays, starts: HostTensor(arrays[0], devices[0])
-    return lambda arrays, starts: PerReplica(map(HostTensor, arrays, devices), starts)
+
+    def join(parts: Parts, starts: Sequence[tuple[int, ...]]) -> list[Any]:
+        tensors = [
+            [HostTensor(array, device) for array in part]
+            for part, device in zip(parts, devices, strict=True)
+        ]
+        if len(devices) == 1:
+            return tensors[0]
+        return list(map(PerReplica, zip(*tensors, strict=True), starts))
+
+    return join
 
 
 def distributed_dataset(strategy: ReplicaStrategy, dataset: Any) -> DistributedDataset:

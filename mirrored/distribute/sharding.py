@@ -6,7 +6,6 @@ structure of arrays, all with as many rows as it has examples.
 
 import functools
 import itertools
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -18,8 +17,10 @@ from mirrored.data.arrays import Rows, count_of
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
 
-# From the replicas' arrays, and how many examples come before each, to what a step is given.
-Join = Callable[[Sequence[Any], tuple[int, ...]], Any]
+# For each replica, its arrays of some steps.
+Parts = Sequence[Sequence[Any]]
+# From these, and how many examples come before each in each step, to what those steps are given.
+Join = Callable[[Parts, Sequence[tuple[int, ...]]], list[Any]]
 # From batches and the number of replicas to what the next step is given.
 Take = Callable[[Iterator[Any], int, Join], Any]
 
@@ -99,7 +100,7 @@ def cut(batches: Iterator[Any], replicas: int, join: Join) -> Any:
     """
     batch = next(batches)
     sharding = sharding_of(_examples(_shapes(batch)), replicas)
-    return _nest.map_structure(lambda leaf: join(sharding.cut(leaf), sharding.starts), batch)
+    return _nest.map_structure(lambda leaf: _one(join, sharding.cut(leaf), sharding.starts), batch)
 
 
 def cut_rows(
@@ -114,16 +115,26 @@ def cut_rows(
         replicas: How many replicas there are.
         join: Makes one value of the parts of each array.
     """
-    batches, count = [], count_of(rows)
-    first, take = (rows.start, operator.getitem) if isinstance(rows, slice) else (0, HostRows)
-    for begin in range(first, first + count, size):
-        slices, starts = sharding_of(min(size, first + count - begin), replicas)
-        shards: list[Any] = [slice(begin + part.start, begin + part.stop) for part in slices]
-        if not isinstance(rows, slice):
-            shards = [rows[shard] for shard in shards]
-        parts = [join([take(leaf, shard) for shard in shards], starts) for leaf in leaves]
-        batches.append(tuple(parts))
-    return batches
+    first = rows.start if isinstance(rows, slice) else 0
+    end = first + count_of(rows)
+    begins = range(first, end, size)
+    shardings = [sharding_of(min(size, end - begin), replicas) for begin in begins]
+    # Many batches at once: a function called for each of them would take as long as a short step.
+    shards = [
+        [
+            slice(begin + each.slices[replica].start, begin + each.slices[replica].stop)
+            for begin, each in zip(begins, shardings, strict=True)
+        ]
+        for replica in range(replicas)
+    ]
+    parts: list[Parts]  # For each array.
+    if isinstance(rows, slice):
+        parts = [[[leaf[each] for each in shard] for shard in shards] for leaf in leaves]
+    else:
+        numbers = [[rows[each] for each in shard] for shard in shards]
+        parts = [[[HostRows(leaf, each) for each in part] for part in numbers] for leaf in leaves]
+    starts = [each.starts for each in shardings]
+    return list(zip(*(join(each, starts) for each in parts), strict=True))
 
 
 def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
@@ -146,7 +157,12 @@ def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:
         parts.append(following)
         sizes.append(_examples(_shapes(following)))
     starts = (0, *itertools.accumulate(sizes[:-1]))
-    return _nest.map_structure(lambda *leaves: join(leaves, starts), *parts, each="replica")
+    return _nest.map_structure(lambda *leaves: _one(join, leaves, starts), *parts, each="replica")
+
+
+def _one(join: Join, arrays: Sequence[Any], starts: tuple[int, ...]) -> Any:
+    """Return what one step is given of the replicas' arrays."""
+    return join([[array] for array in arrays], [starts])[0]
 
 
 def _examples(shapes: Sequence[tuple[int, ...]]) -> int:

@@ -3,9 +3,9 @@
 A call is served by the recording of another one where the keys are equal.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from operator import call
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Arguments:
     """The arguments of a call, or an element of a dataset.
 
     Args:
-        structure: Nested lists, tuples and dicts of them.
+        structures: Nested lists, tuples and dicts of them.
 
     Attributes:
         key: Equal for those that one recording serves.
@@ -70,7 +70,7 @@ class Arguments:
     __slots__ = (
         "_device",
         "_key",
-        "_structure",
+        "_structures",
         "arrays",
         "inputs",
         "iterators",
@@ -78,8 +78,8 @@ class Arguments:
         "known",
     )
 
-    def __init__(self, structure: Any) -> None:
-        self._structure = structure
+    def __init__(self, *structures: Any) -> None:
+        self._structures = structures
         self.inputs: list[Input] = []
         self.arrays: list[Any] = []
         self.iterators: list[PeekingIterator] = []
@@ -87,34 +87,43 @@ class Arguments:
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
         self._key: list[Any] = [self._device, default_float(), *map(call, _in_force)]
-        self._add((structure,))
+        for structure in structures:
+            if type(structure) is tuple:
+                self._add_all(tuple, structure)
+            elif type(structure) is not dict or structure:  # Most calls are without keywords.
+                self._add(structure)
         self.key = tuple(self._key)
 
-    def _add(self, items: Iterable[Any]) -> None:
-        key = self._key
+    def _add_all(self, kind: type, items: Sequence[Any]) -> None:
+        """Add a sequence; the tensors in it, which most leaves are, without a call for each."""
+        key, inputs, arrays = self._key, self.inputs, self.arrays
+        key += (kind, len(items))
         for item in items:
-            kind = type(item)
-            if kind in _TENSORS:  # Most leaves are.
+            if type(item) in _TENSORS:
                 given = item._spec, item._device, SHARED
                 key.append(given)
-                self.inputs.append(given)
-                self.arrays.append(item._feed)
-            elif kind in _per_replica:
-                key += (kind, getattr(item, "first_examples", None))
-                for replica, part in enumerate(item.values):
-                    self._add_part(part, replica)
-            elif isinstance(item, _SEQUENCES):
-                key += (kind, len(item))
-                self._add(item)
-            elif isinstance(item, dict):
-                key += (kind, *item)
-                if item:
-                    self._add(map(item.__getitem__, _nest.sorted_keys(item)))
-            elif isinstance(item, PeekingIterator):
-                key.append(kind)
-                self.iterators.append(item)
+                inputs.append(given)
+                arrays.append(item._feed)
             else:
-                self._add_part(item, SHARED)
+                self._add(item)
+
+    def _add(self, item: Any) -> None:
+        key, kind = self._key, type(item)
+        if kind in _per_replica:
+            key += (kind, getattr(item, "first_examples", None))
+            for replica, part in enumerate(item.values):
+                self._add_part(part, replica)
+        elif isinstance(item, _SEQUENCES):
+            self._add_all(kind, item)
+        elif isinstance(item, dict):
+            key += (kind, *item)
+            if item:
+                self._add_all(tuple, list(map(item.__getitem__, _nest.sorted_keys(item))))
+        elif isinstance(item, PeekingIterator):
+            key.append(kind)
+            self.iterators.append(item)
+        else:
+            self._add_part(item, SHARED)
 
     def _add_part(self, leaf: Any, replica: int) -> None:
         if isinstance(leaf, Tensor):
@@ -135,15 +144,16 @@ class Arguments:
         self.arrays.append(array)
         self.inputs.append(given)
 
-    def with_tensors(self, tensors: list[Tensor]) -> Any:
-        """Return the arguments with these tensors in the places of what is fed."""
+    def with_tensors(self, tensors: list[Tensor]) -> tuple[Any, ...]:
+        """Return the structures with these tensors in the places of what is fed."""
         remaining = iter(tensors)
 
         def taken(leaf: Any) -> Any:
             fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
             return next(remaining) if fed else leaf
 
-        return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structure)
+        made = _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structures)
+        return cast(tuple[Any, ...], made)
 
 
 def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:

@@ -65,7 +65,7 @@ class DatasetInputs:
             self.demand = (*self.demand, (source, like))
             if element is None:
                 raise OutOfRangeError("End of sequence")
-            return element.with_tensors([recorder.input(*each) for each in element.inputs])
+            return element.with_tensors([recorder.input(*each) for each in element.inputs])[0]
 
         recorder.on_pull = on_pull
 

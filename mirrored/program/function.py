@@ -113,7 +113,7 @@ class Function(Generic[_P, _R]):
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run the function: replayed where it was recorded for such arguments."""
-        given: Any = (args, kwargs)
+        given: tuple[Any, Any] = args, kwargs
         if self._signature is not None:
             given = self._signature.converted(args, kwargs)
         inside = active_recorder() is not None or current_position().run is not None
@@ -122,7 +122,7 @@ class Function(Generic[_P, _R]):
             result: _R = self._run_python(tensors, named)
             return result
         with self._traces.lock:
-            arguments = Arguments(given)
+            arguments = Arguments(*given)
             # The usual case, and the one that has to be quick.
             if not self._demands or arguments.key not in self._demands:
                 with variable_writes:
@@ -139,7 +139,7 @@ class Function(Generic[_P, _R]):
         made: list[str] = []
 
         def rule(name: str) -> None:
-            objects = Arguments((args, kwargs)).known
+            objects = Arguments(args, kwargs).known
             if any(_same(objects, each) for each in self._makers):
                 refuse(name)
             made.append(name)
@@ -147,7 +147,7 @@ class Function(Generic[_P, _R]):
         with contextlib.nullcontext() if is_ruled() else ruled_by(rule):
             result = as_tensors(self.python_function(*args, **kwargs), self.python_function)
         if made:
-            self._makers = [Arguments((args, kwargs)).known, *self._makers[: _MOST_MAKERS - 1]]
+            self._makers = [Arguments(args, kwargs).known, *self._makers[: _MOST_MAKERS - 1]]
         return result
 
     def _run_with(self, arguments: Arguments, dataset_inputs: DatasetInputs) -> Any:

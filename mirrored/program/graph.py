@@ -175,6 +175,8 @@ class Graph:
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         name: What the placement log calls a run of it.
         purpose: What errors call the memory that it runs in.
+        current_at: `Moves.count` when it was seen last that all variables are where it expects
+            them: while it is that, nobody has to look.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -188,15 +190,13 @@ class Graph:
     strategy: Any = None
     name: str = "function"
     purpose: str = "the memory of a recorded function"
-    _looked_at: int = -1
+    current_at: int = -1
 
     def is_current(self) -> bool:
-        """Return whether all variables are where the graph expects them."""
-        if self._looked_at == Moves.count:
-            return True
+        """Look whether all variables are where the graph expects them."""
         if any(variable.pinned() != (storage, place) for variable, storage, place in self.reads):
             return False
-        self._looked_at = Moves.count  # To look has brought none of them to another place.
+        self.current_at = Moves.count  # To look has brought none of them to another place.
         return True
 
     @property

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mirrored.backends.blas_threads import BlasThreads
-from mirrored.devices import get_log_device_placement, log_placement
+from mirrored.backends.blas_threads import run_on_threads
+from mirrored.devices import is_placement_logged, log_placement
 from mirrored.devices.timing import Observer, observers
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
@@ -59,7 +59,7 @@ class Program:
         """Plan, allocate and bind."""
         self.graph = graph
         self.threads = threads
-        self._blas = BlasThreads(blas)
+        self._blas = blas
         self._schedule = schedule or make_schedule(graph, Threads())
         self._arrays = Buffers(
             plan_memory(graph, self._schedule, threads), memory or Arenas(), graph.purpose
@@ -105,12 +105,11 @@ class Program:
             sources: What is fed, for each input; see `fill`.
             pool: As for `run`.
         """
-        if observers or get_log_device_placement() or not isinstance(self._replay, SerialReplay):
+        if observers or is_placement_logged() or not isinstance(self._replay, SerialReplay):
             self.run(1, partial(self._filled, sources), pool=pool)
             return
         fill(self.inputs, sources)
-        with self._blas:
-            self._enter(self._replay.call)
+        run_on_threads(self._blas, self._enter, self._replay.call)
 
     def run(
         self,
@@ -142,14 +141,14 @@ class Program:
         for observer in observers:
             stages, replay = self._timed_by(observer)
             feeders = stages.feeds(feeders)
-        if get_log_device_placement():
+        if is_placement_logged():
             after = self._logged(after)
         try:
-            with self._blas:
-                if isinstance(replay, SerialReplay):
-                    self._enter(replay.run, steps, feeders, after)
-                else:
-                    replay.run(steps, feeders, after, pool or ThreadPool(self.threads), self._enter)
+            if isinstance(replay, SerialReplay):
+                run_on_threads(self._blas, self._enter, replay.run, steps, feeders, after)
+            else:
+                pool = pool or ThreadPool(self.threads)
+                run_on_threads(self._blas, replay.run, steps, feeders, after, pool, self._enter)
         except GuardFailed as failed:
             failed.outputs = self.outputs
             raise

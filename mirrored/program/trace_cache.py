@@ -22,6 +22,7 @@ from mirrored.program.replay import Feed, Report
 from mirrored.program.results import Results
 from mirrored.program.streamed import Planned, StreamedProgram
 from mirrored.program.thread_pool import ThreadPool
+from mirrored.program.variable_access import Moves
 
 _MOST = 64
 _WARN_AT = 16
@@ -72,7 +73,8 @@ class Trace:
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
         program = self.program(arenas)
-        return program.run(steps, feed, report, self._pool(program))
+        pool = None if program.threads == 1 else self._pool(program)
+        return program.run(steps, feed, report, pool)
 
     def call(self, sources: Sequence[Any]) -> Any:
         """Run once, and return the results as tensors of their own.
@@ -88,7 +90,7 @@ class Trace:
         # Before anything is written: what is returned needs memory too.
         storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
-            program.call(sources, self._pool(program))
+            program.call(sources, None if program.threads == 1 else self._pool(program))
         if results is None:
             raise OutOfRangeError("End of sequence")
         if results.structure is None:
@@ -100,12 +102,9 @@ class Trace:
         return results.with_tensors(tensors)
 
     def _pool(self, program: Runnable) -> ThreadPool | None:
-        """Return the threads of the strategy whose replicas run in it, where it takes some."""
+        """Return the threads of the strategy whose replicas run in it."""
         strategy = self.graph.strategy
-        if strategy is None or program.threads == 1:
-            return None
-        pool: ThreadPool = strategy.thread_pool(program.threads)
-        return pool
+        return None if strategy is None else strategy.thread_pool(program.threads)
 
     def let_go(self) -> None:
         """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
@@ -165,7 +164,8 @@ class TraceCache:
                 return None
             self._kept.move_to_end(key)
             latest = self._latest = key, known
-        return latest[1] if latest[1].graph.is_current() else None
+        graph = latest[1].graph
+        return latest[1] if graph.current_at == Moves.count or graph.is_current() else None
 
     def keep(self, key: Hashable, made: Trace) -> Trace:
         """Keep a trace, and return it.

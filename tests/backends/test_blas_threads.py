@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mirrored as mr
-from mirrored.backends.blas_threads import BlasThreads, available_threads, product
+from mirrored.backends.blas_threads import available_threads, product, run_on_threads
 
 
 def threads() -> list[int]:
@@ -22,26 +22,25 @@ def threads() -> list[int]:
 def test_it_is_set_and_restored(outside: int, inside: int | None) -> None:
     with threadpool_limits(outside, "blas"):
         before = threads()
-        with BlasThreads(inside):
-            assert threads() == (before if inside is None else [inside] * len(before))
-            with BlasThreads(1):
-                assert set(threads()) == {1}
-        assert threads() == before
-        with pytest.raises(KeyError), BlasThreads(inside):
+
+        def look(expected: list[int]) -> None:
+            assert threads() == expected
+            run_on_threads(1, lambda: found.append(set(threads())))
+            assert threads() == expected
             raise KeyError
-        assert threads() == before
+
+        found: list[set[int]] = []
+        with pytest.raises(KeyError):
+            run_on_threads(inside, look, before if inside is None else [inside] * len(before))
+        assert (found, threads()) == ([{1}], before)
 
 
 def test_any_thread_sets_it() -> None:
     """Also where another one, which still runs, has set it before."""
     found: list[set[int]] = []
 
-    def elsewhere() -> None:
-        with BlasThreads(1):
-            found.append(set(threads()))
-
     with threadpool_limits(2, "blas"):
-        thread = Thread(target=elsewhere)
+        thread = Thread(target=run_on_threads, args=(1, lambda: found.append(set(threads()))))
         thread.start()
         thread.join()
         assert (found, set(threads())) == ([{1}], {2})

@@ -113,7 +113,7 @@ def test_what_is_fed(simulate: Callable[..., Any]) -> None:
     there = mr.constant([1.0]).copy_to(gpu)
     parts = PerReplica([ONES, there, "text"], [0, 2, 3])
     stream = Elements()
-    arguments = Arguments(((there, {"b": ONES, "a": 3}), {"p": parts, "s": [stream]}))
+    arguments = Arguments((there, {"b": ONES, "a": 3}), {"p": parts, "s": [stream]})
     assert [(device.full_name[-5:], replica) for _, device, replica in arguments.inputs] == [
         ("GPU:1", SHARED),
         ("GPU:0", SHARED),
@@ -141,7 +141,7 @@ def test_what_is_fed(simulate: Callable[..., Any]) -> None:
 def test_structures_stay_as_they_are() -> None:
     structure = Pair([(), {}], (ONES, {"z": None, "a": [ONES]}))
     stand_ins = [mr.constant(1.0), mr.constant(2.0)]
-    found = Arguments(structure).with_tensors(stand_ins)
+    (found,) = Arguments(structure).with_tensors(stand_ins)
     assert type(found) is Pair
     assert found.first == [(), {}]
     assert found.second == (stand_ins[0], {"z": None, "a": [stand_ins[1]]})
