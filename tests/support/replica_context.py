@@ -1,7 +1,14 @@
 """What replicas ask in tests: their context, their number, and what memory is in use."""
 
+import pytest
+
 from mirrored import devices
 from mirrored.distribute import ReplicaContext, get_replica_context
+
+# For the tests of training, whose `strategy` is one of three replicas where nothing else is said.
+ONE_AND_THREE = pytest.mark.parametrize(
+    "strategy", [1, 3], ids=["one replica", "three replicas"], indirect=True
+)
 
 
 def context() -> ReplicaContext:

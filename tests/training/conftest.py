@@ -1,4 +1,4 @@
-"""What the tests of training share: strategies of one and of several replicas, and a tiny model."""
+"""What the tests of training share: a strategy of several replicas, and a tiny model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ import pytest
 import mirrored as mr
 
 
-@pytest.fixture(params=[1, 3], ids=["one replica", "three replicas"])
+@pytest.fixture
 def strategy(request: pytest.FixtureRequest, simulate: Callable[..., Any]) -> mr.MirroredStrategy:
-    """Return a strategy over simulated GPUs."""
-    simulate(request.param)
+    """Return a strategy over simulated GPUs: three, or as many as a test has as its parameter."""
+    simulate(getattr(request, "param", 3))
     return mr.MirroredStrategy()
 
 

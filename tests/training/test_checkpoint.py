@@ -317,7 +317,6 @@ def test_an_open_tape_sees_nothing_of_it(trained: mr.Model, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [3], ids=["three replicas"], indirect=True)
 def test_memory_stays_flat(trained: mr.Model, tmp_path: Path) -> None:
     checkpoint = mr.train.Checkpoint(model=trained)
 

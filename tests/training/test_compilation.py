@@ -31,7 +31,6 @@ def test_what_a_model_says_of_it(make_line: MakeLine) -> None:
     ["sgd", "SGD", mr.optim.SGD, lambda: mr.optim.SGD(0.3)],
     ids=["sgd", "SGD", "class", "function"],
 )
-@pytest.mark.parametrize("strategy", [3], indirect=True)
 def test_optimizers(optimizer: Any, strategy: mr.MirroredStrategy) -> None:
     if not isinstance(optimizer, str | type):
         with strategy.scope():

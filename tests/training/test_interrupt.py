@@ -146,13 +146,14 @@ AtTanh = Callable[[int, Callable[[], None]], None]
 
 
 @pytest.mark.parametrize(
-    ("step", "steps_per_execution"),
+    ("step", "steps_per_execution", "strategy"),
     [
-        *((1, "auto"), (2, 2), (3, 1), (4, "auto"), (8, 2)),
-        *(pytest.param(step, 1, marks=pytest.mark.slow) for step in (1, 2, 4, 8)),
-        *(pytest.param(step, 2, marks=pytest.mark.slow) for step in (1, 3, 4)),
-        *(pytest.param(step, "auto", marks=pytest.mark.slow) for step in (2, 3, 8)),
+        *((1, "auto", 3), (2, 2, 1), (3, 1, 3), (4, "auto", 1), (8, 2, 3)),
+        *(pytest.param(step, 1, 3, marks=pytest.mark.slow) for step in (1, 2, 4, 8)),
+        *(pytest.param(step, 2, 3, marks=pytest.mark.slow) for step in (1, 3, 4)),
+        *(pytest.param(step, "auto", 3, marks=pytest.mark.slow) for step in (2, 3, 8)),
     ],
+    indirect=["strategy"],
 )
 def test_in_the_middle_of_a_step_that_is_replayed(
     step: int,
@@ -229,7 +230,6 @@ HOOKS = {
 }
 
 
-@pytest.mark.parametrize("strategy", [3], indirect=True)
 @pytest.mark.parametrize(("callback", "steps", "epochs"), HOOKS.values(), ids=HOOKS)
 def test_in_a_callback(
     callback: At, steps: int, epochs: list[int], strategy: mr.MirroredStrategy

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replica_context import ONE_AND_THREE
 
 import mirrored as mr
 
@@ -96,6 +97,7 @@ FITS: dict[str, tuple[dict[str, Any], dict[str, list[float]], float]] = {
 }
 
 
+@ONE_AND_THREE
 @pytest.mark.parametrize(("options", "expected", "weight"), FITS.values(), ids=FITS)
 def test_fit_gives_the_numbers_of_keras(
     options: dict[str, Any],

@@ -28,7 +28,6 @@ EITHER = pytest.mark.parametrize(
     ids=["eager", "recorded"],
     indirect=["strategy"],
 )
-ON_THREE = pytest.mark.parametrize("strategy", [3], indirect=True)
 
 
 @pytest.fixture
@@ -152,7 +151,6 @@ def test_class_weights(eager: bool, make: Callable[..., mr.Model]) -> None:
     assert state(models[0]) == state(models[1])
 
 
-@ON_THREE
 @pytest.mark.parametrize("steps_per_execution", [1, 3, "auto"])
 def test_batches_of_changing_shapes(
     steps_per_execution: Any, make: Callable[..., mr.Model]
@@ -216,7 +214,6 @@ ENDS: dict[str, tuple[Callable[[], Any], dict[str, Any], list[int], int]] = {
 }
 
 
-@ON_THREE
 @pytest.mark.parametrize(("data", "options", "epochs", "steps"), ENDS.values(), ids=ENDS)
 def test_data_that_end_end_the_training(
     data: Callable[[], Any],
@@ -280,7 +277,6 @@ class Seen(mr.callbacks.Callback):
         self.batches.append(batch)
 
 
-@ON_THREE
 @pytest.mark.parametrize(
     ("data", "steps"), [(rows, 4), (generator, None), (lambda: rows().filter(any_), None)]
 )
@@ -367,7 +363,6 @@ def test_threads_end_with_fit(make: Callable[..., mr.Model]) -> None:
     assert threading.enumerate() == before
 
 
-@ON_THREE
 @pytest.mark.usefixtures("python_interrupts")
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_ctrl_c(ahead: int, make: Callable[..., mr.Model]) -> None:

@@ -178,7 +178,6 @@ STOPPED = {
 }
 
 
-@pytest.mark.parametrize("strategy", [3], indirect=True)
 @pytest.mark.parametrize("data", [lambda: (endless(),), arrays], ids=["endless", "arrays"])
 @pytest.mark.parametrize(("make", "batches"), STOPPED.values(), ids=STOPPED)
 def test_stop_evaluating_and_stop_predicting(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replica_context import ONE_AND_THREE
 
 import mirrored as mr
 
@@ -19,6 +20,7 @@ MakeLine = Callable[..., mr.Model]
 # ------------------------------------------------------------------------------ evaluate
 
 
+@ONE_AND_THREE
 @pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 100])
 def test_evaluate_the_identity(batch_size: int | None, make_line: MakeLine) -> None:
     """Keras 3.15.1: 13.5, and 10.625 with weights, which divide by the number of examples."""

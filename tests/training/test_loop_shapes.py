@@ -82,7 +82,6 @@ FITS: dict[str, tuple[Any, Any, list[list[float]], float]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", [3], indirect=True)
 @pytest.mark.parametrize(("loss", "weights", "expected", "total"), FITS.values(), ids=FITS)
 def test_weights_and_losses_as_in_keras(
     loss: Any,
@@ -158,7 +157,6 @@ def test_metrics_of_other_dtypes(dtype: str, strategy: mr.MirroredStrategy) -> N
 
 FLAT = np.arange(7, dtype=np.float32)
 Line = Callable[..., mr.Model]
-on_three = pytest.mark.parametrize("strategy", [3], indirect=True)
 
 
 def batches(x: Any, y: Any) -> Any:
@@ -179,7 +177,6 @@ SAME: dict[str, Callable[[], tuple[Any, ...]]] = {
 _as_columns: list[Any] = []  # What all of them come to, once it is known.
 
 
-@on_three
 @pytest.mark.parametrize("data", SAME.values(), ids=SAME)
 def test_inputs_get_the_rank_of_the_model(data: Any, make_line: Line) -> None:
     def run(*arguments: Any) -> Any:
@@ -193,7 +190,6 @@ def test_inputs_get_the_rank_of_the_model(data: Any, make_line: Line) -> None:
     assert run(*data()) == _as_columns[0]
 
 
-@on_three
 @pytest.mark.parametrize("x", [FLAT, FLAT[:, None], FLAT[:, None, None]])
 def test_prediction_and_calls(x: Any, make_line: Line) -> None:
     model = make_line()
@@ -243,7 +239,6 @@ def test_inputs_that_do_not_fit() -> None:
         Line().predict(FLAT, verbose=0)
 
 
-@on_three
 def test_single_examples_are_still_no_batches(make_line: Line) -> None:
     data = mr.data.Dataset.from_tensor_slices((FLAT[:, None], 2 * FLAT))
     with pytest.raises(ValueError, match=r"`.batch\(batch_size\)`"):

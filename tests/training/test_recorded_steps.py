@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replica_context import ONE_AND_THREE
 
 import mirrored as mr
 
@@ -67,6 +68,7 @@ def recordings(shapes: list[Any], act: Callable[[], Any]) -> int:
 # ------------------------------------------------------------------------------ when
 
 
+@ONE_AND_THREE
 def test_python_runs_once_for_each_size_of_a_batch(strategy: mr.MirroredStrategy) -> None:
     replicas = strategy.num_replicas_in_sync
     model, shapes = make(strategy)
@@ -103,7 +105,7 @@ CHANGES: dict[str, tuple[bool, Callable[[mr.Model], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", [3], ids=["three replicas"], indirect=True)
+@pytest.mark.parametrize("strategy", [2], ids=["two replicas"], indirect=True)
 @pytest.mark.parametrize(("again", "change"), CHANGES.values(), ids=CHANGES)
 def test_what_a_step_is_recorded_for(
     again: bool, change: Callable[[mr.Model], Any], strategy: mr.MirroredStrategy

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replica_context import ONE_AND_THREE
 
 import mirrored as mr
 from mirrored.distribute import MirroredVariable
@@ -67,6 +68,7 @@ LOSSES: dict[str, tuple[int, str | None, str, Any, str, list[float], list[float]
 }
 
 
+@ONE_AND_THREE
 @pytest.mark.parametrize(
     ("units", "activation", "loss", "targets", "metric", "losses", "values"),
     LOSSES.values(),
@@ -191,7 +193,6 @@ def test_the_sum_is_minimised_where_a_loss_asks_for_it(
     ],
     ids=["per element", "per example", "class", "function"],
 )
-@pytest.mark.parametrize("strategy", [3], indirect=True)
 def test_a_loss_of_the_users_own(loss: Any, make_line: MakeLine) -> None:
     model, named = make_line(loss=loss), make_line()
     for each in (model, named):

@@ -118,6 +118,11 @@ def cases(
 
 PARTS = pytest.mark.parametrize(
     "is_mine",
+    [one_of(6), pytest.param(others_of(6), marks=pytest.mark.slow)],
+    ids=["a sixth", "the others"],
+)
+PARTS_ON_CARDS = pytest.mark.parametrize(
+    "is_mine",
     [one_of(3), pytest.param(others_of(3), marks=pytest.mark.slow)],
     ids=["a third", "the others"],
 )
@@ -161,7 +166,7 @@ def test_hierarchical_copy(case: Case, is_mine: IsMine) -> None:
     check_eager(case, HierarchicalCopyAllReduce(case.num_packs))
 
 
-@PARTS
+@PARTS_ON_CARDS
 @examples(25)
 @given(case=CARDS)
 def test_nccl(cards: Cards, case: Case, is_mine: IsMine) -> None:
@@ -221,13 +226,16 @@ def test_recorded_as_eager(bits: Bits, case: Case, hierarchical: bool, is_mine: 
     recorded_as_eager(case, lambda: packed if hierarchical else ReductionToOneDevice(), bits)
 
 
-@pytest.mark.parametrize(
-    "make", [NcclAllReduce, pytest.param(HierarchicalCopyAllReduce, marks=pytest.mark.slow)]
-)
-@examples(15)
-@given(case=CARDS)
-def test_recorded_between_cards(cards: Cards, bits: Bits, make: Any, case: Case) -> None:
+@PARTS_ON_CARDS
+@examples(20)
+@given(case=CARDS, hierarchical=st.booleans())
+def test_recorded_between_cards(
+    cards: Cards, bits: Bits, case: Case, hierarchical: bool, is_mine: IsMine
+) -> None:
     """As far from the reference as rounding allows, and with the bits of the eager one."""
+    if not is_mine(case):
+        return
+    make = HierarchicalCopyAllReduce if hierarchical else NcclAllReduce
     cards(*case.split, seed=case.seed)
     reduced = recorded_as_eager(case, lambda: make(case.num_packs), bits)
     wanted = reduced_by(case, ReductionToOneDevice(), recorded=False)

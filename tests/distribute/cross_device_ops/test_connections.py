@@ -84,6 +84,7 @@ def test_a_rank_a_card(cards: str, expected: list[tuple[int, ...]]) -> None:
     assert [rank.leader for rank in found] == [replicas[0] for replicas in expected]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from("ABCDE"), min_size=1, max_size=12))
 def test_every_replica_is_in_one_rank(cards: list[str]) -> None:
     found = ranks(cards)
@@ -93,7 +94,7 @@ def test_every_replica_is_in_one_rank(cards: list[str]) -> None:
     assert [rank.leader for rank in found] == sorted(rank.leader for rank in found)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cards=st.lists(st.sampled_from("AB"), min_size=1, max_size=6))
 def test_every_replica_is_a_rank_where_the_environment_asks_for_it(
     monkeypatch: pytest.MonkeyPatch, cards: list[str]

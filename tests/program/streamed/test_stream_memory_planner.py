@@ -20,10 +20,10 @@ X = np.zeros((4, 3), np.float32)
 
 
 def seeds(count: int) -> pytest.MarkDecorator:
-    """Try so many seeds: the first eighth in one test, and all others in one that is slow."""
-    first = range(count // 8)
-    others = pytest.param(range(count // 8, count), marks=pytest.mark.slow)
-    return pytest.mark.parametrize("seeds", [first, others], ids=["an eighth", "the others"])
+    """Try so many seeds: the first sixteenth in one test, and all others in one that is slow."""
+    first = range(count // 16)
+    others = pytest.param(range(count // 16, count), marks=pytest.mark.slow)
+    return pytest.mark.parametrize("seeds", [first, others], ids=["a sixteenth", "the others"])
 
 
 def planned(graph: Graph) -> StreamMemoryPlan:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replica_context import ONE_AND_THREE
 
 import mirrored as mr
 from mirrored import ops
@@ -102,6 +103,7 @@ def test_a_call_adds_and_tells() -> None:
 # ------------------------------------------------------------------------------ in replicas
 
 
+@ONE_AND_THREE
 @pytest.mark.parametrize("weighted", [False, True])
 def test_replicas_add_their_parts(strategy: mr.MirroredStrategy, how: Any, weighted: bool) -> None:
     metric = made(strategy)
