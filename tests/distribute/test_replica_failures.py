@@ -55,8 +55,13 @@ def fails_at(point: str, culprit: int, error: type[BaseException]) -> Callable[[
 POINTS = ["before", "in the merge", "between", "after"]
 
 
-@pytest.mark.parametrize("error", [CustomError, KeyboardInterrupt, SystemExit, StopIteration])
-@pytest.mark.parametrize("culprit", range(REPLICAS))
+@pytest.mark.parametrize(
+    ("culprit", "error"),
+    [
+        *((culprit, CustomError) for culprit in range(REPLICAS)),
+        *((0, KeyboardInterrupt), (1, SystemExit), (2, StopIteration)),
+    ],
+)
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.usefixtures("no_collector")
 def test_a_failure_stops_all_and_leaves_nothing(

@@ -1,11 +1,33 @@
-"""Ops of one and of two tensors of any shape, which random programs are made of.
+"""Ops of one and of two tensors of any shape, and instructions, which random programs are made of.
 
 Where an op does not take a shape it does something else, so that all of them can always be called.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
 
 from mirrored import ops
+
+Instruction = tuple[str, int, int, int]
+_MOST = 260  # So many numbers there are for each choice.
+
+
+def instructions(kinds: Sequence[str], longest: int) -> st.SearchStrategy[list[Instruction]]:
+    """Return what draws three to so many instructions: a kind, and three numbers for its choices.
+
+    Two numbers stand for these four, which take Hypothesis as long as all that is tested.
+    """
+    pairs = st.tuples(st.integers(0, len(kinds) * _MOST - 1), st.integers(0, _MOST * _MOST - 1))
+
+    def instruction(numbers: tuple[int, int]) -> Instruction:
+        kind, which = divmod(numbers[0], _MOST)
+        return (kinds[kind], which, *divmod(numbers[1], _MOST))
+
+    return st.lists(pairs, min_size=3, max_size=longest).map(
+        lambda drawn: list(map(instruction, drawn))
+    )
+
 
 UNARY: list[Callable[[ops.Tensor], ops.Tensor]] = [
     ops.tanh,

@@ -230,7 +230,9 @@ def every_step(
 @pytest.mark.parametrize(
     ("name", "steps", "eager", "strategy"),
     [
-        *((name, steps, False, 3) for name in RUNS for steps in STEPS),
+        *(("fit", steps, False, 3) for steps in STEPS),
+        *(("evaluate", steps, False, 3) for steps in ("auto", 2, 50)),
+        *(("predict", steps, False, 3) for steps in ("auto", 3, 7)),
         *(("fit", 2, True, 1), ("fit", 50, True, 1)),
         *(("evaluate", 3, True, 1), ("predict", 7, True, 1), ("predict", "auto", True, 1)),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mirrored as mr
@@ -24,8 +24,10 @@ from mirrored.distribute.cross_device_ops.buckets import (
 from mirrored.ops import TensorSpec
 
 SIZES = st.lists(st.integers(0, 100), max_size=20)
+SOME = settings(max_examples=40)
 
 
+@SOME
 @given(SIZES, st.integers(0, 300))
 def test_every_tensor_once_and_in_order(sizes: list[int], least: int) -> None:
     buckets = bucket_ranges(sizes, least)
@@ -37,6 +39,7 @@ def test_every_tensor_once_and_in_order(sizes: list[int], least: int) -> None:
     assert all(sum(each[:-1]) < least for each in held if len(each) > 1)
 
 
+@SOME
 @given(SIZES, st.integers(2, 10))
 def test_num_packs(sizes: list[int], num_packs: int) -> None:
     """At most so many; each is of about equal size, as far as whole tensors allow."""
@@ -48,6 +51,7 @@ def test_num_packs(sizes: list[int], num_packs: int) -> None:
     assert all(sum(sizes[place] for place in each) <= share + 1 + largest for each in buckets)
 
 
+@SOME
 @given(SIZES)
 def test_without_packs_each_tensor_is_alone(sizes: list[int]) -> None:
     assert bucket_ranges(sizes, bucket_bytes(sum(sizes), 0, 0)) == [

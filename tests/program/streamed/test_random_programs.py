@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from parts import one_of, others_of
-from random_ops import BINARY, UNARY
+from random_ops import BINARY, UNARY, Instruction, instructions
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -32,7 +32,6 @@ LAYOUTS = ((1,), (2,), (3,), (4,), (1, 1), (2, 1), (2, 2))
 STEPS = 5
 
 Values = list[ops.Tensor]
-Instruction = tuple[str, int, int, int]
 KINDS = (
     "lane unary",
     "lane binary",
@@ -291,11 +290,7 @@ def check(
         recorded.draws.restore(eager.draws.state)
 
 
-INSTRUCTIONS = st.lists(
-    st.tuples(st.sampled_from(KINDS), *[st.integers(0, 259)] * 3), min_size=3, max_size=30
-)
-
-
+INSTRUCTIONS = instructions(KINDS, 30)
 EXAMPLES = settings(
     max_examples=50,
     deadline=None,
