@@ -3,7 +3,6 @@
 The table below names them. It fails when a row has none, or when a test that it names is gone.
 """
 
-import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -510,9 +509,7 @@ KEYS = re.findall(r"^- \*\*([a-z0-9-]+)\*\*\s", PAGE, re.MULTILINE)
 
 def functions_in(path: str) -> set[str]:
     """Return the names of the test functions in a file below tests/."""
-    defined = ast.parse((TESTS / path).read_text()).body
-    names = {each.name for each in defined if isinstance(each, ast.FunctionDef)}
-    return {name for name in names if name.startswith("test_")}
+    return set(re.findall(r"^def (test_\w+)\(", (TESTS / path).read_text(), re.MULTILINE))
 
 
 def test_keys_are_unique() -> None:

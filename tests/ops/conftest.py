@@ -4,15 +4,22 @@ A test with a parameter `op_row` runs for each op, one with `op_case` for each o
 function is called for each of the small cases.
 """
 
+import functools
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
 from op_table import TABLE, Row
 
 from mirrored.backends import HostBackend, Storage
+
+
+@functools.cache
+def _parameters(function: Callable[..., None]) -> Collection[str]:
+    """Return the names of a test's parameters, which are the same for each op."""
+    return inspect.signature(function).parameters.keys()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -23,7 +30,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {
         name: value
         for name, value in pyfuncitem.funcargs.items()
-        if name in inspect.signature(pyfuncitem.obj).parameters
+        if name in _parameters(pyfuncitem.obj)
     }
     name, row = arguments["op_case"]
     for case in row.small:

@@ -1,12 +1,13 @@
 """Every op in bfloat16: the float32 result, rounded once; by the table in `conftest`."""
 
-import subprocess
-import sys
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked_programs import run_program
 
 import mirrored as mr
 from mirrored import devices, ops
@@ -270,9 +271,11 @@ assert float(mr.matmul([[2.0]], [[3.0]])[0, 0]) == 6.0
 """
 
 
-def test_without_the_package() -> None:
+def test_without_the_package(tmp_path: Path) -> None:
     """Everything else works; who asks for bfloat16 is told how to install it."""
-    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
+    program = tmp_path / "program.py"
+    program.write_text(WITHOUT)
+    done = run_program(program, folder=tmp_path, environment=os.environ)
     assert done.returncode == 0, done.stderr
 
 

@@ -262,7 +262,7 @@ REST = pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.m
 
 def in_groups(names: Sequence[str]) -> pytest.MarkDecorator:
     """Let a test have several ops at a time, whose kernels are compiled together."""
-    groups = [names[i : i + 15] for i in range(0, len(names), 15)]
+    groups = [names[i : i + 40] for i in range(0, len(names), 40)]
     return pytest.mark.parametrize("names", groups, ids=lambda group: f"{group[0]} to {group[-1]}")
 
 
