@@ -160,15 +160,24 @@ class WeightOwner(Subclassable):
         """The layers in this layer's attributes, each once, in order of assignment."""
         return find(vars(self).values(), WeightOwner)
 
-    def _walk(self, seen: set[int] | None = None) -> Iterator["WeightOwner"]:
+    def _walk(self) -> Iterator["WeightOwner"]:
         """Yield this layer and all inside it, each once, a layer before its sublayers."""
+        return (layer for layer, _ in self._walk_with(()))
+
+    def _walk_with(
+        self, kind: type[_Found] | tuple[()], seen: set[int] | None = None
+    ) -> Iterator[tuple["WeightOwner", list[_Found]]]:
+        """Yield the layers of `_walk`, each with what its own attributes hold of a kind."""
         seen = set() if seen is None else seen
         if id(self) in seen:
             return
         seen.add(id(self))
-        yield self
-        for layer in self._sublayers:
-            yield from layer._walk(seen)
+        # Looked through once for both.
+        held: list[Any] = find(vars(self).values(), (WeightOwner, kind))
+        yield self, [each for each in held if isinstance(each, kind)]
+        for each in held:
+            if isinstance(each, WeightOwner):
+                yield from each._walk_with(kind, seen)
 
     def _trained(self) -> list["WeightOwner"]:
         """Return the layers whose own weights training changes: none where this one is frozen.
@@ -180,12 +189,12 @@ class WeightOwner(Subclassable):
 
     def _own_weights(self) -> list[Variable]:
         """The variables in this layer's own attributes, trainable ones first, as Keras has it."""
-        return sorted(find(vars(self).values(), Variable), key=lambda each: not each.trainable)
+        return _in_order(find(vars(self).values(), Variable))
 
     @property
     def weights(self) -> list[Variable]:
         """All variables of the layer and its sublayers, each once."""
-        return find([layer._own_weights() for layer in self._walk()], Variable)
+        return find([_in_order(own) for _, own in self._walk_with(Variable)], Variable)
 
     @property
     def variables(self) -> list[Variable]:
@@ -195,7 +204,10 @@ class WeightOwner(Subclassable):
     @property
     def trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training changes."""
-        owned = find([layer._own_weights() for layer in self._trained()], Variable)
+        if not self._trainable:
+            return []
+        pairs = self._walk_with(Variable)
+        owned = find([_in_order(own) for layer, own in pairs if layer._trainable], Variable)
         return [each for each in owned if each.trainable]
 
     @property
@@ -275,6 +287,10 @@ class WeightOwner(Subclassable):
                 copy.commit(value)
 
 
+def _in_order(variables: list[Variable]) -> list[Variable]:
+    return sorted(variables, key=lambda each: not each.trainable)
+
+
 def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Initializer:
     """Return the initializer of a weight; where none is asked for, Keras' for its dtype."""
     usual = initializers.Zeros() if dtype.kind in "biu" else initializers.GlorotUniform()
@@ -287,13 +303,13 @@ _CONTAINERS = (list, tuple, dict)
 _SETS = (set, frozenset)  # A union of them would be made anew for each value.
 
 
-def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
+def find(values: Iterable[object], kind: type[_Found] | tuple[Any, ...]) -> list[_Found]:
     """Return the instances of ``kind`` among ``values``, each once, in order.
 
     Args:
         values: What to look through. Lists, tuples and the values of dicts are looked into at
             any depth; other objects are not.
-        kind: The class to look for; a class of objects, not of numbers or strings.
+        kind: The class to look for, or a tuple of such; of objects, not of numbers or strings.
 
     Raises:
         ValueError: One of them is in a set.
@@ -309,7 +325,7 @@ def find(values: Iterable[object], kind: type[_Found]) -> list[_Found]:
 
 def _find(
     values: Iterable[object],
-    kind: type[_Found],
+    kind: type[_Found] | tuple[Any, ...],
     found: dict[int, _Found],
     open_containers: set[int],
 ) -> None:

@@ -29,17 +29,26 @@ _NO_SEED: Any = _NoSeed()
 _FRESH = np.random.Philox(_NO_SEED).state
 
 
-def philox(key: Key, draw: int, first: int, per_block: int) -> np.random.Generator:
-    """Return a generator whose next number is number `first` of draw number `draw`."""
-    block, skip = divmod(first, per_block)
+def _bits(key: Key, draw: int, block: int) -> np.random.Philox:
     # As arrays: among plain integers one above 63 bits would turn all of them into floats.
     counter = np.array([block, 0, draw % WORD, 0], np.uint64)
     bits = np.random.Philox(_NO_SEED)
     bits.state = _FRESH | {"state": {"counter": counter, "key": np.array(key, np.uint64)}}
-    generator = np.random.Generator(bits)
+    return bits
+
+
+def philox(key: Key, draw: int, first: int, per_block: int) -> np.random.Generator:
+    """Return a generator whose next number is number `first` of draw number `draw`."""
+    block, skip = divmod(first, per_block)
+    generator = np.random.Generator(_bits(key, draw, block))
     if skip:
         generator.random(skip, dtype=np.float32 if per_block == 8 else np.float64)
     return generator
+
+
+def first_word(key: Key, draw: int) -> int:
+    """Return the first 64 bits of a draw."""
+    return int(_bits(key, draw, 0).random_raw())
 
 
 def _infer(*, shape: Shape, dtype: DType, **_: Any) -> TensorSpec:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._contexts import Within
-from mirrored.ops.philox import WORD, Key, philox
+from mirrored.ops.philox import WORD, Key, first_word, philox
 
 # The second words of keys; 0 is that of draws without a seed of their own. A seed of an op could be
 # one of these two, but then the first words are not the same.
@@ -96,7 +96,7 @@ def as_seed(seed: Any) -> int:
 
 def new_seed() -> int:
     """Return a seed from the state that draws are made from here."""
-    return _drawn(current_rng_state().generator())
+    return first_word(*current_rng_state().next())
 
 
 def derived_seed(seed: int, *numbers: int) -> int:
@@ -107,9 +107,5 @@ def derived_seed(seed: int, *numbers: int) -> int:
         *numbers: Which one it is of those that follow; each is 0 or more.
     """
     for number in numbers:
-        seed = _drawn(philox((seed, _DERIVED), number, 0, 4))
+        seed = first_word((seed, _DERIVED), number)
     return seed
-
-
-def _drawn(generator: np.random.Generator) -> int:
-    return int(generator.integers(0, WORD, dtype=np.uint64))

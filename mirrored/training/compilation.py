@@ -53,6 +53,11 @@ class Compilation:
         """The metrics in the order in which they were given."""
         return [metric for metric, _ in self.metrics]
 
+    @property
+    def has_names_to_resolve(self) -> bool:
+        """Whether metrics were given that are not made yet."""
+        return bool(self.identifiers) and not self.metrics
+
     def resolve_metrics(self, output_shape: tuple[int | None, ...]) -> None:
         """Make the metrics that were given by name, now that the output's shape is known.
 
@@ -62,7 +67,7 @@ class Compilation:
         Raises:
             ValueError: There is no such metric.
         """
-        if self.metrics or not self.identifiers:
+        if not self.has_names_to_resolve:
             return
         found = [
             (_resolved(each, self.loss, output_shape), weighted)

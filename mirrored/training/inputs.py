@@ -234,9 +234,10 @@ def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = 
             if validated[1:] != shape[1:]:
                 # Only running it tells whether the model takes both; after an epoch is too late.
                 model.check_runs_on(without_batch(validated))
-    if model._compilation is not None:
+    compilation = model._compilation
+    if compilation is not None and compilation.has_names_to_resolve:
         with model.distribute_strategy.scope():
-            model._compilation.resolve_metrics(model.output_shape)
+            compilation.resolve_metrics(model.output_shape)
 
 
 def _check_batched(model: CompiledNetwork, epochs: Epochs) -> None:

@@ -12,7 +12,6 @@ from mirrored import _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
-from mirrored.layers.weights import find
 from mirrored.training import loop, saving
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import (
@@ -310,8 +309,8 @@ class Model(CompiledNetwork):
 
     def _check_ready(self, method: str) -> None:
         """Raise where the model cannot be run with a loss, before anything changes."""
-        for layer in self._walk():
-            for metric in find(vars(layer).values(), Metric):
+        for layer, metrics in self._walk_with(Metric):
+            for metric in metrics:
                 raise ValueError(
                     "`fit` and `evaluate` report the metrics of `compile` alone, and not those in "
                     f"attributes of layers. Received: the metric {metric.name!r} in {layer!r}. "
