@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored import devices
 from mirrored.ops.hooks import active_recorder
-from mirrored.ops.spec import DType, Shape, TensorSpec
+from mirrored.ops.spec import DType, Shape
 from mirrored.ops.tensor import Tensor
 from mirrored.program.variable_access import variable_writes
 from mirrored.variables.device_variable import DeviceVariable, VariableStorage
@@ -35,11 +35,6 @@ class FlatVariable:
     def device(self) -> str:
         """The full name of the device that holds the values."""
         return self._device.full_name
-
-    @property
-    def spec(self) -> TensorSpec:
-        """Shape and dtype together."""
-        return self._stays_in.spec
 
     @property
     def shape(self) -> Shape:
