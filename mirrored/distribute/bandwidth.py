@@ -271,11 +271,8 @@ def _measured(
     turns: int,
     after_timing: Callable[[], object],
 ) -> Measurement:
-    measured: _Measured
-    if isinstance(collective, NcclAllReduce):
-        measured = _Queued(devices, count)
-    else:
-        measured = _Recorded(devices, collective, count)
+    queued = isinstance(collective, NcclAllReduce)
+    measured = _Queued(devices, count) if queued else _Recorded(devices, collective, count)
     seconds = _seconds(measured, turns, after_timing)
     expected = known_sum(measured.ranks, count, _FLOAT32)
     wrong = sum(int(np.count_nonzero(each != expected)) for each in measured.results())
