@@ -14,7 +14,7 @@ import pytest
 import mirrored as mr
 from mirrored import ops
 
-X = np.random.default_rng(0).normal(size=(11, 4)).astype(np.float32)
+X = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)  # Three whole batches.
 Y = X[:, :2] * 0.5
 OPTIMIZERS: dict[str, Callable[[], mr.optim.Optimizer]] = {
     "momentum": lambda: mr.optim.SGD(0.05, momentum=0.9),

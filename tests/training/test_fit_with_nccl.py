@@ -140,7 +140,7 @@ def test_a_loop_of_ones_own(recorded: bool, emulated_cuda: Emulate) -> None:
             return strategy.reduce("sum", strategy.run(replica, (x, y)), axis=None)
 
         run = mr.function(step) if recorded else step
-        data = mr.data.Dataset.from_tensor_slices((X[:14], Y[:14])).batch(10)
+        data = mr.data.Dataset.from_tensor_slices((X[:20], Y[:20])).batch(10)
         losses = []
         for _ in range(epochs):
             for x, y in strategy.experimental_distribute_dataset(data):

@@ -310,8 +310,14 @@ class Broken(Exception):
     """What users' code raises here."""
 
 
-@EITHER
-@pytest.mark.parametrize(("number", "ahead"), [(0, 2), (1, 0), (3, 2), (6, 0), (6, 2)])
+@pytest.mark.parametrize(
+    ("number", "ahead", "eager", "strategy"),
+    [
+        *((number, ahead, False, 3) for number, ahead in [(0, 2), (1, 0), (3, 2), (6, 0), (6, 2)]),
+        *((0, 0, True, 1), (6, 2, True, 1)),
+    ],
+    indirect=["strategy"],
+)
 def test_an_error_of_the_data(
     number: int,
     ahead: int,

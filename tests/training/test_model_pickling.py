@@ -13,7 +13,7 @@ import pytest
 import mirrored as mr
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(11, 4)).astype(np.float32)
+X = RNG.normal(size=(12, 4)).astype(np.float32)
 Y = (X.sum(1) > 0).astype(np.int32)
 Simulate = Callable[..., Any]
 
@@ -149,7 +149,7 @@ def test_a_shallow_copy_leaves_the_model_as_it_is() -> None:
 def test_a_copied_network_can_be_built_on() -> None:
     model = copy.deepcopy(functional())
     longer = mr.Model(model.inputs, mr.layers.Dense(3)(model.outputs[0]))
-    assert longer.predict(X, verbose=0).shape == (11, 3)
+    assert longer.predict(X, verbose=0).shape == (len(X), 3)
     shorter = copy.deepcopy(mr.Sequential([mr.layers.Input((4,)), *(mr.layers.Dense(3),) * 1]))
     shorter.add(mr.layers.Dense(2))
     assert shorter.pop().name == "dense_4"

@@ -17,7 +17,7 @@ from mirrored.errors import NonFiniteLossError
 from mirrored.program.streamed import StreamedProgram
 
 RNG = np.random.default_rng(7)
-X = RNG.normal(size=(37, 6)).astype(np.float32)
+X = RNG.normal(size=(30, 6)).astype(np.float32)  # Of whole batches, which are one recording.
 Y = X[:, :4].argmax(axis=1)
 
 Emulate = Callable[..., Any]
