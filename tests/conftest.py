@@ -27,13 +27,15 @@ from mirrored.program import GraphRecorder, Program, ThreadPool
 _done = itertools.count(1)
 # Kernels of ops that few tests use, and large ones of a dtype that few use.
 _SELDOM = re.compile("(prod|min|argmin) |(sparse )?cross-entropy of float64|max.* of float64")
-_SETTINGS = (
-    "CUDA_VISIBLE_DEVICES",
-    "MIRRORED_SIMULATED_GPUS",
-    "TF_FORCE_GPU_ALLOW_GROWTH",
-    "MIRRORED_FORCE_GPU_ALLOW_GROWTH",
-    *nccl_settings.SETTINGS,
-    MULTI_RANK,
+_SETTINGS = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES",
+        "MIRRORED_SIMULATED_GPUS",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "MIRRORED_FORCE_GPU_ALLOW_GROWTH",
+        *nccl_settings.SETTINGS,
+        MULTI_RANK,
+    }
 )
 _FREEZE_EVERY = 10  # Tests with emulated cards collect garbage twice each.
 
@@ -89,7 +91,7 @@ def _clean() -> Iterator[None]:
 
 def _take_settings() -> dict[str, str]:
     """Take the settings out of the environment that tests make, and return what they were."""
-    return {name: os.environ.pop(name) for name in _SETTINGS if name in os.environ}
+    return {name: os.environ.pop(name) for name in _SETTINGS.intersection(os.environ)}
 
 
 def _reset() -> None:
