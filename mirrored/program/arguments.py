@@ -3,7 +3,8 @@
 A call is served by the recording of another one where the keys are equal.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, repeat
 from operator import call
 from typing import Any, cast
 
@@ -89,36 +90,38 @@ class Arguments:
         self._key: list[Any] = [self._device, default_float(), *map(call, _in_force)]
         for structure in structures:
             if type(structure) is tuple:
-                self._add_all(tuple, structure)
+                self._key.append(len(structure))
+                self._add_all(structure)
             elif type(structure) is not dict or structure:  # Most calls are without keywords.
                 self._add(structure)
         self.key = tuple(self._key)
 
-    def _add_all(self, kind: type, items: Sequence[Any]) -> None:
-        """Add a sequence; the tensors in it, which most leaves are, without a call for each."""
+    def _add_all(self, items: Sequence[Any], replicas: Iterable[int] = repeat(SHARED)) -> None:
+        """Add values, each for a replica; tensors, which most are, without a call for each."""
         key, inputs, arrays = self._key, self.inputs, self.arrays
-        key += (kind, len(items))
-        for item in items:
+        for item, replica in zip(items, replicas, strict=False):
             if type(item) in _TENSORS:
-                given = item._spec, item._device, SHARED
+                given = item._spec, item._device, replica
                 key.append(given)
                 inputs.append(given)
                 arrays.append(item._feed)
-            else:
+            elif replica == SHARED:
                 self._add(item)
+            else:
+                self._add_part(item, replica)
 
     def _add(self, item: Any) -> None:
         key, kind = self._key, type(item)
         if kind in _per_replica:
             key += (kind, getattr(item, "first_examples", None))
-            for replica, part in enumerate(item.values):
-                self._add_part(part, replica)
+            self._add_all(item.values, count())
         elif isinstance(item, _SEQUENCES):
-            self._add_all(kind, item)
+            key += (kind, len(item))
+            self._add_all(item)
         elif isinstance(item, dict):
             key += (kind, *item)
             if item:
-                self._add_all(tuple, list(map(item.__getitem__, _nest.sorted_keys(item))))
+                self._add_all(list(map(item.__getitem__, _nest.sorted_keys(item))))
         elif isinstance(item, PeekingIterator):
             key.append(kind)
             self.iterators.append(item)
