@@ -183,7 +183,7 @@ places = pytest.mark.parametrize(
     [
         pytest.param(WAYS[0], [SUMS + 3], id="one by one", marks=pytest.mark.slow),
         pytest.param(WAYS[1], [3 * SUMS], id="ahead"),
-        pytest.param(WAYS[2], [3 * SUMS], id="eager"),
+        pytest.param(WAYS[2], [3 * SUMS], id="eager", marks=pytest.mark.slow),
     ],
 )
 def test_a_sum_with_an_error_of_its_own(
