@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from threadpoolctl import ThreadpoolController
 
 import mirrored as mr
@@ -44,6 +45,9 @@ def pytest_configure() -> None:
     """Log what users see who configure nothing, which pytest's own handlers else say it is not."""
     logging.getLogger().setLevel(logging.INFO)
     gc.disable()  # Nearly all that is made while tests are collected stays.
+    # Searches by chance look at the same examples in each run, and take any time.
+    settings.register_profile("seeded", derandomize=True, deadline=None)
+    settings.load_profile("seeded")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -165,9 +165,7 @@ def check_parity(case: Case, floatx: str, tolerance: float) -> None:
 
 
 PROPERTY = settings(
-    deadline=None,
     max_examples=60,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

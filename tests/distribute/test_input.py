@@ -95,7 +95,7 @@ def test_parts_of_a_batch(
     assert batch.first_examples == (0, sizes[0], sizes[0] + sizes[1])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(examples=st.integers(0, 20), batch_size=st.integers(1, 9), replicas=st.integers(1, 4))
 def test_no_example_is_lost_or_seen_twice(examples: int, batch_size: int, replicas: int) -> None:
     devices.reset_devices()

@@ -44,7 +44,7 @@ def test_reduce(simulate: Simulate, op: str, axis: int | None, expected: Any) ->
     assert reduced.device == f"{FULL}CPU:0"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     data=st.data(),
     sizes=st.lists(st.integers(0, 4), min_size=1, max_size=4),

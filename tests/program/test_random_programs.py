@@ -107,9 +107,6 @@ def examples(count: int) -> settings:
     """Return the settings of a test of so many programs."""
     return settings(
         max_examples=count,
-        deadline=None,
-        derandomize=True,
-        database=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
 

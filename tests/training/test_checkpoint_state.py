@@ -446,7 +446,7 @@ def test_an_interrupt_waits_until_all_is_written(
     assert [float(each) for each in pair] == [1.0, 2.0]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_any_structure_comes_back(data: st.DataObject) -> None:
     """Nested as one likes, of every dtype; what else is there stays as it is."""

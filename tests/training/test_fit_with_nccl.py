@@ -88,8 +88,6 @@ CASES = st.fixed_dictionaries(
 @pytest.mark.slow  # A few ways are in `test_ways_to_train.py`.
 @settings(
     max_examples=6,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(case=CASES)

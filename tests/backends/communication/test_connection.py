@@ -783,7 +783,7 @@ OUTCOMES = st.sampled_from(
 CALLS = st.lists(st.sampled_from(["ok", "fail", "never returns"]), max_size=2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     collectives=st.lists(OUTCOMES, max_size=6),
     connects=CALLS,

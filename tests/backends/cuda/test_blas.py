@@ -169,7 +169,7 @@ def check(n: int, k: int, m: int, transposed: tuple[bool, bool], dtype: Any, bat
 SIDES = st.integers(1, 5)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SIDES, SIDES, SIDES, st.tuples(st.booleans(), st.booleans()), st.sampled_from([*KINDS]))
 def test_matrices(n: int, k: int, m: int, transposed: tuple[bool, bool], kind: int) -> None:
     check(n, k, m, transposed, KINDS[kind], ((), ()))
@@ -178,7 +178,7 @@ def test_matrices(n: int, k: int, m: int, transposed: tuple[bool, bool], kind: i
 BATCHES = [((3,), (3,)), ((1,), (3,)), ((3,), (1,)), ((1,), (1,))]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SIDES, SIDES, SIDES, st.tuples(st.booleans(), st.booleans()), st.sampled_from(BATCHES))
 def test_batches(n: int, k: int, m: int, transposed: tuple[bool, bool], batches: Any) -> None:
     check(n, k, m, transposed, "f4", batches)

@@ -175,9 +175,6 @@ def over_inputs(fusion: Fusion) -> dict[int, int]:
 
 @settings(
     max_examples=5,
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())

@@ -134,8 +134,6 @@ def examples(count: int) -> settings:
     """Return the settings of a test of so many cases."""
     return settings(
         max_examples=count,
-        deadline=None,
-        derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
 

@@ -293,9 +293,6 @@ def check(
 INSTRUCTIONS = instructions(KINDS, 30)
 EXAMPLES = settings(
     max_examples=50,
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -40,7 +40,7 @@ def test_replicas_parts_add_up(
     assert float(total) == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     examples=st.integers(1, 9),
     replicas=st.integers(1, 4),

@@ -91,8 +91,6 @@ def test_packs(card: Any, shape: tuple[int, ...]) -> None:
 
 @settings(
     max_examples=30,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data(), dtype=st.sampled_from(WIDTHS))
