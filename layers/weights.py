@@ -179,13 +179,15 @@ class WeightOwner(Subclassable):
             if isinstance(each, WeightOwner):
                 yield from each._walk_with(kind, seen)
 
-    def _trained(self) -> list["WeightOwner"]:
-        """Return the layers whose own weights training changes: none where this one is frozen.
+    def _trained(self) -> list[tuple["WeightOwner", list[Variable]]]:
+        """Return the layers whose own weights training changes, with these: none where frozen.
 
         Those inside a frozen layer say it for themselves, as in Keras: setting ``trainable`` sets
         theirs too, and one that is thawed afterwards is trained.
         """
-        return [each for each in self._walk() if each._trainable] if self._trainable else []
+        if not self._trainable:
+            return []
+        return [(layer, own) for layer, own in self._walk_with(Variable) if layer._trainable]
 
     def _own_weights(self) -> list[Variable]:
         """The variables in this layer's own attributes, trainable ones first, as Keras has it."""
@@ -204,10 +206,7 @@ class WeightOwner(Subclassable):
     @property
     def trainable_weights(self) -> list[Variable]:
         """Those of ``weights`` that training changes."""
-        if not self._trainable:
-            return []
-        pairs = self._walk_with(Variable)
-        owned = find([_in_order(own) for layer, own in pairs if layer._trainable], Variable)
+        owned = find([_in_order(own) for _, own in self._trained()], Variable)
         return [each for each in owned if each.trainable]
 
     @property
@@ -224,7 +223,7 @@ class WeightOwner(Subclassable):
     @property
     def regularized_weights(self) -> list[tuple[Variable, Regularizer]]:
         """The trainable weights that have a penalty, each with its penalty."""
-        pairs = [pair for layer in self._trained() for pair in layer._regularized]
+        pairs = [pair for layer, _ in self._trained() for pair in layer._regularized]
         return [(weight, penalty) for weight, penalty in pairs if weight.trainable]
 
     @property

@@ -37,7 +37,6 @@ from mirrored.devices.placement import device as device
 from mirrored.devices.placement import get_device as get_device
 from mirrored.devices.placement import get_log_device_placement as get_log_device_placement
 from mirrored.devices.placement import get_soft_device_placement as get_soft_device_placement
-from mirrored.devices.placement import is_placement_logged as is_placement_logged
 from mirrored.devices.placement import log_placement as log_placement
 from mirrored.devices.placement import logical_devices as logical_devices
 from mirrored.devices.placement import place as place

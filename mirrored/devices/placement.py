@@ -9,8 +9,6 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import partial
-from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
@@ -315,9 +313,7 @@ def describe_devices() -> str:
 
 # ---------------------------------------------------------------------------- the log
 
-_logged = [False]
-# Whether ops are logged with their device, asked in every call of a recorded function.
-is_placement_logged: Callable[[], bool] = partial(itemgetter(0), _logged)
+_logged = False
 
 # From an op's name to that of its node in the function that is being recorded, where one is.
 NodeNames = Callable[[str], str | None]
@@ -360,7 +356,8 @@ def set_log_device_placement(enabled: bool) -> None:
         >>> mr.debugging.get_log_device_placement()
         True
     """
-    _logged[0] = checked_bool(enabled, "enabled")
+    global _logged
+    _logged = checked_bool(enabled, "enabled")
 
 
 def get_log_device_placement() -> bool:
@@ -371,7 +368,7 @@ def get_log_device_placement() -> bool:
         >>> mr.debugging.get_log_device_placement()
         False
     """
-    return is_placement_logged()
+    return _logged
 
 
 def log_placement(op_name: str, device: Device) -> None:
@@ -381,7 +378,7 @@ def log_placement(op_name: str, device: Device) -> None:
         >>> from mirrored import devices
         >>> devices.log_placement("MatMul", devices.get_device("CPU:0"))
     """
-    if not is_placement_logged():
+    if not _logged:
         return
     names = _node_names.get()
     if names is None:

@@ -55,7 +55,7 @@ class PerReplica(DistributedValues):
     """
 
     def __init__(self, values: Iterable[Any], first_examples: Sequence[int] | None = None) -> None:
-        self._values = tuple(values)  # Here: batches of a few examples are handed out so.
+        super().__init__(values)
         self.first_examples = None if first_examples is None else tuple(first_examples)
 
     def _as_tensor(self) -> Tensor:

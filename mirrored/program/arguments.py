@@ -6,7 +6,7 @@ A call is served by the recording of another one where the keys are equal.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count, repeat
 from operator import call
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -155,8 +155,10 @@ class Arguments:
             fed = isinstance(leaf, Tensor | np.ndarray | np.generic)
             return next(remaining) if fed else leaf
 
-        made = _nest.map_structure(lambda leaf: with_parts(leaf, taken), self._structures)
-        return cast(tuple[Any, ...], made)
+        made: tuple[Any, ...] = _nest.map_structure(
+            lambda leaf: with_parts(leaf, taken), self._structures
+        )
+        return made
 
 
 def with_parts(leaf: Any, taken: Callable[[Any], Any]) -> Any:

@@ -175,8 +175,6 @@ class Graph:
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         name: What the placement log calls a run of it.
         purpose: What errors call the memory that it runs in.
-        current_at: `Moves.count` when it was seen last that all variables are where it expects
-            them: while it is that, nobody has to look.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -190,13 +188,15 @@ class Graph:
     strategy: Any = None
     name: str = "function"
     purpose: str = "the memory of a recorded function"
-    current_at: int = -1
+    _looked_at: int = -1
 
     def is_current(self) -> bool:
-        """Look whether all variables are where the graph expects them."""
+        """Return whether all variables are where the graph expects them."""
+        if self._looked_at == Moves.count:
+            return True
         if any(variable.pinned() != (storage, place) for variable, storage, place in self.reads):
             return False
-        self.current_at = Moves.count  # To look has brought none of them to another place.
+        self._looked_at = Moves.count  # To look has brought none of them to another place.
         return True
 
     @property

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from mirrored.backends.blas_threads import run_on_threads
-from mirrored.devices import is_placement_logged, log_placement
+from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import Observer, observers
 from mirrored.ops.host_tensor import fill
 from mirrored.program.buffers import Arenas, Buffers
@@ -105,7 +105,7 @@ class Program:
             sources: What is fed, for each input; see `fill`.
             pool: As for `run`.
         """
-        if observers or is_placement_logged() or not isinstance(self._replay, SerialReplay):
+        if observers or get_log_device_placement() or not isinstance(self._replay, SerialReplay):
             self.run(1, partial(self._filled, sources), pool=pool)
             return
         fill(self.inputs, sources)
@@ -141,7 +141,7 @@ class Program:
         for observer in observers:
             stages, replay = self._timed_by(observer)
             feeders = stages.feeds(feeders)
-        if is_placement_logged():
+        if get_log_device_placement():
             after = self._logged(after)
         try:
             if isinstance(replay, SerialReplay):

@@ -22,7 +22,6 @@ from mirrored.program.replay import Feed, Report
 from mirrored.program.results import Results
 from mirrored.program.streamed import Planned, StreamedProgram
 from mirrored.program.thread_pool import ThreadPool
-from mirrored.program.variable_access import Moves
 
 _MOST = 64
 _WARN_AT = 16
@@ -73,8 +72,7 @@ class Trace:
     ) -> bool:
         """Run a number of steps on the threads of its strategy; see `Program.run`."""
         program = self.program(arenas)
-        pool = None if program.threads == 1 else self._pool(program)
-        return program.run(steps, feed, report, pool)
+        return program.run(steps, feed, report, self._pool(program))
 
     def call(self, sources: Sequence[Any]) -> Any:
         """Run once, and return the results as tensors of their own.
@@ -90,7 +88,7 @@ class Trace:
         # Before anything is written: what is returned needs memory too.
         storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
-            program.call(sources, None if program.threads == 1 else self._pool(program))
+            program.call(sources, self._pool(program))
         if results is None:
             raise OutOfRangeError("End of sequence")
         if results.structure is None:
@@ -102,9 +100,12 @@ class Trace:
         return results.with_tensors(tensors)
 
     def _pool(self, program: Runnable) -> ThreadPool | None:
-        """Return the threads of the strategy whose replicas run in it."""
+        """Return the threads of the strategy whose replicas run in it, where it takes some."""
         strategy = self.graph.strategy
-        return None if strategy is None else strategy.thread_pool(program.threads)
+        if strategy is None or program.threads == 1:
+            return None
+        pool: ThreadPool = strategy.thread_pool(program.threads)
+        return pool
 
     def let_go(self) -> None:
         """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
@@ -164,8 +165,7 @@ class TraceCache:
                 return None
             self._kept.move_to_end(key)
             latest = self._latest = key, known
-        graph = latest[1].graph
-        return latest[1] if graph.current_at == Moves.count or graph.is_current() else None
+        return latest[1] if latest[1].graph.is_current() else None
 
     def keep(self, key: Hashable, made: Trace) -> Trace:
         """Keep a trace, and return it.

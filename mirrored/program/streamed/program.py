@@ -14,7 +14,7 @@ import numpy as np
 
 from mirrored.backends import Backend, Storage
 from mirrored.backends.communication.watch import WATCH
-from mirrored.devices import is_placement_logged, log_placement
+from mirrored.devices import get_log_device_placement, log_placement
 from mirrored.devices.timing import observers
 from mirrored.errors import CollectiveError
 from mirrored.ops.host_tensor import HostRows
@@ -383,7 +383,7 @@ class StreamedProgram:
             run_timed(steps.stages, steps.backends, self.graph.device, observers[0])
         else:
             self._steps.run()
-        if is_placement_logged():
+        if get_log_device_placement():
             log_placement(self.graph.name, self.graph.device)
 
 
