@@ -110,6 +110,7 @@ def test_recordings_of_many_sizes_are_let_go_of(
     with mr.MirroredStrategy().scope():
         model = mr.Sequential([mr.layers.Dense(1)])
         model.compile("sgd", "mse")
+    assert model._traces._most == 64
     monkeypatch.setattr(model._traces, "_most", 18)  # A function is held to all 64.
     for size in range(1, 22):
         model.fit(np.ones((size, 2)), np.ones((size, 1)), batch_size=size, verbose=0)
