@@ -186,10 +186,7 @@ def _joining(devices: Sequence[Device]) -> Join:
     """Return what makes one value of the replicas' arrays; on the devices once it is used."""
 
     def join(parts: Parts, starts: Sequence[tuple[int, ...]]) -> list[Any]:
-        tensors = [
-            [HostTensor(array, device) for array in part]
-            for part, device in zip(parts, devices, strict=True)
-        ]
+        tensors = list(map(HostTensor.of_each, parts, devices))
         if len(devices) == 1:
             return tensors[0]
         return list(map(PerReplica, zip(*tensors, strict=True), starts))

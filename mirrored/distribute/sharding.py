@@ -9,11 +9,12 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._arguments import explained
-from mirrored.data.arrays import Rows, count_of
+from mirrored.data.arrays import Rows, count_of, rows_from
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostRows
 
@@ -115,26 +116,37 @@ def cut_rows(
         replicas: How many replicas there are.
         join: Makes one value of the parts of each array.
     """
-    first = rows.start if isinstance(rows, slice) else 0
-    end = first + count_of(rows)
-    begins = range(first, end, size)
-    shardings = [sharding_of(min(size, end - begin), replicas) for begin in begins]
-    # Many batches at once: a function called for each of them would take as long as a short step.
-    shards = [
-        [
-            slice(begin + each.slices[replica].start, begin + each.slices[replica].stop)
-            for begin, each in zip(begins, shardings, strict=True)
-        ]
-        for replica in range(replicas)
-    ]
+    whole, rest = divmod(count_of(rows), size)
+    batches: list[tuple[Any, ...]] = []
+    for begin, count, examples in ((0, whole, size), (whole * size, 1, rest)):
+        if count and examples:
+            alike = rows_from(rows, begin, count * examples)
+            batches += _cut_alike(leaves, alike, examples, replicas, join)
+    return batches
+
+
+def _cut_alike(
+    leaves: Sequence[NDArray[Any]], rows: Rows, size: int, replicas: int, join: Join
+) -> list[tuple[Any, ...]]:
+    """Return batches of one size, cut all at once.
+
+    A function called for each of them would take as long as a short step.
+    """
+    count, sharding = count_of(rows) // size, sharding_of(size, replicas)
     parts: list[Parts]  # For each array.
     if isinstance(rows, slice):
-        parts = [[[leaf[each] for each in shard] for shard in shards] for leaf in leaves]
+        grids = [leaf[rows].reshape(count, size, *leaf.shape[1:]) for leaf in leaves]
+        parts = [[list(grid[:, shard]) for shard in sharding.slices] for grid in grids]
     else:
-        numbers = [[rows[each] for each in shard] for shard in shards]
-        parts = [[[HostRows(leaf, each) for each in part] for part in numbers] for leaf in leaves]
-    starts = [each.starts for each in shardings]
+        grid = rows.reshape(count, size)
+        numbers = [list(grid[:, shard]) for shard in sharding.slices]
+        parts = [[_rows_of(leaf, each) for each in numbers] for leaf in leaves]
+    starts = [sharding.starts] * count
     return list(zip(*(join(each, starts) for each in parts), strict=True))
+
+
+def _rows_of(leaf: NDArray[Any], numbers: Sequence[NDArray[np.int64]]) -> list[HostRows]:
+    return list(map(HostRows, zip(itertools.repeat(leaf), numbers, strict=False)))
 
 
 def give_out(batches: Iterator[Any], replicas: int, join: Join) -> Any:

@@ -109,7 +109,9 @@ def _run(
 ) -> Tensor:
     """Compute the result of an op from tensors of its device, and their arrays."""
     if op.validate is not None and device.backend.host_readable:
-        op.validate(*arrays, **attrs)
+        check = op.validate(*arrays, **attrs)
+        if check is not None:
+            check()
     if op.view is not None:
         return Tensor(op.view(arrays[0], **attrs), tensors[0]._storage, device, spec)
     storage = device.allocate(spec.shape, spec.dtype)

@@ -9,7 +9,7 @@ from typing import Any
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.op import Gradient, Grads, Kernel, Op, OpCall, register
+from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
     FLOATS,
@@ -79,7 +79,7 @@ def binary(
     gradient: Callable[[OpCall, Tensor], tuple[Tensor | None, Tensor | None]] | None,
     dtypes: frozenset[DType] = NUMBERS,
     result: DType | None = None,
-    validate: Callable[..., None] | None = None,
+    validate: Callable[..., Check | None] | None = None,
     workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
 ) -> Op:
     """Define the op `name` of two inputs that broadcast.
@@ -91,7 +91,7 @@ def binary(
             broadcast shape; None: not differentiable.
         dtypes: Those that the inputs may have.
         result: The dtype of the result; None: that of the inputs.
-        validate: A check of the inputs' values.
+        validate: What checks the inputs' values; see `Op`.
         workspace: The scratch that the kernel needs.
     """
 

@@ -31,28 +31,30 @@ def transfer(array: NDArray[Any], device: Device) -> Tensor:
     return Tensor(storage.array, storage, device)
 
 
-class HostRows:
+class HostRows(tuple[NDArray[Any], NDArray[np.int64]]):
     """Rows of an array on the host, which are gathered where they are wanted.
 
-    Args:
-        array: The array, which nobody changes any more.
-        rows: The numbers of the rows, which are there.
-
-    Attributes:
-        shape: The shape of the rows together.
-        dtype: Their dtype.
+    It is made of the array, which nobody changes any more, and the numbers of the rows, which are
+    there: a tuple of them, since one is made for each column of a batch.
     """
 
-    __slots__ = ("_array", "_rows", "dtype", "shape")
+    __slots__ = ()
 
-    def __init__(self, array: NDArray[Any], rows: NDArray[np.int64]) -> None:
-        """Gather nothing yet."""
-        self._array, self._rows = array, rows
-        self.shape, self.dtype = rows.shape + array.shape[1:], array.dtype
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the rows together."""
+        array, rows = self
+        return rows.shape + array.shape[1:]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Their dtype."""
+        return self[0].dtype
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the rows as an array, for NumPy."""
-        gathered = self._array.take(self._rows, axis=0)
+        array, rows = self
+        gathered = array.take(rows, axis=0)
         return gathered if dtype is None else gathered.astype(dtype, copy=False)
 
 
@@ -60,8 +62,8 @@ def fill(targets: Sequence[NDArray[Any]], sources: Sequence[Any]) -> None:
     """Write into arrays on the host what tensors have as `_feed`, of the same shapes and dtypes."""
     for target, source in zip(targets, sources, strict=True):
         if type(source) is HostRows:
-            # "clip" lets NumPy write straight into the target.
-            source._array.take(source._rows, 0, target, "clip")
+            array, rows = source
+            array.take(rows, 0, target, "clip")  # Which lets NumPy write right into the target.
         else:
             target[...] = source
 
@@ -76,18 +78,29 @@ class HostTensor(Tensor):
     Args:
         host: The values, which nobody changes any more.
         device: The device that it belongs to.
+        spec: Their shape and dtype, where they are known.
     """
 
     __slots__ = ("_arrived", "_host")
 
-    def __init__(self, host: NDArray[Any] | HostRows, device: Device) -> None:
+    def __init__(
+        self, host: NDArray[Any] | HostRows, device: Device, spec: TensorSpec | None = None
+    ) -> None:
         """Stand for a copy of `host` on `device`."""
         self._host = host
         self._arrived: Tensor | None = None
         self._device = device
-        self._spec = _spec_of(host.shape, host.dtype)
+        self._spec = _spec_of(host.shape, host.dtype) if spec is None else spec
         self._id = new_id()
         self._logits = None
+
+    @classmethod
+    def of_each(
+        cls, hosts: Sequence[NDArray[Any] | HostRows], device: Device
+    ) -> "list[HostTensor]":
+        """Return a tensor of each of the values, which are alike in shape and dtype."""
+        spec = _spec_of(hosts[0].shape, hosts[0].dtype)
+        return [cls(host, device, spec) for host in hosts]
 
     def _copied(self) -> Tensor:
         if self._arrived is None:

@@ -16,6 +16,7 @@ from mirrored.ops.tensor import Tensor, operators
 
 # kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
 Kernel = Callable[..., None]
+Check = Callable[[], None]  # Raises where values are not what they have to be.
 Executor = Callable[["Op", tuple[Any, ...], dict[str, Any]], Tensor]
 
 
@@ -41,7 +42,8 @@ class Op:
         workspace: From the inputs' specs and the attributes to those of scratch arrays.
         view: Instead of a kernel, a function from the input's array and the attributes to a
             C-contiguous view of it.
-        validate: A check of the inputs' values, run where the host can read them.
+        validate: From the inputs' arrays and the attributes to what checks their values as they
+            are whenever it is called, where the host can read them; None: they need no check.
         elementwise: Whether each element of `out` depends on the same element of the inputs
             alone, or of inputs that are scalars; such ops may be computed in pieces.
         shape_only: Whether the result depends on the inputs' shapes and dtypes alone.
@@ -59,7 +61,7 @@ class Op:
     may_alias: tuple[int, ...] = ()
     workspace: Callable[..., tuple[TensorSpec, ...]] | None = None
     view: Callable[..., Any] | None = None
-    validate: Callable[..., None] | None = None
+    validate: Callable[..., Check | None] | None = None
     elementwise: bool = False
     shape_only: bool = False
     random: bool = False

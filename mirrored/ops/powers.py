@@ -16,7 +16,7 @@ from mirrored.ops.elementwise import (
     unary,
     when,
 )
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Check, Grads, Op, OpCall, register
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, SIGNED
 from mirrored.ops.tensor import Tensor
@@ -78,12 +78,15 @@ def _rsqrt(xp: Any, out: Any, x: Any) -> None:
     xp.reciprocal(out, out=out)
 
 
-def _check_exponent(x: Any, y: Any) -> None:
-    if y.dtype in INTEGERS and y.size and y.min() < 0:
-        raise InvalidArgumentError(
-            "Integers to negative integer powers are not allowed. Cast them to floats first. "
-            "[Op:Pow]"
-        )
+def _check_of_exponent(x: Any, y: Any) -> Check | None:
+    def check() -> None:
+        if y.min() < 0:
+            raise InvalidArgumentError(
+                "Integers to negative integer powers are not allowed. Cast them to floats first. "
+                "[Op:Pow]"
+            )
+
+    return check if y.dtype in INTEGERS and y.size else None
 
 
 SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
@@ -96,7 +99,7 @@ EXP = unary("Exp", "exp", lambda call, g: g * call.output)
 EXPM1 = unary("Expm1", "expm1", lambda call, g: g * EXP(call.inputs[0]))
 LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
 LOG1P = unary("Log1p", "log1p", lambda call, g: g / (call.inputs[0] + 1.0))
-POW = binary("Pow", "power", _grad_pow, SIGNED, validate=_check_exponent)
+POW = binary("Pow", "power", _grad_pow, SIGNED, validate=_check_of_exponent)
 
 
 # ---------------------------------------------------------------------------- public functions

@@ -17,7 +17,7 @@ from mirrored.ops.creation import FILL, ONES_LIKE
 from mirrored.ops.cross_entropy import infer_rows, softmax_curvature
 from mirrored.ops.elementwise import DIV, MUL, SUB
 from mirrored.ops.host_tensor import transfer
-from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.op import Check, Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.reduction import MAX, SUM
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
@@ -52,19 +52,26 @@ def _infer_sparse_grad(logits: TensorSpec, labels: TensorSpec, g: TensorSpec) ->
     return logits
 
 
-def _check_labels(logits: Any, labels: Any, *_: Any) -> None:
-    _check_in_range(labels, logits.shape[1])
+def _check_of_labels(logits: Any, labels: Any, *_: Any) -> Check | None:
+    return _check_of_range(labels, classes=logits.shape[1])
 
 
-def _check_in_range(labels: Any, classes: int) -> None:
-    # Negative ones are the largest of all where the same bits have no sign.
-    if labels.size and np.maximum.reduce(labels.view(_UNSIGNED[labels.itemsize])) >= classes:
-        wrong = int(labels[(labels < 0) | (labels >= classes)][0])
-        raise InvalidArgumentError(
-            f"Received a label value of {wrong} which is outside the valid range of "
-            f"[0, {classes}). Give each example the index of its class. "
-            "[Op:SparseSoftmaxCrossEntropyWithLogits]"
-        )
+def _check_of_range(labels: Any, *_: Any, classes: int, **__: Any) -> Check | None:
+    # Negative ones are the largest of all where the same bits have no sign. To find where the
+    # largest is takes a third of the time of `max`.
+    bits = labels.view(_UNSIGNED[labels.itemsize])
+    place_of_largest, at = bits.argmax, bits.item
+
+    def check() -> None:
+        if at(place_of_largest()) >= classes:
+            wrong = int(labels[(labels < 0) | (labels >= classes)][0])
+            raise InvalidArgumentError(
+                f"Received a label value of {wrong} which is outside the valid range of "
+                f"[0, {classes}). Give each example the index of its class. "
+                "[Op:SparseSoftmaxCrossEntropyWithLogits]"
+            )
+
+    return check if labels.size else None
 
 
 # ---------------------------------------------------------------------------- parts
@@ -101,7 +108,7 @@ PLACES = Op(
     infer=_infer_places,
     kernel=_places,
     dtypes=INDICES,
-    validate=lambda labels, steps, *, by_class, classes: _check_in_range(labels, classes),
+    validate=_check_of_range,
 )
 TAKE = Op(
     name="SparseSoftmaxCrossEntropyWithLogits",
@@ -274,7 +281,7 @@ SPARSE_XENT = register(
         kernel=_sparse_xent,
         gradient=_grad_sparse_xent,
         workspace=_workspace,
-        validate=_check_labels,
+        validate=_check_of_labels,
         lower=_lower_sparse_xent,
     )
 )
@@ -285,7 +292,7 @@ SPARSE_XENT_GRAD = register(
         kernel=_sparse_xent_grad,
         gradient=_grad_sparse_xent_grad,
         workspace=_workspace,
-        validate=_check_labels,
+        validate=_check_of_labels,
         lower=_lower_sparse_xent_grad,
     )
 )

@@ -4,7 +4,6 @@ What a kernel does in Python is done here, once. A program of the host makes its
 devices have streams launches them. What lowering them differs in are the classes below.
 """
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -71,7 +70,8 @@ class _Lowering(ABC):
             out, inputs = out.reshape(1), [each.reshape(1) for each in inputs]
         calls = kernel_calls(backend, kernel, out, *inputs, **attrs)
         if self._validates and node.op.validate is not None:
-            calls.insert(0, Call(functools.partial(node.op.validate, *inputs, **node.attrs)))
+            check = node.op.validate(*inputs, **node.attrs)
+            calls = calls if check is None else [Call(check), *calls]
         return calls
 
     def _join(self, node: Node, backend: Backend) -> list[Call]:
@@ -167,7 +167,8 @@ class HostLowering(_Lowering):
         return [Call(run)]
 
     def _write(self, backend: Backend, target: Any, value: Value) -> list[Call]:
-        return [Call(backend.xp.copyto, (target, self.arrays.of(value)))]
+        copy: Any = COPY.kernel
+        return kernel_calls(backend, copy, target, self.arrays.of(value))
 
     def _check(self, values: Sequence[Value]) -> Callable[[], bool]:
         read = [self.arrays.of(value).reshape(-1)[:1].item for value in values]

@@ -21,6 +21,7 @@ from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.eager_steps import Take, input_dtypes
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
+from mirrored.variables import Variable
 
 
 class RecordedSteps:
@@ -36,7 +37,7 @@ class RecordedSteps:
         self._model = model
         self._strategy = model.distribute_strategy
         self._traces = model._traces
-        self._identity = _identity(model)
+        self._identity, self._kept = _identity(model)
         self._stepped = False
 
     def train(
@@ -152,7 +153,9 @@ class RecordedSteps:
             known = self._traces.find(key)
             if known is not None:
                 return known
-            return self._traces.keep(key, self._record(kind, size, specs, self._sharding(span)))
+            made = self._record(kind, size, specs, self._sharding(span))
+            made.kept = self._kept
+            return self._traces.keep(key, made)
 
     def _record(
         self, kind: str, size: int, specs: tuple[TensorSpec | None, ...], sharding: Sharding
@@ -192,15 +195,25 @@ class RecordedSteps:
 _SETTINGS = (bool, int, float, str, type(None))
 
 
-def _identity(model: CompiledNetwork) -> tuple[Any, ...]:
-    """Return what a recorded step of a model depends on beside the batch."""
+def _identity(model: CompiledNetwork) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return what a recorded step of a model depends on beside the batch, and whose ids are in it.
+
+    Whoever keeps the first keeps the second, or another object could have an id of it. (But for the
+    compilation: with another one all traces go.)
+    """
     settings = {} if model.optimizer is None else vars(model.optimizer)
-    return (
+    held: list[Any] = []
+    trained: list[bool] = []
+    for layer, weights in model._walk_with(Variable):
+        held += (layer, *weights)
+        trained += (layer._trainable, *[each.trainable for each in weights])
+    identity = (
         id(model._compilation),
-        tuple(map(id, model.layers)),
-        tuple(map(id, model.trainable_variables)),
+        tuple(map(id, held)),
+        tuple(trained),
         tuple([each for each in settings.items() if isinstance(each[1], _SETTINGS)]),
     )
+    return identity, held
 
 
 def _columns(kind: str, span: Span) -> Columns:

@@ -28,12 +28,13 @@ class Traced(mr.layers.Layer):
 
     def __init__(self) -> None:
         super().__init__()
+        self.inner: mr.layers.Layer = mr.layers.Activation("linear")
         self.shapes: list[tuple[int, ...]] = []
 
     def call(self, inputs: mr.Tensor) -> mr.Tensor:
         if mr.distribute.get_replica_context() is not None:
             self.shapes.append(inputs.shape)
-        return inputs
+        return self.inner(inputs)
 
 
 def make(strategy: mr.MirroredStrategy, **compile: Any) -> tuple[mr.Model, list[Any]]:
@@ -86,6 +87,11 @@ AGAIN: dict[str, Callable[[mr.Model], Any]] = {
     "a setting of the optimizer": lambda model: setattr(model.optimizer, "momentum", 0.5),
     "a larger batch": lambda model: fit(model, x=X[:7], y=Y[:7], batch_size=7),
     "sample weights": lambda model: fit(model, **SIX, sample_weight=np.ones(6)),
+    "another layer inside of one": lambda model: setattr(
+        next(each for each in model.layers if isinstance(each, Traced)),
+        "inner",
+        mr.layers.Activation("tanh"),
+    ),
     "a frozen layer": lambda model: setattr(model.get_layer("hidden"), "trainable", False),
 }
 NOT_AGAIN: dict[str, Callable[[mr.Model], Any]] = {
