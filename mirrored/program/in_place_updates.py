@@ -43,7 +43,7 @@ def find_in_place_updates(
 
 def _place_of(liveness: Liveness, base: Value, writes: list[tuple[Any, Value]]) -> Place | None:
     node = base.node
-    if node is None or base in liveness.kept or liveness.position[node] < liveness.first_write:
+    if node is None or base in liveness.kept or not liveness.is_certain(node):
         return None
     places = {
         (variable.pinned()[0], variable.pinned()[1] - value.offset) for variable, value in writes

@@ -23,7 +23,6 @@ class Liveness:
         group: The fused group of each node that is in one.
         reads: For each base value the nodes that read it, each with the part that it reads.
         kept: The base values that are needed after the last node.
-        first_write: The position from which on nothing can stop the program any more.
     """
 
     def __init__(self, graph: Graph, schedule: Schedule) -> None:
@@ -38,7 +37,9 @@ class Liveness:
             if isinstance(phase, FusedGroup)
             for node in phase.nodes
         }
-        self._phase_end, self.first_write = self._phases(schedule)
+        checks = [node for node in self.nodes if node.op.validate is not None]
+        self._checks = checks if graph.validates else []
+        self._phase_end, self._first_write = self._phases(schedule)
         self._until = self._running(schedule)
         self._begin, self._meeting = self._meetings(schedule)
         self.reads: dict[Value, list[tuple[Node, Value]]] = {}
@@ -58,9 +59,7 @@ class Liveness:
             nodes = list(nodes_of(phase))
             position += len(nodes)
             ends |= dict.fromkeys(nodes, position - 1)
-        if self.graph.validates:
-            checks = (i for i, node in enumerate(self.nodes) if node.op.validate is not None)
-            first = max(first, *(i + 1 for i in checks), 0)
+        first = max([first, *(self.position[each] + 1 for each in self._checks)])
         return ends, first
 
     def _running(self, schedule: Schedule) -> dict[Node, int]:
@@ -85,6 +84,11 @@ class Liveness:
             begins |= dict.fromkeys(nodes, min(map(self.position.__getitem__, nodes)))
             ends |= dict.fromkeys(nodes, max(map(self._phase_end.__getitem__, nodes)))
         return begins, ends
+
+    def is_certain(self, node: Node) -> bool:
+        """Return whether nothing can stop the program once a node runs: it may write variables."""
+        beside_checks = any(self.is_beside(check, node) for check in self._checks)
+        return self.position[node] >= self._first_write and not beside_checks
 
     def begin_beside(self, node: Node) -> int:
         """Return the position of the first node that may run at the time of this one."""

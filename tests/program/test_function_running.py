@@ -241,6 +241,37 @@ def test_labels_are_checked_in_every_call(good_first: bool) -> None:
     assert float(v) == before + 1
 
 
+def test_wrong_labels_of_one_replica_leave_the_variables_of_all(
+    strategy: mr.MirroredStrategy,
+) -> None:
+    """Also of a replica that has gone on meanwhile to where it counts its examples."""
+    replicas = strategy.num_replicas_in_sync
+    with strategy.scope():
+        seen = mr.Variable(
+            0.0,
+            synchronization=mr.VariableSynchronization.ON_READ,
+            aggregation=mr.VariableAggregation.SUM,
+        )
+
+    def replica(labels: mr.Tensor) -> None:
+        losses = mr.nn.sparse_softmax_cross_entropy_with_logits(labels, mr.zeros((2, 3)))
+        seen.assign_add(mr.reduce_sum(losses))
+
+    @mr.function
+    def step(labels: Any) -> None:
+        strategy.run(replica, args=(labels,))
+
+    def parts(wrong: int) -> PerReplica:
+        return PerReplica([mr.constant([0, 3 if i == wrong else 0]) for i in range(replicas)])
+
+    step(parts(replicas))
+    before = numbers(PerReplica(strategy.experimental_local_results(seen)))
+    for wrong in range(replicas):
+        with pytest.raises(InvalidArgumentError, match="outside the valid range of"):
+            step(parts(wrong))
+        assert numbers(PerReplica(strategy.experimental_local_results(seen))) == before, wrong
+
+
 def test_an_error_in_python_leaves_nothing_behind() -> None:
     v, optimizer, fails = mr.Variable(1.0), mr.optim.Adam(0.1), [True]
 
