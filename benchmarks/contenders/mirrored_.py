@@ -148,13 +148,19 @@ class Loop(Mirrored):
 
         self.one_step, self.several_steps = one_step, several_steps
 
+    def load(self, x: Array, y: Array) -> Any:
+        """Return batches, in order and out of it: they are made once, as TensorFlow's are."""
+        dataset = mr.data.Dataset.from_tensor_slices((x, y))
+        return {
+            shuffle: self.strategy.experimental_distribute_dataset(
+                (dataset.shuffle(len(x)) if shuffle else dataset).batch(self.workload.batch)
+            )
+            for shuffle in (False, True)
+        }
+
     def fit(self, data: Any, epochs: int, *, shuffle: bool) -> list[float]:
         """Train, and return the loss of each epoch."""
-        dataset = mr.data.Dataset.from_tensor_slices(data)
-        if shuffle:
-            dataset = dataset.shuffle(len(data[0]))
-        dataset = dataset.batch(self.workload.batch)
-        batches = self.strategy.experimental_distribute_dataset(dataset)
+        batches = data[shuffle]
         losses = []
         for _ in range(epochs):
             self.mean.reset_state()
