@@ -5,13 +5,13 @@ op finds here all there is to know of it.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.spec import ALL_DTYPES, DType, TensorSpec
+from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec
 from mirrored.ops.tensor import Tensor, operators
 
 # kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
@@ -42,8 +42,9 @@ class Op:
         workspace: From the inputs' specs and the attributes to those of scratch arrays.
         view: Instead of a kernel, a function from the input's array and the attributes to a
             C-contiguous view of it.
-        validate: From the inputs' arrays and the attributes to what checks their values as they
-            are whenever it is called, where the host can read them; None: they need no check.
+        validate: From the inputs' arrays and the attributes to what checks the values of integers
+            among them, as they are whenever it is called, where the host can read them; None: they
+            need no check.
         elementwise: Whether each element of `out` depends on the same element of the inputs
             alone, or of inputs that are scalars; such ops may be computed in pieces.
         shape_only: Whether the result depends on the inputs' shapes and dtypes alone.
@@ -66,6 +67,10 @@ class Op:
     shape_only: bool = False
     random: bool = False
     lower: Callable[..., Tensor] | None = None
+
+    def may_refuse(self, inputs: Iterable[TensorSpec]) -> bool:
+        """Return whether values of such inputs are checked."""
+        return self.validate is not None and any(each.dtype in INTEGERS for each in inputs)
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""

@@ -67,10 +67,14 @@ def _take_ready(waiting: list[Node], wanted: Callable[[Node], bool]) -> list[Nod
 
 
 def _in_pieces(node: Node, size: int | None = None) -> bool:
-    """Whether a node may be computed piece by piece: a vector from vectors and scalars."""
+    """Whether a node may be computed piece by piece: a vector from vectors and scalars.
+
+    Not where it may refuse one of the pieces: others would have been written by then.
+    """
     shape = node.output.spec.shape
     return (
         node.op.elementwise
+        and not node.may_refuse
         and len(shape) == 1
         and (shape[0] > 1 if size is None else shape[0] == size)
         and all(value.spec.shape in (shape, ()) for value in node.inputs)

@@ -137,6 +137,11 @@ class Node:
         """Where it runs."""
         return self.output.device
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether the op may look at its inputs' values, and stop the program for them."""
+        return self.op.may_refuse(value.spec for value in self.inputs)
+
 
 @dataclass(eq=False, slots=True)
 class Collective:

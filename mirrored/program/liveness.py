@@ -37,8 +37,8 @@ class Liveness:
             if isinstance(phase, FusedGroup)
             for node in phase.nodes
         }
-        checks = [node for node in self.nodes if node.op.validate is not None]
-        self._checks = checks if graph.validates else []
+        checks = (node for node in self.nodes if node.may_refuse)
+        self._checks = list(checks) if graph.validates else []
         self._phase_end, self._first_write = self._phases(schedule)
         self._until = self._running(schedule)
         self._begin, self._meeting = self._meetings(schedule)

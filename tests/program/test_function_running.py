@@ -272,6 +272,24 @@ def test_wrong_labels_of_one_replica_leave_the_variables_of_all(
         assert numbers(PerReplica(strategy.experimental_local_results(seen))) == before, wrong
 
 
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_an_exponent_that_is_refused_leaves_the_whole_variable(size: int) -> None:
+    """Also where a vector is computed in pieces, and a later one is refused."""
+    x = mr.constant(np.full(size, 2, np.int32))
+    v = mr.Variable(x)
+
+    @mr.function
+    def step(y: Any) -> None:
+        v.assign(x**y + x)
+
+    step(x)
+    exponents = np.full(size, 3, np.int32)
+    exponents[-1] = -1
+    with pytest.raises(InvalidArgumentError, match="negative integer powers"):
+        step(mr.constant(exponents))
+    np.testing.assert_array_equal(v.numpy(), np.full(size, 6))
+
+
 def test_an_error_in_python_leaves_nothing_behind() -> None:
     v, optimizer, fails = mr.Variable(1.0), mr.optim.Adam(0.1), [True]
 
