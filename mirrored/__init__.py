@@ -33,11 +33,18 @@ from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as
 from mirrored.ops import Tensor as Tensor
 from mirrored.ops import TensorSpec as TensorSpec
 from mirrored.ops import abs as abs
+from mirrored.ops import acos as acos
+from mirrored.ops import acosh as acosh
 from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
 from mirrored.ops import argmax as argmax
 from mirrored.ops import argmin as argmin
 from mirrored.ops import as_dtype as as_dtype
+from mirrored.ops import asin as asin
+from mirrored.ops import asinh as asinh
+from mirrored.ops import atan as atan
+from mirrored.ops import atan2 as atan2
+from mirrored.ops import atanh as atanh
 from mirrored.ops import bool_ as bool_
 from mirrored.ops import broadcast_to as broadcast_to
 from mirrored.ops import cast as cast
@@ -47,6 +54,8 @@ from mirrored.ops import clip_by_value as clip_by_value
 from mirrored.ops import concat as concat
 from mirrored.ops import constant as constant
 from mirrored.ops import convert_to_tensor as convert_to_tensor
+from mirrored.ops import cos as cos
+from mirrored.ops import cosh as cosh
 from mirrored.ops import divide as divide
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
@@ -54,6 +63,7 @@ from mirrored.ops import expand_dims as expand_dims
 from mirrored.ops import fill as fill
 from mirrored.ops import float32 as float32
 from mirrored.ops import float64 as float64
+from mirrored.ops import floor as floor
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
 from mirrored.ops import identity as identity
@@ -82,13 +92,18 @@ from mirrored.ops import reduce_min as reduce_min
 from mirrored.ops import reduce_prod as reduce_prod
 from mirrored.ops import reduce_sum as reduce_sum
 from mirrored.ops import reshape as reshape
+from mirrored.ops import round as round
+from mirrored.ops import scalar_mul as scalar_mul
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sign as sign
+from mirrored.ops import sin as sin
+from mirrored.ops import sinh as sinh
 from mirrored.ops import sqrt as sqrt
 from mirrored.ops import square as square
 from mirrored.ops import squeeze as squeeze
 from mirrored.ops import stop_gradient as stop_gradient
 from mirrored.ops import subtract as subtract
+from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
 from mirrored.ops import transpose as transpose
 from mirrored.ops import uint8 as uint8
@@ -114,11 +129,18 @@ __all__ = [
     "Variable",
     "VariableAggregation",
     "VariableSynchronization",
+    "acos",
+    "acosh",
     "add",
     "add_n",
     "argmax",
     "argmin",
     "as_dtype",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
     "bool_",
     "broadcast_to",
     "callbacks",
@@ -130,6 +152,8 @@ __all__ = [
     "config",
     "constant",
     "convert_to_tensor",
+    "cos",
+    "cosh",
     "data",
     "debugging",
     "device",
@@ -144,6 +168,7 @@ __all__ = [
     "fill",
     "float32",
     "float64",
+    "floor",
     "function",
     "greater",
     "greater_equal",
@@ -185,13 +210,17 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "reshape",
+    "scalar_mul",
     "sigmoid",
     "sign",
+    "sin",
+    "sinh",
     "sqrt",
     "square",
     "squeeze",
     "stop_gradient",
     "subtract",
+    "tan",
     "tanh",
     "test",
     "train",

@@ -5,16 +5,33 @@ An alias module without logic of its own.
 
 from mirrored._absent import public_module as _public_module
 from mirrored.ops import abs as abs
+from mirrored.ops import accumulate_n as accumulate_n
+from mirrored.ops import acos as acos
+from mirrored.ops import acosh as acosh
 from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
 from mirrored.ops import argmax as argmax
 from mirrored.ops import argmin as argmin
+from mirrored.ops import asin as asin
+from mirrored.ops import asinh as asinh
+from mirrored.ops import atan as atan
+from mirrored.ops import atan2 as atan2
+from mirrored.ops import atanh as atanh
+from mirrored.ops import ceil as ceil
+from mirrored.ops import cos as cos
+from mirrored.ops import cosh as cosh
 from mirrored.ops import divide as divide
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
 from mirrored.ops import expm1 as expm1
+from mirrored.ops import floor as floor
+from mirrored.ops import floordiv as floordiv
+from mirrored.ops import floormod as floormod
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import is_finite as is_finite
+from mirrored.ops import is_inf as is_inf
+from mirrored.ops import is_nan as is_nan
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import less as less
 from mirrored.ops import less_equal as less_equal
@@ -24,6 +41,7 @@ from mirrored.ops import log_softmax as log_softmax
 from mirrored.ops import logical_and as logical_and
 from mirrored.ops import logical_not as logical_not
 from mirrored.ops import logical_or as logical_or
+from mirrored.ops import logical_xor as logical_xor
 from mirrored.ops import maximum as maximum
 from mirrored.ops import minimum as minimum
 from mirrored.ops import multiply as multiply
@@ -37,16 +55,23 @@ from mirrored.ops import reduce_mean as reduce_mean
 from mirrored.ops import reduce_min as reduce_min
 from mirrored.ops import reduce_prod as reduce_prod
 from mirrored.ops import reduce_sum as reduce_sum
+from mirrored.ops import rint as rint
+from mirrored.ops import round as round
 from mirrored.ops import rsqrt as rsqrt
+from mirrored.ops import scalar_mul as scalar_mul
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sign as sign
+from mirrored.ops import sin as sin
+from mirrored.ops import sinh as sinh
 from mirrored.ops import softmax as softmax
 from mirrored.ops import softplus as softplus
 from mirrored.ops import sqrt as sqrt
 from mirrored.ops import square as square
+from mirrored.ops import squared_difference as squared_difference
 from mirrored.ops import subtract as subtract
+from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
 
-truediv = divide
+mod, truediv = floormod, divide
 
 _public_module("tf.math", __name__)

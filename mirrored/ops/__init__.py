@@ -10,6 +10,8 @@ from mirrored.ops.activations import relu as relu
 from mirrored.ops.activations import sigmoid as sigmoid
 from mirrored.ops.activations import softplus as softplus
 from mirrored.ops.activations import tanh as tanh
+from mirrored.ops.add_n import accumulate_n as accumulate_n
+from mirrored.ops.add_n import add_n as add_n
 from mirrored.ops.clipping import clip_by_global_norm as clip_by_global_norm
 from mirrored.ops.clipping import clip_by_norm as clip_by_norm
 from mirrored.ops.clipping import clip_by_value as clip_by_value
@@ -18,11 +20,15 @@ from mirrored.ops.clipping import l2_normalize as l2_normalize
 from mirrored.ops.comparison import equal as equal
 from mirrored.ops.comparison import greater as greater
 from mirrored.ops.comparison import greater_equal as greater_equal
+from mirrored.ops.comparison import is_finite as is_finite
+from mirrored.ops.comparison import is_inf as is_inf
+from mirrored.ops.comparison import is_nan as is_nan
 from mirrored.ops.comparison import less as less
 from mirrored.ops.comparison import less_equal as less_equal
 from mirrored.ops.comparison import logical_and as logical_and
 from mirrored.ops.comparison import logical_not as logical_not
 from mirrored.ops.comparison import logical_or as logical_or
+from mirrored.ops.comparison import logical_xor as logical_xor
 from mirrored.ops.comparison import not_equal as not_equal
 from mirrored.ops.conversion import constant as constant
 from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
@@ -39,12 +45,12 @@ from mirrored.ops.cross_entropy import (
 )
 from mirrored.ops.elementwise import abs as abs
 from mirrored.ops.elementwise import add as add
-from mirrored.ops.elementwise import add_n as add_n
 from mirrored.ops.elementwise import divide as divide
 from mirrored.ops.elementwise import maximum as maximum
 from mirrored.ops.elementwise import minimum as minimum
 from mirrored.ops.elementwise import multiply as multiply
 from mirrored.ops.elementwise import negative as negative
+from mirrored.ops.elementwise import scalar_mul as scalar_mul
 from mirrored.ops.elementwise import sign as sign
 from mirrored.ops.elementwise import subtract as subtract
 from mirrored.ops.host_bfloat16 import autocast as autocast
@@ -65,6 +71,7 @@ from mirrored.ops.powers import reciprocal as reciprocal
 from mirrored.ops.powers import rsqrt as rsqrt
 from mirrored.ops.powers import sqrt as sqrt
 from mirrored.ops.powers import square as square
+from mirrored.ops.powers import squared_difference as squared_difference
 from mirrored.ops.random import SeedGenerator as SeedGenerator
 from mirrored.ops.random import ShardPosition as ShardPosition
 from mirrored.ops.random import random_normal as random_normal
@@ -78,6 +85,12 @@ from mirrored.ops.reduction import reduce_mean as reduce_mean
 from mirrored.ops.reduction import reduce_min as reduce_min
 from mirrored.ops.reduction import reduce_prod as reduce_prod
 from mirrored.ops.reduction import reduce_sum as reduce_sum
+from mirrored.ops.rounding import ceil as ceil
+from mirrored.ops.rounding import floor as floor
+from mirrored.ops.rounding import floordiv as floordiv
+from mirrored.ops.rounding import floormod as floormod
+from mirrored.ops.rounding import rint as rint
+from mirrored.ops.rounding import round as round
 from mirrored.ops.shaping import broadcast_to as broadcast_to
 from mirrored.ops.shaping import cast as cast
 from mirrored.ops.shaping import concat as concat
@@ -105,3 +118,15 @@ from mirrored.ops.spec import int64 as int64
 from mirrored.ops.spec import set_floatx as set_floatx
 from mirrored.ops.spec import uint8 as uint8
 from mirrored.ops.tensor import Tensor as Tensor
+from mirrored.ops.trigonometry import acos as acos
+from mirrored.ops.trigonometry import acosh as acosh
+from mirrored.ops.trigonometry import asin as asin
+from mirrored.ops.trigonometry import asinh as asinh
+from mirrored.ops.trigonometry import atan as atan
+from mirrored.ops.trigonometry import atan2 as atan2
+from mirrored.ops.trigonometry import atanh as atanh
+from mirrored.ops.trigonometry import cos as cos
+from mirrored.ops.trigonometry import cosh as cosh
+from mirrored.ops.trigonometry import sin as sin
+from mirrored.ops.trigonometry import sinh as sinh
+from mirrored.ops.trigonometry import tan as tan

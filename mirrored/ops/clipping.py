@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored.ops.add_n import add_n
 from mirrored.ops.conversion import adopt
-from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, add_n
+from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL
 from mirrored.ops.powers import RSQRT, SQRT, SQUARE
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import IDENTITY

@@ -6,8 +6,8 @@ None of them is differentiable; a gradient passes by the numbers that they choos
 from typing import Any
 
 from mirrored.ops.elementwise import binary, unary
-from mirrored.ops.spec import ALL_DTYPES, NUMBERS, bool_
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.spec import ALL_DTYPES, FLOATS, NUMBERS, bool_
+from mirrored.ops.tensor import Tensor, operators
 
 LESS = binary("Less", "less", None, NUMBERS, bool_)
 LESS_EQUAL = binary("LessEqual", "less_equal", None, NUMBERS, bool_)
@@ -17,6 +17,9 @@ EQUAL = binary("Equal", "equal", None, ALL_DTYPES, bool_)
 NOT_EQUAL = binary("NotEqual", "not_equal", None, ALL_DTYPES, bool_)
 LOGICAL_AND = binary("LogicalAnd", "logical_and", None, frozenset({bool_}))
 LOGICAL_OR = binary("LogicalOr", "logical_or", None, frozenset({bool_}))
+IS_NAN = unary("IsNan", "isnan", None, FLOATS, bool_)
+IS_INF = unary("IsInf", "isinf", None, FLOATS, bool_)
+IS_FINITE = unary("IsFinite", "isfinite", None, FLOATS, bool_)
 LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
 
 
@@ -117,3 +120,50 @@ def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
         array([ True,  True])
     """
     return LOGICAL_OR(x, y)
+
+
+def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
+    """Return where one of x and y is true, and the other is not.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.logical_xor([True, False], True).numpy()
+        array([False,  True])
+    """
+    return LOGICAL_AND(LOGICAL_OR(x, y), LOGICAL_NOT(LOGICAL_AND(x, y)))
+
+
+operators["xor"] = logical_xor
+
+
+def is_nan(x: Any, name: str | None = None) -> Tensor:
+    """Return where elements are no numbers, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.is_nan([1.0, float("nan"), float("inf")]).numpy()
+        array([False,  True, False])
+    """
+    return IS_NAN(x)
+
+
+def is_inf(x: Any, name: str | None = None) -> Tensor:
+    """Return where elements are infinite, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.is_inf([1.0, float("nan"), float("inf")]).numpy()
+        array([False, False,  True])
+    """
+    return IS_INF(x)
+
+
+def is_finite(x: Any, name: str | None = None) -> Tensor:
+    """Return where elements are neither infinite nor NaN, as booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.is_finite([1.0, float("nan"), float("inf")]).numpy()
+        array([ True, False, False])
+    """
+    return IS_FINITE(x)

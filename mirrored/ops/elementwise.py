@@ -3,11 +3,10 @@
 Each is one ufunc with an output buffer, so one table of names, ufuncs and gradient rules does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import as_tensors
+from mirrored.ops.conversion import as_tensors, convert_to_tensor
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
@@ -25,7 +24,6 @@ from mirrored.ops.spec import (
     int32,
     int64,
     same_spec,
-    shape_text,
     uint8,
 )
 from mirrored.ops.tensor import Operators, Tensor, operators
@@ -49,17 +47,21 @@ def unary(
     kernel: str | Kernel,
     gradient: Callable[[OpCall, Tensor], Tensor | None] | None,
     dtypes: frozenset[DType] = FLOATS,
+    result: DType | None = None,
 ) -> Op:
-    """Define the op `name` of one input that a kernel, or the ufunc of a name, computes."""
+    """Define the op `name` of one input that a kernel, or the ufunc of a name, computes.
+
+    The result is of the input's dtype where no other one is given.
+    """
     rule: Gradient | None = None if gradient is None else lambda call, g: [gradient(call, g)]
     return register(
         Op(
             name=name,
-            infer=same_spec,
+            infer=same_spec if result is None else lambda x: TensorSpec(x.shape, result),
             kernel=_kernel(kernel),
             gradient=rule,
             dtypes=dtypes,
-            may_alias=(0,),
+            may_alias=(0,) if result is None else (),
             elementwise=True,
         )
     )
@@ -232,43 +234,6 @@ ASSIGN_ADD = binary("AssignAddVariableOp", "add", None)
 ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None)
 
 
-# ---------------------------------------------------------------------------- many inputs
-
-
-def _infer_add_n(*specs: TensorSpec) -> TensorSpec:
-    check_same_dtype("AddN", *specs)
-    for i, spec in enumerate(specs):
-        if spec.shape != specs[0].shape:
-            raise InvalidArgumentError(
-                f"Inputs to operation AddN must have the same size and shape. Input 0: "
-                f"{shape_text(specs[0].shape)} != input {i}: {shape_text(spec.shape)} [Op:AddN]"
-            )
-    return specs[0]
-
-
-def _add_n(xp: Any, out: Any, *arrays: Any) -> None:
-    # In the order of the inputs, so that the sum over replicas has the same bits every time.
-    if len(arrays) == 1:
-        xp.copyto(out, arrays[0])
-        return
-    xp.add(arrays[0], arrays[1], out=out)
-    for array in arrays[2:]:
-        xp.add(out, array, out=out)
-
-
-ADD_N = register(
-    Op(
-        name="AddN",
-        infer=_infer_add_n,
-        kernel=_add_n,
-        gradient=lambda call, g: [g] * len(call.inputs),
-        dtypes=NUMBERS,
-        may_alias=(0,),
-        elementwise=True,
-    )
-)
-
-
 # ---------------------------------------------------------------------------- public functions
 
 
@@ -319,6 +284,29 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
         array([0.25, 0.5 ], dtype=float32)
     """
     return _true_divide(*as_tensors((x, y)))
+
+
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Tensor:
+    """Return x times one number, which takes the dtype of x.
+
+    Args:
+        scalar: The number, or a tensor of shape ().
+        x: A tensor of any shape.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: `scalar` is no scalar.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.scalar_mul(2, [1.0, 2.0]).numpy()
+        array([2., 4.], dtype=float32)
+    """
+    (tensor,) = as_tensors((x,))
+    factor = convert_to_tensor(scalar, tensor.dtype)
+    if factor.ndim:
+        raise ValueError(f"Only scalar multiply works, got shape {factor.shape}")
+    return MUL(factor, tensor)
 
 
 def negative(x: Any, name: str | None = None) -> Tensor:
@@ -374,23 +362,3 @@ def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
         array([1, 3], dtype=int32)
     """
     return MINIMUM(x, y)
-
-
-def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
-    """Return the sum of tensors of one shape and dtype, added in the order given.
-
-    Raises:
-        ValueError: `inputs` is empty.
-        InvalidArgumentError: Shapes or dtypes differ.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.add_n([[1, 2], [3, 4], [5, 6]]).numpy()
-        array([ 9, 12], dtype=int32)
-    """
-    if not isinstance(inputs, list | tuple) or not inputs:
-        raise ValueError(
-            "add_n takes a list of at least one tensor, all of the same dtype and shape. "
-            f"Received: {inputs!r}"
-        )
-    return ADD_N(*inputs)

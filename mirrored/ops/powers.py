@@ -73,6 +73,17 @@ def _grad_pow(call: OpCall, g: Tensor) -> Pair:
 # ---------------------------------------------------------------------------- ops
 
 
+def _squared_difference(xp: Any, out: Any, x: Any, y: Any) -> None:
+    xp.subtract(x, y, out=out)
+    xp.square(out, out=out)
+
+
+def _grad_squared_difference(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    x, y = call.inputs
+    slope = (g * 2.0) * (x - y)
+    return slope, when(call.needs(1), lambda: -slope)
+
+
 def _rsqrt(xp: Any, out: Any, x: Any) -> None:
     xp.sqrt(x, out=out)
     xp.reciprocal(out, out=out)
@@ -100,6 +111,9 @@ EXPM1 = unary("Expm1", "expm1", lambda call, g: g * EXP(call.inputs[0]))
 LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
 LOG1P = unary("Log1p", "log1p", lambda call, g: g / (call.inputs[0] + 1.0))
 POW = binary("Pow", "power", _grad_pow, SIGNED, validate=_check_of_exponent)
+SQUARED_DIFFERENCE = binary(
+    "SquaredDifference", _squared_difference, _grad_squared_difference, SIGNED
+)
 
 
 # ---------------------------------------------------------------------------- public functions
@@ -114,6 +128,17 @@ def square(x: Any, name: str | None = None) -> Tensor:
         9.0
     """
     return SQUARE(x)
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Return (x - y)^2, element by element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.squared_difference([1, 5], 3).numpy()
+        array([4, 4], dtype=int32)
+    """
+    return SQUARED_DIFFERENCE(x, y)
 
 
 def sqrt(x: Any, name: str | None = None) -> Tensor:

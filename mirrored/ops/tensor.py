@@ -98,6 +98,18 @@ class Operators:
     def __rtruediv__(self, other: Any) -> "Tensor":
         return operators["truediv"](other, self)
 
+    def __floordiv__(self, other: Any) -> "Tensor":
+        return operators["FloorDiv"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> "Tensor":
+        return operators["FloorDiv"](other, self)
+
+    def __mod__(self, other: Any) -> "Tensor":
+        return operators["FloorMod"](self, other)
+
+    def __rmod__(self, other: Any) -> "Tensor":
+        return operators["FloorMod"](other, self)
+
     def __pow__(self, other: Any) -> "Tensor":
         return operators["Pow"](self, other)
 
@@ -148,6 +160,12 @@ class Operators:
 
     def __ror__(self, other: Any) -> "Tensor":
         return operators["LogicalOr"](other, self)
+
+    def __xor__(self, other: Any) -> "Tensor":
+        return operators["xor"](self, other)
+
+    def __rxor__(self, other: Any) -> "Tensor":
+        return operators["xor"](other, self)
 
     def __getitem__(self, index: Any) -> "Tensor":
         items = index if isinstance(index, tuple) else (index,)

@@ -24,7 +24,12 @@ def test_comparisons(name: str, symbol: Callable[[Any, Any], Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ufunc"), [("logical_and", np.logical_and), ("logical_or", np.logical_or)]
+    ("name", "ufunc"),
+    [
+        ("logical_and", np.logical_and),
+        ("logical_or", np.logical_or),
+        ("logical_xor", np.logical_xor),
+    ],
 )
 def test_logic(name: str, ufunc: np.ufunc) -> None:
     x, y = np.array([True, True, False, False]), np.array([True, False, True, False])
@@ -38,6 +43,8 @@ def test_logical_operators() -> None:
     np.testing.assert_array_equal((y & x).numpy(), [True, False])
     np.testing.assert_array_equal((x | False).numpy(), [True, False])
     np.testing.assert_array_equal((True | x).numpy(), [True, True])
+    np.testing.assert_array_equal((x ^ y).numpy(), [False, True])
+    np.testing.assert_array_equal((y ^ x).numpy(), [False, True])
     np.testing.assert_array_equal((~x).numpy(), [False, True])
     np.testing.assert_array_equal(ops.logical_not(x).numpy(), [False, True])
 
@@ -53,3 +60,10 @@ def test_logic_takes_booleans_alone() -> None:
         ops.logical_and([1.0], [2.0])
     with pytest.raises(InvalidArgumentError, match=r"attr 'T' of bool .* \[Op:Less\]"):
         ops.less([True], [False])
+
+
+def test_what_numbers_are() -> None:
+    x = [1.0, -np.inf, np.nan]
+    assert ops.is_finite(x).numpy().tolist() == [True, False, False]
+    assert ops.is_inf(x).numpy().tolist() == [False, True, False]
+    assert ops.is_nan(x).numpy().tolist() == [False, False, True]

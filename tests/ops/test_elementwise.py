@@ -100,25 +100,6 @@ def test_gradients_where_there_is_a_choice() -> None:
     assert gradient(ops.pow, [0.0, -1.0], [2.0, 2.0]) == [[0, -2], [0, 0]]
 
 
-def test_add_n() -> None:
-    total = ops.add_n([ops.constant([88, 112]), [1, 2], np.array([3, 4])])
-    np.testing.assert_array_equal(total.numpy(), [92, 118])
-    assert total.dtype == ops.int32
-    assert float(ops.add_n([2.0])) == 2.0
-
-
-@pytest.mark.parametrize("inputs", [[], (), 3.0, None, ops.Tensor])
-def test_add_n_of_nothing(inputs: Any) -> None:
-    with pytest.raises(ValueError, match="a list of at least one tensor"):
-        ops.add_n(inputs)
-
-
-def test_add_n_adds_in_order() -> None:
-    """1e8 hides a float32 one that is added to it, but not one that comes before it is gone."""
-    assert float(ops.add_n([1e8, -1e8, 1.0])) == 1.0
-    assert float(ops.add_n([1.0, 1e8, -1e8])) == 0.0
-
-
 @pytest.mark.parametrize(
     ("function", "text"),
     [
@@ -135,3 +116,11 @@ def test_errors(function: Any, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         function()
     assert text in str(caught.value)
+
+
+def test_a_factor_takes_the_dtype_of_what_it_scales() -> None:
+    x = ops.constant([1, 2], ops.int64)
+    assert ops.scalar_mul(3, x).dtype == ops.int64
+    assert ops.scalar_mul(np.float64(0.5), [2.0, 4.0]).numpy().tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r"Only scalar multiply works, got shape \(1,\)"):
+        ops.scalar_mul([3], x)

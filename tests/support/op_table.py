@@ -84,7 +84,7 @@ class Row:
 
 
 def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
-    """Draw an array: away from 0, positive, in (0, 1), rows that sum to 1, or labels."""
+    """Draw an array: away from 0, positive, in (0, 1), above 1, rows that sum to 1, or labels."""
     if kind == "labels":
         return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
     if dtype == "bool":
@@ -98,6 +98,8 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
         values *= rng.choice([-1.0, 1.0], shape)
     if kind == "unit":
         values *= 0.4
+    if kind == "above one":
+        values += 1.0
     if kind == "distribution":
         values /= values.sum(axis=-1, keepdims=True)
     return values.astype(dtype)
@@ -352,6 +354,8 @@ PACKED = (((2, 3),) * 3, ((),) * 2, ((2,),))
 
 TABLE: dict[str, Row] = {
     "Abs": one(lambda x: np.where(x < 0, -x, x), dtypes=SIGNED),
+    "Acos": one(lambda x: np.angle(x + 1j * np.sqrt(1.0 - x * x)), "unit"),
+    "Acosh": one(lambda x: np.log(x + np.sqrt(x * x - 1.0)), "above one"),
     "AddN": Row(
         lambda *xs: np.sum(np.stack(xs), axis=0, dtype=xs[0].dtype),
         cases(*PACKED),
@@ -362,8 +366,13 @@ TABLE: dict[str, Row] = {
     "AddV2": two(lambda x, y: x - (-y)),
     "ArgMax": place(np.argmax),
     "ArgMin": place(np.argmin),
+    "Asin": one(lambda x: np.angle(np.sqrt(1.0 - x * x) + 1j * x), "unit"),
+    "Asinh": one(lambda x: np.log(x + np.sqrt(x * x + 1.0))),
     "AssignAddVariableOp": compare(lambda x, y: x + y),
     "AssignSubVariableOp": compare(lambda x, y: x - y),
+    "Atan": one(lambda x: np.angle(1.0 + 1j * x)),
+    "Atan2": two(lambda y, x: np.angle(x + 1j * y), dtypes=FLOATS),
+    "Atanh": one(lambda x: 0.5 * np.log((1.0 + x) / (1.0 - x)), "unit"),
     "BatchMatMulV2": products(
         (((2, 2, 3), (2, 3, 4)), ((2, 3), (2, 1, 3, 1)), ((2, 1, 2, 2), (3, 2, 2))),
         ((4, 250, 500), (4, 500, 250)),
@@ -399,6 +408,7 @@ TABLE: dict[str, Row] = {
         cases(((2, 0),), dtype=ops.int32),
         dtypes=ALL,
     ),
+    "Ceil": one(lambda x: np.trunc(x) + (np.trunc(x) < x), differentiable=False),
     "ConcatV2": Row(
         lambda *xs, axis: np.concatenate(xs, axis),
         (
@@ -409,6 +419,8 @@ TABLE: dict[str, Row] = {
         cases(((0, 3), (0, 2)), axis=1),
         dtypes=ALL,
     ),
+    "Cos": one(lambda x: np.exp(1j * x).real),
+    "Cosh": one(lambda x: (np.exp(x) + np.exp(-x)) / 2.0),
     "Equal": compare(lambda x, y: ~(x != y), dtypes=ALL),
     "Exp": one(lambda x: np.e**x),
     "ExpandDims": view(((2, 3), (2, 1, 3)), ((), (1,))),
@@ -424,11 +436,17 @@ TABLE: dict[str, Row] = {
         cases((), shape=(2, 0), value=2.5, dtype=ops.float64),
         differentiable=False,
     ),
+    "Floor": one(lambda x: np.trunc(x) - (np.trunc(x) > x), differentiable=False),
+    "FloorDiv": two(lambda x, y: np.floor(x / y), "any", "positive", differentiable=False),
+    "FloorMod": two(lambda x, y: x - y * np.floor(x / y), "any", "positive"),
     "Greater": compare(lambda x, y: ~(x <= y)),
     "GreaterEqual": compare(lambda x, y: ~(x < y)),
     "Identity": Row(
         lambda x: x, cases(*ONE_SMALL), cases(*ONE_LARGE), cases(*ONE_EMPTY), dtypes=ALL
     ),
+    "IsFinite": one(lambda x: np.abs(x) < np.inf, differentiable=False),
+    "IsInf": one(lambda x: np.abs(x) == np.inf, differentiable=False),
+    "IsNan": one(lambda x: x != x, differentiable=False),
     "Less": compare(lambda x, y: ~(x >= y)),
     "LessEqual": compare(lambda x, y: ~(x > y)),
     "Log": one(lambda x: np.log2(x) * np.log(2.0), "positive"),
@@ -477,6 +495,8 @@ TABLE: dict[str, Row] = {
     "Relu": one(lambda x: x * (x > 0), dtypes=NUMBERS),
     "ReluGrad": alike(lambda g, y: np.where(y > 0, g, 0), 2),
     "Reshape": view(((2, 3), (3, 2)), ((4,), (2, 1, 2)), ((1,), ())),
+    "Rint": one(lambda x: np.floor(x + 0.5), differentiable=False),
+    "Round": one(lambda x: np.floor(x + 0.5), differentiable=False),
     "Rsqrt": one(lambda x: x**-0.5, "positive"),
     "Sigmoid": one(sigmoid),
     "SigmoidCrossEntropyWithLogits": alike(
@@ -484,11 +504,14 @@ TABLE: dict[str, Row] = {
     ),
     "SigmoidGrad": alike(lambda g, y: g * (y - y * y), 2, "any", "unit"),
     "Sign": one(lambda x: (x > 0) * 1.0 - (x < 0) * 1.0, dtypes=SIGNED),
+    "Sin": one(lambda x: np.exp(1j * x).imag),
+    "Sinh": one(lambda x: (np.exp(x) - np.exp(-x)) / 2.0),
     "Softmax": along_an_axis(lambda x, axis: np.exp(log_softmax(x, axis))),
     "SoftmaxCrossEntropyGrad": rows_of(
         lambda s: (s, s, s[:1]), entropy_grad, "any", "positive", "any"
     ),
     "SoftmaxCrossEntropyWithLogits": rows_of(lambda s: (s, s), entropy, "any", "distribution"),
+    "Softplus": one(lambda x: np.log(1.0 + np.exp(x))),
     "SparseSoftmaxCrossEntropyGrad": rows_of(
         lambda s: (s, s[:1], s[:1]),
         lambda logits, labels, g: entropy_grad(logits, one_hot(labels, logits), g),
@@ -502,10 +525,10 @@ TABLE: dict[str, Row] = {
         "any",
         "labels",
     ),
-    "Softplus": one(lambda x: np.log(1.0 + np.exp(x))),
     "Sqrt": one(lambda x: x**0.5, "positive"),
     "SqrtGrad": alike(lambda g, y: np.where(g == 0, 0, g / (2.0 * y)), 2, "any", "positive"),
     "Square": one(lambda x: x * x, dtypes=NUMBERS),
+    "SquaredDifference": two(lambda x, y: x * x - 2 * x * y + y * y, dtypes=SIGNED),
     "Squeeze": view(((2, 1, 3), (2, 3)), ((1,), ())),
     "StopGradient": one(lambda x: x, dtypes=ALL, differentiable=False),
     "StridedSlice": Row(
@@ -533,6 +556,7 @@ TABLE: dict[str, Row] = {
     "Sum": reduction(
         lambda x, axis, keepdims: np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
     ),
+    "Tan": one(lambda x: np.exp(1j * x).imag / np.exp(1j * x).real),
     "Tanh": one(lambda x: 2.0 * sigmoid(2.0 * x) - 1.0),
     "TanhGrad": alike(lambda g, y: g - g * y * y, 2, "any", "unit"),
     "Transpose": Row(

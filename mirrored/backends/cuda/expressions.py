@@ -29,6 +29,26 @@ __device__ inline float times(float a, float b) { return a * b; }
 __device__ inline double times(double a, double b) { return a * b; }
 __device__ inline float power(float a, float b) { return powf(a, b); }
 __device__ inline double power(double a, double b) { return pow(a, b); }
+__device__ inline float floor_div(float a, float b) { return floorf(a / b); }
+__device__ inline double floor_div(double a, double b) { return floor(a / b); }
+template <typename I> __device__ inline I floor_div(I a, I b) {
+    if (b == 0) { return 0; }
+    if (b == (I)-1) { return minus((I)0, a); }
+    return a / b - (I)(a % b != 0 && (a < 0) != (b < 0));
+}
+__device__ inline float floor_mod(float a, float b) {
+    float rest = fmodf(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+__device__ inline double floor_mod(double a, double b) {
+    double rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+template <typename I> __device__ inline I floor_mod(I a, I b) {
+    if (b == 0 || b == (I)-1) { return 0; }
+    I rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 template <typename I> __device__ inline I power(I a, I b) {
     if (b < 0) { return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0; }
     I result = 1;
@@ -106,11 +126,22 @@ EXPRESSIONS: dict[str, Expression] = {
     "Expm1": _call("expm1"),
     "Log": _call("log"),
     "Log1p": _call("log1p"),
+    **{
+        name: _call(name.lower())
+        for name in (
+            *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2"),
+            *("Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil", "Rint"),
+        )
+    },
+    "Round": _call("rint"),
     "AddV2": lambda x, t: f"plus({x[0]}, {x[1]})",
     "Sub": lambda x, t: f"minus({x[0]}, {x[1]})",
     "MulNoNan": lambda x, t: f"({x[1]} == 0 ? ({t})0 : {x[0]} * {x[1]})",
     "Mul": lambda x, t: f"times({x[0]}, {x[1]})",
     "RealDiv": _binary("/"),
+    "FloorDiv": lambda x, t: f"floor_div({x[0]}, {x[1]})",
+    "FloorMod": lambda x, t: f"floor_mod({x[0]}, {x[1]})",
+    "SquaredDifference": lambda x, t: f"times(minus({x[0]}, {x[1]}), minus({x[0]}, {x[1]}))",
     "Pow": lambda x, t: f"power({x[0]}, {x[1]})",
     "Maximum": _chosen(">"),
     "Minimum": _chosen("<"),
@@ -125,6 +156,10 @@ EXPRESSIONS: dict[str, Expression] = {
     "NotEqual": _binary("!="),
     "LogicalAnd": _binary("&&"),
     "LogicalOr": _binary("||"),
+    # Of infinity and NaN the difference from themselves is NaN.
+    "IsFinite": lambda x, t: f"({x[0]} - {x[0]} == 0)",
+    "IsInf": lambda x, t: f"({x[0]} == {x[0]} && {x[0]} - {x[0]} != 0)",
+    "IsNan": lambda x, t: f"({x[0]} != {x[0]})",
     "LogicalNot": lambda x, t: f"(!{x[0]})",
     "Cast": _cast,
     "BroadcastTo": lambda x, t: x[0],

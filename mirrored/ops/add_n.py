@@ -1,0 +1,100 @@
+"""Sums of many tensors of one shape, in the order in which they are given."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.op import Op, register
+from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, shape_text
+from mirrored.ops.tensor import Tensor
+
+
+def _infer_add_n(*specs: TensorSpec) -> TensorSpec:
+    check_same_dtype("AddN", *specs)
+    for i, spec in enumerate(specs):
+        if spec.shape != specs[0].shape:
+            raise InvalidArgumentError(
+                f"Inputs to operation AddN must have the same size and shape. Input 0: "
+                f"{shape_text(specs[0].shape)} != input {i}: {shape_text(spec.shape)} [Op:AddN]"
+            )
+    return specs[0]
+
+
+def _add_n(xp: Any, out: Any, *arrays: Any) -> None:
+    # In the order of the inputs, so that the sum over replicas has the same bits every time.
+    if len(arrays) == 1:
+        xp.copyto(out, arrays[0])
+        return
+    xp.add(arrays[0], arrays[1], out=out)
+    for array in arrays[2:]:
+        xp.add(out, array, out=out)
+
+
+ADD_N = register(
+    Op(
+        name="AddN",
+        infer=_infer_add_n,
+        kernel=_add_n,
+        gradient=lambda call, g: [g] * len(call.inputs),
+        dtypes=NUMBERS,
+        may_alias=(0,),
+        elementwise=True,
+    )
+)
+
+
+def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
+    """Return the sum of tensors of one shape and dtype, added in the order given.
+
+    Raises:
+        ValueError: `inputs` is empty.
+        InvalidArgumentError: Shapes or dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.add_n([[1, 2], [3, 4], [5, 6]]).numpy()
+        array([ 9, 12], dtype=int32)
+    """
+    if not isinstance(inputs, list | tuple) or not inputs:
+        raise ValueError(
+            "add_n takes a list of at least one tensor, all of the same dtype and shape. "
+            f"Received: {inputs!r}"
+        )
+    return ADD_N(*inputs)
+
+
+@explained
+def accumulate_n(
+    inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None
+) -> Tensor:
+    """Return the sum of tensors of one shape and dtype, as `add_n` does.
+
+    Args:
+        inputs: The tensors.
+        shape: The shape that they are said to have; None: any.
+        tensor_dtype: The dtype that they are said to have; None: any.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: `inputs` is empty, or the first one has another shape.
+        TypeError: It has another dtype.
+        InvalidArgumentError: Shapes or dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.accumulate_n([[1, 2], [3, 4]]).numpy()
+        array([4, 6], dtype=int32)
+    """
+    total = add_n(inputs)
+    if shape is not None and (
+        len(shape) != total.ndim
+        or any(each not in (None, size) for each, size in zip(shape, total.shape, strict=True))
+    ):
+        raise ValueError(f"Shapes {tuple(shape)} and {tuple(total.shape)} are not compatible")
+    if tensor_dtype is not None and as_dtype(tensor_dtype) != total.dtype:
+        raise TypeError(
+            f"The `tensor_dtype` argument is {as_dtype(tensor_dtype).name}, but `input` is of type "
+            f"{total.dtype.name}. These must be equal. Try casting the input to the desired type."
+        )
+    return total

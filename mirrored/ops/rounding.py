@@ -1,0 +1,123 @@
+"""Rounding, and division that rounds: no gradient passes through what was rounded away."""
+
+from typing import Any
+
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import as_tensors
+from mirrored.ops.elementwise import binary, unary, when
+from mirrored.ops.op import Check, OpCall
+from mirrored.ops.spec import INTEGERS, NUMBERS
+from mirrored.ops.tensor import Tensor
+
+
+def _check_of_divisor(op: str) -> Any:
+    def check_of(x: Any, y: Any) -> Check | None:
+        def check() -> None:
+            if not y.all():
+                raise InvalidArgumentError(
+                    "Integer division by zero: an integer has no quotient and no remainder there. "
+                    f"Received: a divisor of 0. [Op:{op}]"
+                )
+
+        return check if y.dtype in INTEGERS and y.size else None
+
+    return check_of
+
+
+def _floordiv(xp: Any, out: Any, x: Any, y: Any) -> None:
+    if out.dtype in INTEGERS:
+        xp.floor_divide(x, y, out=out)
+        return
+    xp.divide(x, y, out=out)  # NumPy's own rounds otherwise: its 1.0 // 0.1 is 9.
+    xp.floor(out, out=out)
+
+
+def _grad_floormod(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    x, y = call.inputs
+    return g, when(call.needs(1), lambda: -g * FLOORDIV(x, y))
+
+
+FLOOR = unary("Floor", "floor", None)
+CEIL = unary("Ceil", "ceil", None)
+ROUND = unary("Round", "rint", None)
+RINT = unary("Rint", "rint", None)
+FLOORDIV = binary("FloorDiv", _floordiv, None, NUMBERS, validate=_check_of_divisor("FloorDiv"))
+FLOORMOD = binary(
+    "FloorMod", "remainder", _grad_floormod, NUMBERS, validate=_check_of_divisor("FloorMod")
+)
+
+
+# ---------------------------------------------------------------------------- public functions
+
+
+def floor(x: Any, name: str | None = None) -> Tensor:
+    """Return the largest whole number that is not above each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.floor([-0.5, 1.5]).numpy()
+        array([-1.,  1.], dtype=float32)
+    """
+    return FLOOR(x)
+
+
+def ceil(x: Any, name: str | None = None) -> Tensor:
+    """Return the smallest whole number that is not below each element.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.ceil([0.5, 1.5]).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    return CEIL(x)
+
+
+def round(x: Any, name: str | None = None) -> Tensor:
+    """Return the whole number nearest to each element; of two the even one. Integers stay.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.round([0.5, 1.5, 2.5, 2.6]).numpy()
+        array([0., 2., 2., 3.], dtype=float32)
+    """
+    (tensor,) = as_tensors((x,))
+    return tensor if tensor.dtype in INTEGERS else ROUND(tensor)
+
+
+def rint(x: Any, name: str | None = None) -> Tensor:
+    """Return the whole number nearest to each element; of two the even one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.rint([0.5, 1.5, 2.6]).numpy()
+        array([0., 2., 3.], dtype=float32)
+    """
+    return RINT(x)
+
+
+def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Return x / y rounded down, element by element, as `//` does.
+
+    Raises:
+        InvalidArgumentError: An integer is divided by 0, on the host.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.floordiv([-3, 3], 2).numpy()
+        array([-2,  1], dtype=int32)
+    """
+    return FLOORDIV(x, y)
+
+
+def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Return what `floordiv` leaves, which has the sign of y, as `%` does.
+
+    Raises:
+        InvalidArgumentError: An integer is divided by 0, on the host.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.floormod([-3, 3], 2).numpy()
+        array([1, 1], dtype=int32)
+    """
+    return FLOORMOD(x, y)

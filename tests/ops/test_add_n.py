@@ -1,0 +1,41 @@
+"""Sums of many tensors, by their public names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+
+
+def test_add_n() -> None:
+    total = ops.add_n([ops.constant([88, 112]), [1, 2], np.array([3, 4])])
+    np.testing.assert_array_equal(total.numpy(), [92, 118])
+    assert total.dtype == ops.int32
+    assert float(ops.add_n([2.0])) == 2.0
+
+
+@pytest.mark.parametrize("inputs", [[], (), 3.0, None, ops.Tensor])
+def test_add_n_of_nothing(inputs: Any) -> None:
+    with pytest.raises(ValueError, match="a list of at least one tensor"):
+        ops.add_n(inputs)
+
+
+def test_add_n_adds_in_order() -> None:
+    """1e8 hides a float32 one that is added to it, but not one that comes before it is gone."""
+    assert float(ops.add_n([1e8, -1e8, 1.0])) == 1.0
+    assert float(ops.add_n([1.0, 1e8, -1e8])) == 0.0
+
+
+def test_accumulate_n_is_told_what_it_gets() -> None:
+    x = ops.constant([[1.0, 2.0]])
+    for shape in (None, (1, 2), [None, 2]):
+        total = ops.accumulate_n([x, x], shape, "float32")
+        assert total.numpy().tolist() == [[2.0, 4.0]]
+    for shape in ((2,), (2, 2), (None,)):
+        with pytest.raises(ValueError, match="are not compatible"):
+            ops.accumulate_n([x, x], shape)
+    with pytest.raises(TypeError, match="must be equal"):
+        ops.accumulate_n([x, x], tensor_dtype="int32")
+    with pytest.raises(ValueError, match="at least one tensor"):
+        ops.accumulate_n([])
