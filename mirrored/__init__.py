@@ -85,6 +85,8 @@ from mirrored.ops import numpy_function as numpy_function
 from mirrored.ops import ones as ones
 from mirrored.ops import ones_like as ones_like
 from mirrored.ops import pow as pow
+from mirrored.ops import reduce_all as reduce_all
+from mirrored.ops import reduce_any as reduce_any
 from mirrored.ops import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops import reduce_max as reduce_max
 from mirrored.ops import reduce_mean as reduce_mean
@@ -203,6 +205,8 @@ __all__ = [
     "optimizers",
     "profiler",
     "random",
+    "reduce_all",
+    "reduce_any",
     "reduce_logsumexp",
     "reduce_max",
     "reduce_mean",

@@ -20,6 +20,7 @@ from mirrored.ops import atanh as atanh
 from mirrored.ops import ceil as ceil
 from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
+from mirrored.ops import count_nonzero as count_nonzero
 from mirrored.ops import divide as divide
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
@@ -49,12 +50,16 @@ from mirrored.ops import negative as negative
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import pow as pow
 from mirrored.ops import reciprocal as reciprocal
+from mirrored.ops import reduce_all as reduce_all
+from mirrored.ops import reduce_any as reduce_any
 from mirrored.ops import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops import reduce_max as reduce_max
 from mirrored.ops import reduce_mean as reduce_mean
 from mirrored.ops import reduce_min as reduce_min
 from mirrored.ops import reduce_prod as reduce_prod
+from mirrored.ops import reduce_std as reduce_std
 from mirrored.ops import reduce_sum as reduce_sum
+from mirrored.ops import reduce_variance as reduce_variance
 from mirrored.ops import rint as rint
 from mirrored.ops import round as round
 from mirrored.ops import rsqrt as rsqrt

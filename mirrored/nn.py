@@ -7,6 +7,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored.ops import bias_add as bias_add
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import log_softmax as log_softmax
+from mirrored.ops import moments as moments
 from mirrored.ops import relu as relu
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits

@@ -30,6 +30,8 @@ from mirrored.ops.comparison import logical_not as logical_not
 from mirrored.ops.comparison import logical_or as logical_or
 from mirrored.ops.comparison import logical_xor as logical_xor
 from mirrored.ops.comparison import not_equal as not_equal
+from mirrored.ops.comparison import reduce_all as reduce_all
+from mirrored.ops.comparison import reduce_any as reduce_any
 from mirrored.ops.conversion import constant as constant
 from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
 from mirrored.ops.creation import fill as fill
@@ -117,6 +119,10 @@ from mirrored.ops.spec import int32 as int32
 from mirrored.ops.spec import int64 as int64
 from mirrored.ops.spec import set_floatx as set_floatx
 from mirrored.ops.spec import uint8 as uint8
+from mirrored.ops.statistics import count_nonzero as count_nonzero
+from mirrored.ops.statistics import moments as moments
+from mirrored.ops.statistics import reduce_std as reduce_std
+from mirrored.ops.statistics import reduce_variance as reduce_variance
 from mirrored.ops.tensor import Tensor as Tensor
 from mirrored.ops.trigonometry import acos as acos
 from mirrored.ops.trigonometry import acosh as acosh

@@ -1,11 +1,15 @@
-"""Comparisons of elements, and logic on the booleans that they give.
+"""Comparisons of elements, and logic on the booleans that they give, over axes too.
 
 None of them is differentiable; a gradient passes by the numbers that they choose between.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.ops.elementwise import binary, unary
+from mirrored.ops.op import Op, register
+from mirrored.ops.reduction import Axes, infer_reduced, reduce
 from mirrored.ops.spec import ALL_DTYPES, FLOATS, NUMBERS, bool_
 from mirrored.ops.tensor import Tensor, operators
 
@@ -21,6 +25,26 @@ IS_NAN = unary("IsNan", "isnan", None, FLOATS, bool_)
 IS_INF = unary("IsInf", "isinf", None, FLOATS, bool_)
 IS_FINITE = unary("IsFinite", "isfinite", None, FLOATS, bool_)
 LOGICAL_NOT = unary("LogicalNot", "logical_not", None, frozenset({bool_}))
+
+
+def _all(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+    if x.size:
+        xp.min(x, axis=axis, keepdims=keepdims, out=out)
+    else:
+        xp.copyto(out, True)
+
+
+def _any(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
+    if x.size:
+        xp.max(x, axis=axis, keepdims=keepdims, out=out)
+    else:
+        xp.copyto(out, False)
+
+
+ALL, ANY = (
+    register(Op(name=name, infer=infer_reduced, kernel=kernel, dtypes=frozenset({bool_})))
+    for name, kernel in (("All", _all), ("Any", _any))
+)
 
 
 def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -167,3 +191,41 @@ def is_finite(x: Any, name: str | None = None) -> Tensor:
         array([ True, False, False])
     """
     return IS_FINITE(x)
+
+
+@explained
+def reduce_all(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return whether all booleans over axes are true; of none they are.
+
+    Args and errors: as for `reduce_sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.reduce_all([[True, False], [True, True]], axis=1).numpy()
+        array([False,  True])
+    """
+    return reduce(ALL, input_tensor, axis, keepdims)
+
+
+@explained
+def reduce_any(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return whether one of the booleans over axes is true; of none there is none.
+
+    Args and errors: as for `reduce_sum`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.reduce_any([[True, False], [False, False]], axis=1).numpy()
+        array([ True, False])
+    """
+    return reduce(ANY, input_tensor, axis, keepdims)

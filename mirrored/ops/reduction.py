@@ -38,7 +38,8 @@ def _reduced_shape(shape: Shape, axis: Axes, keepdims: bool) -> Shape:
     return tuple(size for i, size in enumerate(shape) if i not in axis)
 
 
-def _infer(x: TensorSpec, *, axis: Axes, keepdims: bool) -> TensorSpec:
+def infer_reduced(x: TensorSpec, *, axis: Axes, keepdims: bool) -> TensorSpec:
+    """Return the spec of a reduction of the input's dtype."""
     return TensorSpec(_reduced_shape(x.shape, axis, keepdims), x.dtype)
 
 
@@ -135,20 +136,24 @@ def _grad_extreme(call: OpCall, g: Tensor) -> Grads:
     return [chosen * _spread(call, g / shares)]
 
 
-SUM = register(Op(name="Sum", infer=_infer, kernel=_sum, gradient=_grad_sum, dtypes=NUMBERS))
+SUM = register(Op(name="Sum", infer=infer_reduced, kernel=_sum, gradient=_grad_sum, dtypes=NUMBERS))
 MEAN = register(
     Op(
         name="Mean",
-        infer=_infer,
+        infer=infer_reduced,
         kernel=_mean,
         gradient=_grad_mean,
         dtypes=NUMBERS,
         workspace=_mean_workspace,
     )
 )
-PROD = register(Op(name="Prod", infer=_infer, kernel=_prod, gradient=_grad_prod, dtypes=NUMBERS))
+PROD = register(
+    Op(name="Prod", infer=infer_reduced, kernel=_prod, gradient=_grad_prod, dtypes=NUMBERS)
+)
 MAX, MIN = (
-    register(Op(name=name, infer=_infer, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS))
+    register(
+        Op(name=name, infer=infer_reduced, kernel=kernel, gradient=_grad_extreme, dtypes=NUMBERS)
+    )
     for name, kernel in (("Max", _max), ("Min", _min))
 )
 
@@ -210,7 +215,8 @@ def _reduction_axis(op_name: str, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor:
+def reduce(op: Op, x: Any, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor:
+    """Return what a reduction makes of an argument, with the axes as a caller gives them."""
     x = adopt(x, None)
     return op(x, axis=_axes(op.name, x.ndim, axis), keepdims=bool(keepdims))
 
@@ -238,7 +244,7 @@ def reduce_sum(
         >>> mr.reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
         array([4, 6], dtype=int32)
     """
-    return _reduce(SUM, input_tensor, axis, keepdims)
+    return reduce(SUM, input_tensor, axis, keepdims)
 
 
 @explained
@@ -282,7 +288,7 @@ def reduce_max(
         >>> float(mr.reduce_max([1.0, 2.0]))
         2.0
     """
-    return _reduce(MAX, input_tensor, axis, keepdims)
+    return reduce(MAX, input_tensor, axis, keepdims)
 
 
 @explained
@@ -301,7 +307,7 @@ def reduce_min(
         >>> float(mr.reduce_min([1.0, 2.0]))
         1.0
     """
-    return _reduce(MIN, input_tensor, axis, keepdims)
+    return reduce(MIN, input_tensor, axis, keepdims)
 
 
 @explained
@@ -320,7 +326,7 @@ def reduce_prod(
         >>> mr.reduce_prod([[1, 2], [3, 4]], axis=1).numpy()
         array([ 2, 12], dtype=int32)
     """
-    return _reduce(PROD, input_tensor, axis, keepdims)
+    return reduce(PROD, input_tensor, axis, keepdims)
 
 
 @explained

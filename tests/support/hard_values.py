@@ -177,9 +177,10 @@ CASES: dict[str, Case] = {
             "log_softmax": lambda tf, x: tf.nn.log_softmax(x),
             "l2_normalize": lambda tf, x: tf.math.l2_normalize(x, axis=1),
             "norm": advised("norm", lambda tf, x: tf.norm(x, axis=1)),
-            "reduce_variance": advised(
-                "reduce_variance", lambda tf, x: tf.math.reduce_variance(x, axis=1)
-            ),
+            "reduce_variance": lambda tf, x: tf.math.reduce_variance(x, axis=1),
+            "reduce_std": lambda tf, x: tf.math.reduce_std(x, axis=1),
+            "moments": lambda tf, x: tf.concat(tf.nn.moments(x, [1]), 0),
+            "count_nonzero": lambda tf, x: tf.math.count_nonzero(x, 1, dtype=x.dtype),
             "squared_difference": lambda tf, x: tf.math.squared_difference(x, x[0]),
             "sqrt of a sum of squares": lambda tf, x: tf.sqrt(tf.reduce_sum(tf.square(x), axis=1)),
             "clip_by_norm": lambda tf, x: tf.clip_by_norm(x, 1.0, axes=1),

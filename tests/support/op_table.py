@@ -191,7 +191,7 @@ def reduction(reference: Callable[..., Any], *, of_nothing: bool = True, **optio
     empty = cases(((2, 0, 3),), axis=(0,), keepdims=False)
     if of_nothing:
         empty += cases(((2, 0, 3),), axis=(1,), keepdims=False)
-    return Row(reference, small, large, empty, dtypes=NUMBERS, **options)
+    return Row(reference, small, large, empty, **{"dtypes": NUMBERS, **options})
 
 
 def place(reference: Callable[..., Any]) -> Row:
@@ -364,6 +364,16 @@ TABLE: dict[str, Row] = {
         dtypes=NUMBERS,
     ),
     "AddV2": two(lambda x, y: x - (-y)),
+    "All": reduction(
+        lambda x, axis, keepdims: ~np.logical_or.reduce(~x, axis=axis, keepdims=keepdims),
+        dtypes=BOOLS,
+        differentiable=False,
+    ),
+    "Any": reduction(
+        lambda x, axis, keepdims: np.add.reduce(x, axis=axis, keepdims=keepdims) > 0,
+        dtypes=BOOLS,
+        differentiable=False,
+    ),
     "ArgMax": place(np.argmax),
     "ArgMin": place(np.argmin),
     "Asin": one(lambda x: np.angle(np.sqrt(1.0 - x * x) + 1j * x), "unit"),

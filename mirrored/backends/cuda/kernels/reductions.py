@@ -22,6 +22,7 @@ _NO_MEAN = -1
 _USUAL_AXES = (2, 1)  # Kept and reduced, once adjacent ones are merged.
 _PLACE_BYTES = 16  # Of a value and its index, as they are aligned.
 _WIDE_INTEGER_BYTES = 8
+_LOGIC_BYTES = 4
 
 # Integers are summed in 64 bits, so that means are exact, and without a sign: sums and products
 # wrap, as NumPy's do.
@@ -78,15 +79,26 @@ struct Op {
     static __device__ inline OUT_C result(Place place, i64) { return (OUT_C)place.index; }
 };
 """
+_LOGIC = """
+struct Op {
+    typedef int State;
+    static __device__ inline State nothing() { return NOTHING; }
+    static __device__ inline State combine(State a, State b) { return a OPERATOR b; }
+    static __device__ inline State of(IN_C x, i64) { return x != 0; }
+    static __device__ inline OUT_C result(State state, i64) { return (OUT_C)state; }
+};
+"""
 _KINDS = {
     "Sum": _WIDE + _SUM,
     "Prod": _WIDE + _PROD,
     "Max": _EXTREME.replace("EXTREME", "Largest"),
     "Min": _EXTREME.replace("EXTREME", "Smallest"),
+    "All": _LOGIC.replace("NOTHING", "1").replace("OPERATOR", "&"),
+    "Any": _LOGIC.replace("NOTHING", "0").replace("OPERATOR", "|"),
     "ArgMax": _PLACE.replace("EXTREME", "Largest"),
     "ArgMin": _PLACE.replace("EXTREME", "Smallest"),
 }
-_PLACES = ("ArgMax", "ArgMin")
+_PLACES, _LOGICAL = ("ArgMax", "ArgMin"), ("All", "Any")
 _TEXT = """
 struct Layout { i64 kept_size[KEPT], kept_step[KEPT], size[REDUCED], step[REDUCED]; };
 
@@ -222,6 +234,8 @@ def _launch(
 def _state_size(kind: str, dtype: np.dtype[Any]) -> int:
     if kind in _PLACES:
         return _PLACE_BYTES
+    if kind in _LOGICAL:
+        return _LOGIC_BYTES
     is_wide = kind in ("Sum", "Prod") and dtype.name in teams.INTEGERS
     return _WIDE_INTEGER_BYTES if is_wide else teams.state_size(dtype)
 
@@ -306,14 +320,17 @@ def sources() -> Iterator[Source]:
         for index in teams.INDICES:
             for kind in _PLACES:
                 yield _source(kind, _USUAL_AXES, dtype, np.dtype(index))
+    for kind in _LOGICAL:
+        for axes in (_USUAL_AXES, (2, 2)):
+            yield _source(kind, axes, np.dtype(bool), np.dtype(bool))
 
 
 KERNELS: dict[str, DeviceKernel] = {
-    "Sum": DeviceKernel(partial(_reduce, kind="Sum"), _workspace),
+    **{
+        kind: DeviceKernel(partial(_reduce, kind=kind), _workspace)
+        for kind in ("Sum", "Prod", "Max", "Min", *_LOGICAL)
+    },
     "Mean": DeviceKernel(partial(_reduce, kind="Sum", mean=True), partial(_workspace, mean=True)),
-    "Prod": DeviceKernel(partial(_reduce, kind="Prod"), _workspace),
-    "Max": DeviceKernel(partial(_reduce, kind="Max"), _workspace),
-    "Min": DeviceKernel(partial(_reduce, kind="Min"), _workspace),
     **{kind: DeviceKernel(partial(_place, kind=kind)) for kind in _PLACES},
     "BiasAddGrad": DeviceKernel(_bias_add_grad, _bias_add_grad_workspace),
 }

@@ -1,0 +1,124 @@
+"""Variances and counts over axes, each a formula of ops, as TensorFlow has it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored.ops.comparison import NOT_EQUAL
+from mirrored.ops.conversion import adopt
+from mirrored.ops.creation import ZEROS_LIKE
+from mirrored.ops.powers import SQRT, SQUARE, SQUARED_DIFFERENCE
+from mirrored.ops.reduction import reduce_mean, reduce_sum
+from mirrored.ops.shaping import RESHAPE, cast, stop_gradient
+from mirrored.ops.spec import INTEGERS, int64
+from mirrored.ops.tensor import Tensor
+
+
+@explained
+def reduce_variance(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the mean of the squared distances from the mean, over axes.
+
+    Args and errors: as for `reduce_sum`.
+
+    Raises:
+        TypeError: The tensor is of integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.reduce_variance([[1.0, 2.0], [3.0, 4.0]], axis=1).numpy()
+        array([0.25, 0.25], dtype=float32)
+    """
+    x = adopt(input_tensor, None)
+    if x.dtype in INTEGERS:
+        raise TypeError(
+            "Input must be either real or complex. Received integer type "
+            f"{x.dtype.name}. Cast it with mr.cast."
+        )
+    distances = x - reduce_mean(x, axis, True)
+    return reduce_mean(SQUARE(distances), axis, keepdims)
+
+
+@explained
+def reduce_std(
+    input_tensor: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the standard deviation over axes, the root of `reduce_variance`.
+
+    Args and errors: as for `reduce_variance`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.reduce_std([[1.0, 2.0], [3.0, 4.0]], axis=1).numpy()
+        array([0.5, 0.5], dtype=float32)
+    """
+    return SQRT(reduce_variance(input_tensor, axis, keepdims))
+
+
+@explained
+def moments(
+    x: Any,
+    axes: int | Sequence[int],
+    shift: Any = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance over axes.
+
+    Args:
+        x: The tensor, of floats.
+        axes: One axis, or several.
+        shift: Accepted for compatibility; TensorFlow does not use it either.
+        keepdims: Whether the reduced axes stay, with size 1.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or one is named twice.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mean, variance = mr.nn.moments([[1.0, 2.0], [3.0, 4.0]], [1])
+        >>> mean.numpy(), variance.numpy()
+        (array([1.5, 3.5], dtype=float32), array([0.25, 0.25], dtype=float32))
+    """
+    x = adopt(x, None)
+    mean = reduce_mean(x, axes, True)
+    variance = reduce_mean(SQUARED_DIFFERENCE(x, stop_gradient(mean)), axes, keepdims)
+    return (mean if keepdims else RESHAPE(mean, shape=variance.shape)), variance
+
+
+@explained
+def count_nonzero(
+    input: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool | None = None,
+    dtype: Any = int64,
+    name: str | None = None,
+) -> Tensor:
+    """Return how many elements are not 0, over axes.
+
+    Args:
+        input: The tensor.
+        axis: One axis, several, or None for all.
+        keepdims: Whether the reduced axes stay, with size 1.
+        dtype: The dtype of the result.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or one is named twice.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.count_nonzero([[0.0, 2.0], [3.0, 4.0]], axis=1).numpy()
+        array([1, 2])
+    """
+    x = adopt(input, None)
+    counted = cast(NOT_EQUAL(x, ZEROS_LIKE(x)), int64)
+    return cast(reduce_sum(counted, axis, bool(keepdims)), dtype)

@@ -1,0 +1,45 @@
+"""Variances and counts over axes, by their public names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mirrored import ops
+
+X = np.array([[1.0, 0.0, 3.0], [-4.0, 0.0, 6.0]])
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1), [-1]])
+def test_over_axes(axis: Any, keepdims: bool) -> None:
+    axes = {"axis": tuple(axis) if isinstance(axis, list) else axis, "keepdims": keepdims}
+    for found, expected in (
+        (ops.reduce_variance(X, axis, keepdims), np.var(X, **axes)),
+        (ops.reduce_std(X, axis, keepdims), np.std(X, **axes)),
+        (ops.count_nonzero(X, axis, keepdims), np.count_nonzero(X, **axes)),
+        (ops.reduce_all(X != 0, axis, keepdims), np.all(X != 0, **axes)),
+        (ops.reduce_any(X > 3, axis, keepdims), np.any(X > 3, **axes)),
+    ):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+        assert found.shape == np.shape(expected)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", [0, [1], (0, 1)])
+def test_moments(axes: Any, keepdims: bool) -> None:
+    axis = tuple(axes) if isinstance(axes, list) else axes
+    mean, variance = ops.moments(X, axes, keepdims=keepdims)
+    for found, expected in (
+        (mean, np.mean(X, axis, keepdims=keepdims)),
+        (variance, np.var(X, axis, keepdims=keepdims)),
+    ):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+        assert found.shape == np.shape(expected)
+
+
+def test_dtypes() -> None:
+    assert ops.count_nonzero([True, False], dtype="int32").dtype == ops.int32
+    assert ops.count_nonzero([[0, 7]]).dtype == ops.int64
+    with pytest.raises(TypeError, match="Received integer type int32"):
+        ops.reduce_variance([1, 2])
