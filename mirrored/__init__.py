@@ -57,9 +57,11 @@ from mirrored.ops import convert_to_tensor as convert_to_tensor
 from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
 from mirrored.ops import divide as divide
+from mirrored.ops import ensure_shape as ensure_shape
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
 from mirrored.ops import expand_dims as expand_dims
+from mirrored.ops import eye as eye
 from mirrored.ops import fill as fill
 from mirrored.ops import float32 as float32
 from mirrored.ops import float64 as float64
@@ -71,20 +73,26 @@ from mirrored.ops import int32 as int32
 from mirrored.ops import int64 as int64
 from mirrored.ops import less as less
 from mirrored.ops import less_equal as less_equal
+from mirrored.ops import linspace as linspace
 from mirrored.ops import log as log
 from mirrored.ops import logical_and as logical_and
 from mirrored.ops import logical_not as logical_not
 from mirrored.ops import logical_or as logical_or
 from mirrored.ops import matmul as matmul
 from mirrored.ops import maximum as maximum
+from mirrored.ops import meshgrid as meshgrid
 from mirrored.ops import minimum as minimum
 from mirrored.ops import multiply as multiply
 from mirrored.ops import negative as negative
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import numpy_function as numpy_function
+from mirrored.ops import one_hot as one_hot
 from mirrored.ops import ones as ones
 from mirrored.ops import ones_like as ones_like
+from mirrored.ops import pad as pad
 from mirrored.ops import pow as pow
+from mirrored.ops import range as range
+from mirrored.ops import rank as rank
 from mirrored.ops import reduce_all as reduce_all
 from mirrored.ops import reduce_any as reduce_any
 from mirrored.ops import reduce_logsumexp as reduce_logsumexp
@@ -94,21 +102,31 @@ from mirrored.ops import reduce_min as reduce_min
 from mirrored.ops import reduce_prod as reduce_prod
 from mirrored.ops import reduce_sum as reduce_sum
 from mirrored.ops import reshape as reshape
+from mirrored.ops import reverse as reverse
+from mirrored.ops import roll as roll
 from mirrored.ops import round as round
 from mirrored.ops import scalar_mul as scalar_mul
+from mirrored.ops import sequence_mask as sequence_mask
+from mirrored.ops import shape as shape
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sign as sign
 from mirrored.ops import sin as sin
 from mirrored.ops import sinh as sinh
+from mirrored.ops import size as size
+from mirrored.ops import split as split
 from mirrored.ops import sqrt as sqrt
 from mirrored.ops import square as square
 from mirrored.ops import squeeze as squeeze
+from mirrored.ops import stack as stack
 from mirrored.ops import stop_gradient as stop_gradient
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
+from mirrored.ops import tile as tile
 from mirrored.ops import transpose as transpose
 from mirrored.ops import uint8 as uint8
+from mirrored.ops import unstack as unstack
+from mirrored.ops import where as where
 from mirrored.ops import zeros as zeros
 from mirrored.ops import zeros_like as zeros_like
 from mirrored.ops.spec import DType as _DType
@@ -163,10 +181,12 @@ __all__ = [
     "divide",
     "double",
     "dtypes",
+    "ensure_shape",
     "equal",
     "errors",
     "exp",
     "expand_dims",
+    "eye",
     "fill",
     "float32",
     "float64",
@@ -183,6 +203,7 @@ __all__ = [
     "less",
     "less_equal",
     "linalg",
+    "linspace",
     "log",
     "logical_and",
     "logical_not",
@@ -191,6 +212,7 @@ __all__ = [
     "math",
     "matmul",
     "maximum",
+    "meshgrid",
     "metrics",
     "minimum",
     "multiply",
@@ -199,12 +221,15 @@ __all__ = [
     "nn",
     "not_equal",
     "numpy_function",
+    "one_hot",
     "ones",
     "ones_like",
     "optim",
     "optimizers",
+    "pad",
     "profiler",
     "random",
+    "rank",
     "reduce_all",
     "reduce_any",
     "reduce_logsumexp",
@@ -214,24 +239,34 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "reshape",
+    "reverse",
+    "roll",
     "scalar_mul",
+    "sequence_mask",
+    "shape",
     "sigmoid",
     "sign",
     "sin",
     "sinh",
+    "size",
+    "split",
     "sqrt",
     "square",
     "squeeze",
+    "stack",
     "stop_gradient",
     "subtract",
     "tan",
     "tanh",
     "test",
+    "tile",
     "train",
     "transpose",
     "truediv",
     "uint8",
+    "unstack",
     "version",
+    "where",
     "zeros",
     "zeros_like",
 ]

@@ -21,7 +21,10 @@ from mirrored.ops.tensor import Tensor
 
 # They move values and compute nothing, so their own kernels serve every dtype.
 _MOVES = frozenset(
-    {"BroadcastTo", "Cast", "ConcatV2", "Pack", "StridedSlice", "StridedSliceGrad", "Transpose"}
+    {
+        *("BroadcastTo", "Cast", "ConcatV2", "Pack", "SelectV2"),
+        *("StridedSlice", "StridedSliceGrad", "Transpose"),
+    }
 )
 
 # The dtype that float32 takes beside tensors of it, in the layer that is running; None: an error.

@@ -6,7 +6,7 @@ Each is a ufunc; the gradients are TensorFlow's formulas, also where there is no
 from typing import Any
 
 from mirrored.ops.elementwise import binary, unary, when
-from mirrored.ops.op import OpCall
+from mirrored.ops.op import Op, OpCall
 from mirrored.ops.powers import RECIPROCAL, SQRT, SQUARE
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
@@ -24,14 +24,14 @@ def _grad_atan2(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
 
 
 SIN = unary("Sin", "sin", lambda call, g: g * COS(call.inputs[0]))
-COS = unary("Cos", "cos", lambda call, g: -g * SIN(call.inputs[0]))
+COS: Op = unary("Cos", "cos", lambda call, g: -g * SIN(call.inputs[0]))
 TAN = unary("Tan", "tan", lambda call, g: g * SQUARE(RECIPROCAL(COS(call.inputs[0]))))
 ASIN = unary("Asin", "arcsin", lambda call, g: g * _over_root(call))
 ACOS = unary("Acos", "arccos", lambda call, g: -g * _over_root(call))
 ATAN = unary("Atan", "arctan", lambda call, g: g * RECIPROCAL(SQUARE(call.inputs[0]) + 1.0))
 ATAN2 = binary("Atan2", "arctan2", _grad_atan2, FLOATS)
 SINH = unary("Sinh", "sinh", lambda call, g: g * COSH(call.inputs[0]))
-COSH = unary("Cosh", "cosh", lambda call, g: g * SINH(call.inputs[0]))
+COSH: Op = unary("Cosh", "cosh", lambda call, g: g * SINH(call.inputs[0]))
 ASINH = unary("Asinh", "arcsinh", lambda call, g: g / COSH(call.output))
 ACOSH = unary("Acosh", "arccosh", lambda call, g: g / SINH(call.output))
 ATANH = unary("Atanh", "arctanh", lambda call, g: g * RECIPROCAL(1.0 - SQUARE(call.inputs[0])))

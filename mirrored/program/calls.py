@@ -88,8 +88,13 @@ class ArrayNotes(_Notes):
         """Return a view, which is made once."""
         return self._xp.moveaxis(*args)
 
-    def copyto(self, target: Any, source: Any, casting: str = "same_kind") -> None:
+    def copyto(
+        self, target: Any, source: Any, casting: str = "same_kind", where: Any = True
+    ) -> None:
         """Note a copy, unless the source is the target already."""
+        if where is not True:
+            self._add(self._xp.copyto, (target, source, casting, where))
+            return
         if _same_memory(target, source):
             return
         source = _scalar_like(source, target)

@@ -85,6 +85,8 @@ class Row:
 
 def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
     """Draw an array: away from 0, positive, in (0, 1), above 1, rows that sum to 1, or labels."""
+    if kind == "condition":
+        return rng.random(shape) < 0.5
     if kind == "labels":
         return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
     if dtype == "bool":
@@ -508,6 +510,14 @@ TABLE: dict[str, Row] = {
     "Rint": one(lambda x: np.floor(x + 0.5), differentiable=False),
     "Round": one(lambda x: np.floor(x + 0.5), differentiable=False),
     "Rsqrt": one(lambda x: x**-0.5, "positive"),
+    "SelectV2": Row(
+        lambda condition, x, y: np.choose(condition, [y, x]),
+        cases(((2, 3),) * 3, ((3,), (2, 3), ()), ((2, 1), (3,), (4, 1, 1))),
+        cases(((1000, 1000),) * 3, ((1000, 1), (1000,), ()), ((M, 1), (1,), (M, 1))),
+        cases(((0,),) * 3, ((2, 0), (1,), ())),
+        ("condition", "any"),
+        dtypes=ALL,
+    ),
     "Sigmoid": one(sigmoid),
     "SigmoidCrossEntropyWithLogits": alike(
         lambda x, y: -(y * np.log(sigmoid(x)) + (1 - y) * np.log(sigmoid(-x))), 2, "any", "unit"

@@ -33,7 +33,7 @@ __device__ inline float floor_div(float a, float b) { return floorf(a / b); }
 __device__ inline double floor_div(double a, double b) { return floor(a / b); }
 template <typename I> __device__ inline I floor_div(I a, I b) {
     if (b == 0) { return 0; }
-    if (b == (I)-1) { return minus((I)0, a); }
+    if ((I)-1 < (I)0 && b == (I)-1) { return minus((I)0, a); }
     return a / b - (I)(a % b != 0 && (a < 0) != (b < 0));
 }
 __device__ inline float floor_mod(float a, float b) {
@@ -45,7 +45,7 @@ __device__ inline double floor_mod(double a, double b) {
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 template <typename I> __device__ inline I floor_mod(I a, I b) {
-    if (b == 0 || b == (I)-1) { return 0; }
+    if (b == 0 || ((I)-1 < (I)0 && b == (I)-1)) { return 0; }
     I rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
@@ -154,6 +154,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "GreaterEqual": _binary(">="),
     "Equal": _binary("=="),
     "NotEqual": _binary("!="),
+    "SelectV2": lambda x, t: f"({x[0]} ? {x[1]} : {x[2]})",
     "LogicalAnd": _binary("&&"),
     "LogicalOr": _binary("||"),
     # Of infinity and NaN the difference from themselves is NaN.

@@ -1,0 +1,347 @@
+"""Joining tensors along an axis, taking them apart, repeating, turning and surrounding them.
+
+All of it is made of a few ops that move values: views, slices, `concat` and broadcasting.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
+from mirrored.ops.creation import FILL
+from mirrored.ops.shaping import BROADCAST_TO, CONCAT, EXPAND_DIMS, PACK, RESHAPE, normalize_axis
+from mirrored.ops.slicing import STRIDED_SLICE
+from mirrored.ops.spec import Shape, as_integers, shape_text
+from mirrored.ops.tensor import Operators, Tensor
+
+
+def _sliced(x: Tensor, axis: int, part: slice | int) -> Tensor:
+    """Return a part of a tensor along one axis."""
+    return STRIDED_SLICE(x, index=(*[slice(None)] * axis, part))
+
+
+def _axis_of(axis: Any, rank: int) -> int:
+    """Return an axis counted from the front, as functions that are not one op have it."""
+    (number,) = as_integers(axis, "The axis")
+    if not -rank <= number < rank:
+        raise ValueError(f"Argument `axis` = {number} not in range [{-rank}, {rank})")
+    return number % rank
+
+
+@explained
+def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
+    """Return tensors of one shape joined along a new axis.
+
+    Args:
+        values: A list of them, or a tensor, whose rows they are.
+        axis: Where the new axis is.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: There are none, or there is no such axis.
+        InvalidArgumentError: Their shapes or dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.stack([[1, 2], [3, 4]], axis=1).numpy()
+        array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    items = values if isinstance(values, list | tuple) else unstack(values)
+    if not items:
+        raise ValueError(f"stack takes at least one tensor. Received: {values!r:.80}")
+    if axis == 0:
+        return adopt(list(items), None)
+    tensors = as_tensors(tuple(items))
+    place = _axis_of(axis, tensors[0].ndim + 1)
+    PACK.infer(*(each.spec for each in tensors))  # It says where shapes differ.
+    shape = tensors[0].shape
+    wide = (*shape[:place], 1, *shape[place:])
+    return CONCAT(*(EXPAND_DIMS(each, shape=wide) for each in tensors), axis=place)
+
+
+@explained
+def unstack(
+    value: Any, num: int | None = None, axis: int = 0, name: str | None = "unstack"
+) -> list[Tensor]:
+    """Return a tensor's parts along an axis, each without it.
+
+    Args:
+        value: The tensor.
+        num: How many they are said to be; None: any number.
+        axis: The axis.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: There is no such axis.
+        InvalidArgumentError: They are not `num`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [each.numpy().tolist() for each in mr.unstack([[1, 2], [3, 4]], axis=1)]
+        [[1, 3], [2, 4]]
+    """
+    x = adopt(value, None)
+    place = _axis_of(axis, x.ndim)
+    count = x.shape[place]
+    if num is not None and num != count:
+        raise InvalidArgumentError(
+            f"Input shape axis {place} must equal {num}, got shape {shape_text(x.shape)} "
+            "[Op:Unpack]"
+        )
+    return [_sliced(x, place, i) for i in range(count)]
+
+
+@explained
+def split(
+    value: Any,
+    num_or_size_splits: Any,
+    axis: int = 0,
+    num: int | None = None,
+    name: str | None = "split",
+) -> list[Tensor]:
+    """Return a tensor cut along an axis.
+
+    Args:
+        value: The tensor.
+        num_or_size_splits: Into how many parts of one size, or the sizes of all parts, of which one
+            may be -1 for what is left.
+        axis: The axis.
+        num: How many sizes there are said to be; None: any number.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or its size is not that of the parts together.
+        ValueError: There are not `num` sizes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [each.numpy().tolist() for each in mr.split([1, 2, 3, 4], [1, -1])]
+        [[1], [2, 3, 4]]
+    """
+    x, several = adopt(value, None), not isinstance(num_or_size_splits, int | np.integer)
+    if several and isinstance(num_or_size_splits, Operators) and not num_or_size_splits.ndim:
+        raise ValueError(
+            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
+            f"Received: {num_or_size_splits!r}"
+        )
+    given = as_integers(num_or_size_splits, "`num_or_size_splits`")
+    place = normalize_axis("SplitV" if several else "Split", axis, x.ndim)
+    whole = x.shape[place]
+    sizes = _sizes(list(given), whole) if several else _equal_sizes(given[0], place, whole)
+    if num is not None and num != len(sizes):
+        raise ValueError(f"There are {len(sizes)} sizes. Received: num={num}")
+    parts, begin = [], 0
+    for size in sizes:
+        parts.append(_sliced(x, place, slice(begin, begin + size)))
+        begin += size
+    return parts
+
+
+def _equal_sizes(count: int, axis: int, whole: int) -> list[int]:
+    if count < 1:
+        raise InvalidArgumentError(
+            f"Number of ways to split should be > 0, but got {count} [Op:Split]"
+        )
+    if whole % count:
+        raise InvalidArgumentError(
+            "Number of ways to split should evenly divide the split dimension, but got split_dim "
+            f"{axis} (size = {whole}) and num_split {count} [Op:Split]"
+        )
+    return [whole // count] * count
+
+
+def _sizes(sizes: list[int], whole: int) -> list[int]:
+    open_ones = [i for i, size in enumerate(sizes) if size == -1]
+    known = sum(size for size in sizes if size != -1)
+    if len(open_ones) == 1 and known <= whole:
+        sizes[open_ones[0]] = whole - known
+    if sum(sizes) != whole or any(size < 0 for size in sizes):
+        raise InvalidArgumentError(
+            "Determined shape must either match input shape along split_dim exactly if fully "
+            "specified, or be less than the size of the input along split_dim if not fully "
+            f"specified. Got: {known}, for a size of {whole} [Op:SplitV]"
+        )
+    return sizes
+
+
+@explained
+def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+    """Return a tensor repeated as a whole along its axes.
+
+    Args:
+        input: The tensor.
+        multiples: How often, one number an axis.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is not one number an axis, or one is negative.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.tile([1, 2], [2]).numpy()
+        array([1, 2, 1, 2], dtype=int32)
+    """
+    x, times = adopt(input, None), as_integers(multiples, "`multiples`")
+    if len(times) != x.ndim:
+        raise InvalidArgumentError(
+            f"Expected multiples argument to be a vector of length {x.ndim} but got length "
+            f"{len(times)} [Op:Tile]"
+        )
+    for i, each in enumerate(times):
+        if each < 0:
+            raise InvalidArgumentError(f"Expected multiples[{i}] >= 0, but got {each} [Op:Tile]")
+    pairs = list(zip(times, x.shape, strict=True))
+    apart = RESHAPE(x, shape=tuple(each for _, size in pairs for each in (1, size)))
+    spread = BROADCAST_TO(apart, shape=tuple(each for pair in pairs for each in pair))
+    return RESHAPE(spread, shape=tuple(count * size for count, size in pairs))
+
+
+@explained
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+    """Return a tensor with the elements along some axes in the other order.
+
+    Args:
+        tensor: The tensor.
+        axis: The axes, a list.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or one is named twice.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.reverse([[1, 2], [3, 4]], [1]).numpy()
+        array([[2, 1],
+               [4, 3]], dtype=int32)
+    """
+    x = adopt(tensor, None)
+    index = [slice(None)] * x.ndim
+    for each in as_integers(axis, "The axis"):
+        place = normalize_axis("ReverseV2", each, x.ndim)
+        if index[place].step is not None:
+            raise InvalidArgumentError(f"axis {place} specified more than once. [Op:ReverseV2]")
+        index[place] = slice(None, None, -1)
+    return STRIDED_SLICE(x, index=tuple(index))
+
+
+@explained
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """Return a tensor with the elements moved along axes, and those that fall off at the beginning.
+
+    Args:
+        input: The tensor.
+        shift: By how many places; a number, or one an axis.
+        axis: The axis, or a list of them.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, or there are not as many shifts as axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.roll([1, 2, 3, 4], shift=1, axis=0).numpy()
+        array([4, 1, 2, 3], dtype=int32)
+    """
+    x = adopt(input, None)
+    shifts, axes = as_integers(shift, "`shift`"), as_integers(axis, "The axis")
+    if len(shifts) != len(axes):
+        raise InvalidArgumentError(
+            f"shift and axis must have the same size. Received: {len(shifts)} shifts and "
+            f"{len(axes)} axes [Op:Roll]"
+        )
+    for by, each in zip(shifts, axes, strict=True):
+        place = normalize_axis("Roll", each, x.ndim)
+        first = by % max(1, x.shape[place])
+        if first:
+            at_end = slice(x.shape[place] - first, None)
+            at_begin = slice(0, x.shape[place] - first)
+            x = CONCAT(_sliced(x, place, at_end), _sliced(x, place, at_begin), axis=place)
+    return x
+
+
+_MODES = ("CONSTANT", "REFLECT", "SYMMETRIC")
+
+
+@explained
+def pad(
+    tensor: Any,
+    paddings: Any,
+    mode: str = "CONSTANT",
+    constant_values: Any = 0,
+    name: str | None = None,
+) -> Tensor:
+    """Return a tensor with more elements before and behind its own.
+
+    Args:
+        tensor: The tensor.
+        paddings: For each axis how many before and how many behind.
+        mode: "CONSTANT" puts one value there, "REFLECT" what is there in a mirror in the middle of
+            the outermost elements, "SYMMETRIC" in one at their edge; in any case of letters.
+        constant_values: That value.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: The mode is unknown.
+        InvalidArgumentError: There is not a pair an axis, or a number is negative, or larger than
+            what a mirror has to show.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.pad([1, 2, 3], [[1, 2]]).numpy()
+        array([0, 1, 2, 3, 0, 0], dtype=int32)
+        >>> mr.pad([1, 2, 3], [[1, 2]], "REFLECT").numpy()
+        array([2, 1, 2, 3, 2, 1], dtype=int32)
+    """
+    kind = str(mode).upper()
+    if kind not in _MODES:
+        raise ValueError(
+            'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
+            f"Received `mode` = {mode!r}"
+        )
+    x, pairs = adopt(tensor, None), [as_integers(each, "A padding") for each in paddings]
+    _check_paddings(x.shape, pairs, kind)
+    # Of any dtype there is a zero.
+    is_zero = not isinstance(constant_values, Operators) and constant_values == 0
+    value = 0 if is_zero else convert_to_tensor(constant_values, x.dtype).numpy().item()
+    for axis, (before, behind) in enumerate(pairs):
+        size, skipped = x.shape[axis], kind == "REFLECT"
+        if kind == "CONSTANT":
+            parts = [_filled(x, axis, before, value), x, _filled(x, axis, behind, value)]
+        else:
+            mirrored = _sliced(x, axis, slice(None, None, -1))
+            end = size - skipped
+            parts = [
+                _sliced(mirrored, axis, slice(end - before, end)),
+                x,
+                _sliced(mirrored, axis, slice(int(skipped), skipped + behind)),
+            ]
+        parts = [each for each in parts if each.shape[axis] or each is x]
+        x = parts[0] if len(parts) == 1 else CONCAT(*parts, axis=axis)
+    return x
+
+
+def _filled(x: Tensor, axis: int, count: int, value: Any) -> Tensor:
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    return FILL(shape=shape, value=value, dtype=x.dtype)
+
+
+def _check_paddings(shape: Shape, pairs: Sequence[tuple[int, ...]], kind: str) -> None:
+    op = "PadV2" if kind == "CONSTANT" else "MirrorPad"
+    if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
+        raise InvalidArgumentError(
+            "The first dimension of paddings must be the rank of inputs, and its second one 2. "
+            f"Received: {pairs} for shape {shape_text(shape)} [Op:{op}]"
+        )
+    for size, pair in zip(shape, pairs, strict=True):
+        if min(pair) < 0:
+            raise InvalidArgumentError(f"Paddings must be non-negative: {pair} [Op:{op}]")
+        most = size - (kind == "REFLECT")
+        if kind != "CONSTANT" and max(pair) > most:
+            raise InvalidArgumentError(
+                "paddings must be no greater than the dimension size"
+                f"{' less 1' if kind == 'REFLECT' else ''}: {pair} for {size} [Op:{op}]"
+            )

@@ -1,0 +1,359 @@
+"""Tensors made of numbers in order, of places, and of the shapes of other tensors."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.comparison import EQUAL, LESS
+from mirrored.ops.conversion import adopt, as_tensors, constant
+from mirrored.ops.elementwise import DIV
+from mirrored.ops.joining import stack
+from mirrored.ops.select import SELECT
+from mirrored.ops.shaping import BROADCAST_TO, IDENTITY, RESHAPE, cast, expand_dims
+from mirrored.ops.spec import (
+    FLOATS,
+    INDICES,
+    INTEGERS,
+    DType,
+    as_dtype,
+    as_shape,
+    float32,
+    float64,
+    int32,
+    int64,
+    shape_text,
+)
+from mirrored.ops.tensor import Tensor
+
+# From the narrowest on: numbers of several dtypes together are of the last one of theirs.
+_WIDER = (int32, int64, float32, float64)
+
+
+def range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range"
+) -> Tensor:
+    """Return the numbers from `start` on, `delta` apart, before `limit`.
+
+    Args:
+        start: The first one; the only argument is `limit`, and 0 the first one.
+        limit: Where they end; it is not among them.
+        delta: How far one is from the next.
+        dtype: Their dtype; None: the widest of those of the arguments.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: An argument is no scalar, `delta` is 0, or leads away from `limit`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.range(3).numpy(), mr.range(3.0, 1.0, -0.5).numpy()
+        (array([0, 1, 2], dtype=int32), array([3. , 2.5, 2. , 1.5], dtype=float32))
+    """
+    given = (0, start, delta) if limit is None else (start, limit, delta)
+    wanted = None if dtype is None else as_dtype(dtype)
+    tensors = [adopt(each, wanted) for each in given]
+    for each, what in zip(tensors, ("start", "limit", "delta"), strict=True):
+        if each.ndim:
+            raise InvalidArgumentError(
+                f"{what} must be a scalar, not shape {shape_text(each.shape)} [Op:Range]"
+            )
+    kind = _widest(tensors) if wanted is None else wanted
+    first, end, step = (each.numpy().astype(kind) for each in tensors)
+    if step == 0:
+        raise InvalidArgumentError(f"Requires delta != 0: {step} [Op:Range]")
+    if (step > 0 and first > end) or (step < 0 and first < end):
+        order, side = ("<=", ">") if step > 0 else (">=", "<")
+        raise InvalidArgumentError(
+            f"Requires start {order} limit when delta {side} 0: {first}/{end} [Op:Range]"
+        )
+    distance, by = end.item() - first.item(), step.item()
+    count = math.ceil(distance / by) if kind in FLOATS else -(-distance // by)
+    # One after the other, as TensorFlow adds them: a product would round otherwise.
+    numbers = np.full(count, step, kind)
+    numbers[:1] = first
+    return constant(np.add.accumulate(numbers, dtype=kind))
+
+
+def _widest(tensors: Sequence[Tensor]) -> DType:
+    for each in tensors:
+        if each.dtype not in _WIDER:
+            raise InvalidArgumentError(
+                f"A range is of {', '.join(kind.name for kind in _WIDER)}. Received: "
+                f"{each.dtype.name}. Give a `dtype`. [Op:Range]"
+            )
+    return max((each.dtype for each in tensors), key=_WIDER.index)
+
+
+@explained
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """Return numbers at equal distances, from `start` to `stop`, both of them among the numbers.
+
+    Args:
+        start: The first one, or a tensor of first ones.
+        stop: The last one, of the same shape.
+        num: How many.
+        name: Accepted for compatibility.
+        axis: Where tensors get the new axis.
+
+    Raises:
+        InvalidArgumentError: `num` is less than 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.linspace(0.0, 1.0, 5).numpy()
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    first, last = as_tensors((start, stop))
+    count = int(num)
+    if count < 1:
+        raise InvalidArgumentError(f"Requires num > 0: {count} [Op:LinSpace]")
+    steps = constant(max(count - 1, 1), first.dtype)
+    step = DIV(last - first, steps) if first.dtype in FLOATS else (last - first) / steps
+    begin = cast(first, step.dtype)
+    between = [begin + step * float(i) for i in np.arange(1, count - 1).tolist()]
+    numbers = [begin, *between, cast(last, step.dtype)][:count]
+    return stack(numbers, axis)
+
+
+@explained
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = float32,
+    name: str | None = None,
+) -> Tensor:
+    """Return a matrix with ones on its diagonal and zeros elsewhere, or several of them.
+
+    Args:
+        num_rows: How many rows it has.
+        num_columns: How many columns; None: as many as rows.
+        batch_shape: The shape in front of the matrix's, of which there are as many; None: one.
+        dtype: The dtype.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: A size is negative.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.eye(2).numpy()
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
+    (rows,) = as_shape(int(num_rows))
+    (columns,) = (rows,) if num_columns is None else as_shape(int(num_columns))
+    matrix = constant(np.eye(rows, columns, dtype=as_dtype(dtype)))
+    if batch_shape is None:
+        return matrix
+    return BROADCAST_TO(matrix, shape=(*as_shape(batch_shape), rows, columns))
+
+
+@explained
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return a new axis of which one element is on, for each index; none where there is no such.
+
+    Args:
+        indices: Integers.
+        depth: The size of the axis.
+        on_value: What it has at the index; None: 1.
+        off_value: What it has elsewhere; None: 0.
+        axis: Where the axis is; None or -1: the last.
+        dtype: The dtype; None: that of the values, or float32.
+        name: Accepted for compatibility.
+
+    Raises:
+        TypeError: The values are of two dtypes, or of another one than `dtype`.
+        InvalidArgumentError: There is no such axis.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.one_hot([0, 2], 3).numpy()
+        array([[1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
+    places, (size,) = adopt(indices, None), as_shape(int(depth))
+    if places.dtype not in INTEGERS:
+        raise InvalidArgumentError(
+            f"Indices are integers. Received: {places.dtype.name} [Op:OneHot]"
+        )
+    wanted = None if dtype is None else as_dtype(dtype)
+    values = [None if each is None else adopt(each, wanted) for each in (on_value, off_value)]
+    known = [each.dtype for each in values if each is not None]
+    kind = [*known, float32][0] if wanted is None else wanted
+    for value, what in zip(values, ("on_value", "off_value"), strict=True):
+        if value is not None and value.dtype != kind:
+            raise TypeError(f"dtype {value.dtype.name} of {what} does not match {kind.name}")
+    on, off = (
+        constant(default, kind) if value is None else value
+        for value, default in zip(values, (1, 0), strict=True)
+    )
+    place = places.ndim if axis in (None, -1) else axis
+    if not 0 <= place <= places.ndim:
+        raise InvalidArgumentError(
+            f"Expected axis to be -1 or between [0, {places.ndim}]. But received: {axis} "
+            "[Op:OneHot]"
+        )
+    numbers = np.arange(size).reshape(-1, *[1] * (places.ndim - place))
+    return SELECT(EQUAL(cast(expand_dims(places, place), int64), constant(numbers)), on, off)
+
+
+@explained
+def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
+    """Return, for vectors, the coordinates of all points of their grid, a tensor a vector.
+
+    Args:
+        *args: The vectors, or scalars.
+        indexing: "ij": the first one's coordinates change along the first axis; "xy": along the
+            second one, and those of the second along the first.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: `indexing` is neither.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [each.numpy().tolist() for each in mr.meshgrid([1, 2, 3], [4, 5])]
+        [[[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(
+            f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'"
+        )
+    vectors = [adopt(each, None) for each in args]
+    sizes = [each.size for each in vectors]
+    places = list(np.arange(len(vectors)).tolist())
+    if indexing == "xy" and len(vectors) > 1:
+        places[:2], sizes[:2] = [1, 0], sizes[1::-1]
+    grids = []
+    for vector, place in zip(vectors, places, strict=True):
+        own = [1] * len(vectors)
+        own[place] = vector.size
+        grids.append(BROADCAST_TO(RESHAPE(vector, shape=tuple(own)), shape=tuple(sizes)))
+    return grids
+
+
+@explained
+def sequence_mask(
+    lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
+) -> Tensor:
+    """Return for each length as many times true, and then false up to the largest.
+
+    Args:
+        lengths: Integers.
+        maxlen: The size of the new last axis; None: the largest length.
+        dtype: The dtype, of which true is 1.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: `maxlen` is no scalar.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.sequence_mask([1, 3], 3, "int32").numpy()
+        array([[1, 0, 0],
+               [1, 1, 1]], dtype=int32)
+    """
+    x = adopt(lengths, None)
+    if maxlen is None:
+        most = max(0, int(x.numpy().max(initial=0)))
+    else:
+        end = adopt(maxlen, None)
+        if end.ndim:
+            raise ValueError("Argument `maxlen` must be scalar for sequence_mask")
+        most = int(end)
+    return cast(LESS(constant(np.arange(most, dtype=x.dtype)), expand_dims(x, -1)), dtype)
+
+
+@explained
+def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Return a tensor that is of a shape.
+
+    Args:
+        x: The tensor.
+        shape: Its sizes, of which some may be None; None: any shape.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: It has another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.ensure_shape([[1, 2]], (None, 2)).shape
+        (1, 2)
+    """
+    tensor = adopt(x, None)
+    sizes = tensor.shape if shape is None else tuple(shape)
+    same = len(sizes) == tensor.ndim and all(
+        wanted in (None, size) for wanted, size in zip(sizes, tensor.shape, strict=True)
+    )
+    if not same:
+        raise InvalidArgumentError(
+            f"Shape of tensor {name or 'x'} {shape_text(tensor.shape)} is not compatible with "
+            f"expected shape {shape_text(sizes)}. [Op:EnsureShape]"
+        )
+    return IDENTITY(tensor)
+
+
+@explained
+def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Tensor:
+    """Return the sizes of a tensor's axes, as a tensor of integers.
+
+    Args:
+        input: The tensor.
+        out_type: Int32 or int64.
+        name: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.shape([[1, 2, 3]]).numpy()
+        array([1, 3], dtype=int32)
+    """
+    return constant(np.array(adopt(input, None).shape, _index_dtype(out_type)))
+
+
+@explained
+def size(input: Any, out_type: Any = int32, name: str | None = None) -> Tensor:
+    """Return the number of a tensor's elements, as a tensor.
+
+    Args:
+        input: The tensor.
+        out_type: Int32 or int64.
+        name: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.size([[1, 2, 3]]))
+        3
+    """
+    return constant(adopt(input, None).size, _index_dtype(out_type))
+
+
+def _index_dtype(out_type: Any) -> DType:
+    dtype = as_dtype(out_type)
+    if dtype not in INDICES:
+        raise InvalidArgumentError(f"Sizes are int32 or int64. Received: out_type={dtype.name}")
+    return dtype
+
+
+def rank(input: Any, name: str | None = None) -> Tensor:
+    """Return the number of a tensor's axes, as an int32 tensor.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.rank([[1, 2, 3]]))
+        2
+    """
+    return constant(adopt(input, None).ndim, int32)

@@ -1,0 +1,102 @@
+"""Joining, taking apart, repeating, turning and surrounding, by their public names."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.errors import InvalidArgumentError
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "stack": (lambda x: ops.stack([x, x + 1.0]), lambda x: np.stack([x, x + 1])),
+    "stack behind": (lambda x: ops.stack([x, x + 1.0], -1), lambda x: np.stack([x, x + 1], -1)),
+    "stack of rows": (lambda x: ops.stack(x, axis=1), lambda x: np.stack(list(x), axis=1)),
+    "unstack": (lambda x: ops.unstack(x, axis=-2)[1], lambda x: x[:, 1]),
+    "split evenly": (lambda x: ops.split(x, 2, axis=2)[1], lambda x: x[..., 2:]),
+    "split by sizes": (lambda x: ops.split(x, [1, -1], axis=1)[1], lambda x: x[:, 1:]),
+    "tile": (lambda x: ops.tile(x, [2, 1, 3]), lambda x: np.tile(x, (2, 1, 3))),
+    "tile to nothing": (lambda x: ops.tile(x, [1, 0, 1]), lambda x: x[:, :0]),
+    "reverse": (lambda x: ops.reverse(x, [0, -1]), lambda x: x[::-1, :, ::-1]),
+    "roll": (lambda x: ops.roll(x, [1, -6], [1, 2]), lambda x: np.roll(x, (1, -6), (1, 2))),
+    "roll twice": (lambda x: ops.roll(x, [1, 1], [1, 1]), lambda x: np.roll(x, 2, 1)),
+    "pad": (
+        lambda x: ops.pad(x, [[0, 0], [1, 0], [2, 3]], constant_values=7),
+        lambda x: np.pad(x, ((0, 0), (1, 0), (2, 3)), constant_values=7),
+    ),
+    "pad by reflection": (
+        lambda x: ops.pad(x, [[1, 0], [2, 2], [0, 3]], "REFLECT"),
+        lambda x: np.pad(x, ((1, 0), (2, 2), (0, 3)), "reflect"),
+    ),
+    "pad symmetrically": (
+        lambda x: ops.pad(x, [[2, 2], [0, 3], [4, 1]], "symmetric"),
+        lambda x: np.pad(x, ((2, 2), (0, 3), (4, 1)), "symmetric"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_as_in_numpy(name: str) -> None:
+    """Eagerly and recorded; and the gradient brings each element back to its place."""
+    function, reference = SAME[name]
+    expected = reference(X)
+    for found in (function(ops.constant(X)), mr.function(function)(ops.constant(X))):
+        np.testing.assert_array_equal(found.numpy(), expected)
+    x = ops.constant(X)
+    weights = np.random.default_rng(0).integers(1, 9, expected.shape).astype(np.float32)
+    with mr.GradientTape() as tape:
+        tape.watch(x)
+        total = ops.reduce_sum(function(x) * weights)
+    # Linear functions: the change of the total for a step of one element is its gradient.
+    unit = np.eye(X.size, dtype=np.float32).reshape(X.size, *X.shape)
+    slopes = [np.sum((reference(X + each) - expected) * weights) for each in unit]
+    np.testing.assert_array_equal(tape.gradient(total, x).numpy().reshape(-1), slopes)
+
+
+def test_lists_of_numbers() -> None:
+    assert ops.stack([1, 2.5]).numpy().tolist() == [1.0, 2.5]
+    assert ops.stack([ops.constant(1.0), 2]).dtype == ops.float32
+    assert ops.unstack(ops.zeros((0, 2))) == []
+    sizes = ops.constant([1, 3])
+    assert [each.shape for each in ops.split([1, 2, 3, 4], sizes)] == [(1,), (3,)]
+    assert len(ops.split([[1, 2]], 1)) == 1
+    assert ops.pad([True], [[1, 0]]).numpy().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: ops.stack([]), ValueError, "at least one tensor"),
+        (lambda: ops.stack([[1], [2]], 3), ValueError, r"`axis` = 3 not in range \[-2, 2\)"),
+        (lambda: ops.stack([[1, 2], [3]], 1), InvalidArgumentError, r"\[2\] != values\[1\]"),
+        (lambda: ops.unstack(3), ValueError, r"`axis` = 0 not in range \[0, 0\)"),
+        (lambda: ops.unstack([1, 2], 3), InvalidArgumentError, r"must equal 3, got shape \[2\]"),
+        (lambda: ops.split([1, 2, 3], 2), InvalidArgumentError, r"\(size = 3\) and num_split 2"),
+        (lambda: ops.split([1, 2, 3], 0), InvalidArgumentError, "should be > 0"),
+        (lambda: ops.split([1, 2, 3], [1, 1]), InvalidArgumentError, "Got: 2, for a size of 3"),
+        (lambda: ops.split([1, 2, 3], [-1, -1]), InvalidArgumentError, "Determined shape"),
+        (lambda: ops.split([1, 2, 3], [4, -1]), InvalidArgumentError, "Determined shape"),
+        (lambda: ops.split([1, 2], 1, axis=1), InvalidArgumentError, r"axis 1 .*\[Op:Split\]"),
+        (lambda: ops.split([1, 2], [1, 1], num=3), ValueError, "There are 2 sizes"),
+        (lambda: ops.split([1, 2], ops.constant(2)), ValueError, "Rank-0 tensors"),
+        (lambda: ops.tile([1, 2], [2, 2]), InvalidArgumentError, "of length 1 but got length 2"),
+        (lambda: ops.tile([1, 2], [-1]), InvalidArgumentError, r"multiples\[0\] >= 0"),
+        (lambda: ops.reverse([1, 2], [0, -1]), InvalidArgumentError, "more than once"),
+        (lambda: ops.reverse([1, 2], [1]), InvalidArgumentError, r"axis 1 .*\[Op:ReverseV2\]"),
+        (lambda: ops.roll([1, 2], [1, 1], [0]), InvalidArgumentError, "must have the same size"),
+        (lambda: ops.roll([1, 2], 1, 1), InvalidArgumentError, r"axis 1 .*\[Op:Roll\]"),
+        (lambda: ops.pad([1, 2], [[1, 1]], "EDGE"), ValueError, "Received `mode` = 'EDGE'"),
+        (lambda: ops.pad([1, 2], [[1, -1]]), InvalidArgumentError, "must be non-negative"),
+        (lambda: ops.pad([1, 2], [[1, 1], [0, 0]]), InvalidArgumentError, "the rank of inputs"),
+        (lambda: ops.pad([1, 2], [[2, 0]], "REFLECT"), InvalidArgumentError, "size less 1"),
+        (lambda: ops.pad([1, 2], [[3, 0]], "SYMMETRIC"), InvalidArgumentError, "no greater than"),
+        (lambda: ops.pad([1, 2], [[1, 1]], constant_values=2.5), TypeError, "Cannot convert 2.5"),
+    ],
+)
+def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
