@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import binary, unary
 from mirrored.ops.op import Op, register
 from mirrored.ops.reduction import Axes, infer_reduced, reduce
 from mirrored.ops.spec import ALL_DTYPES, FLOATS, NUMBERS, bool_
-from mirrored.ops.tensor import Tensor, operators
+from mirrored.ops.tensor import Operators, Tensor, operators
 
 LESS = binary("Less", "less", None, NUMBERS, bool_)
 LESS_EQUAL = binary("LessEqual", "less_equal", None, NUMBERS, bool_)
@@ -209,7 +210,7 @@ def reduce_all(
         >>> mr.reduce_all([[True, False], [True, True]], axis=1).numpy()
         array([False,  True])
     """
-    return reduce(ALL, input_tensor, axis, keepdims)
+    return reduce(ALL, _booleans(input_tensor), axis, keepdims)
 
 
 @explained
@@ -228,4 +229,9 @@ def reduce_any(
         >>> mr.reduce_any([[True, False], [False, False]], axis=1).numpy()
         array([ True, False])
     """
-    return reduce(ANY, input_tensor, axis, keepdims)
+    return reduce(ANY, _booleans(input_tensor), axis, keepdims)
+
+
+def _booleans(x: Any) -> Tensor:
+    """Return booleans, of Python's values alone: a tensor of another dtype is refused by the op."""
+    return adopt(x, None) if isinstance(x, Operators) else convert_to_tensor(x, bool_)

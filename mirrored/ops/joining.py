@@ -4,6 +4,7 @@ All of it is made of a few ops that move values: views, slices, `concat` and bro
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
         name: Accepted for compatibility.
 
     Raises:
-        ValueError: There are none, or there is no such axis.
+        ValueError: There is no such axis.
         InvalidArgumentError: Their shapes or dtypes differ.
 
     Example:
@@ -50,11 +51,12 @@ def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
         array([[1, 3],
                [2, 4]], dtype=int32)
     """
+    if axis == 0:
+        with suppress(ValueError):  # Rows of unequal shapes are named below.
+            return adopt(values, None)
     items = values if isinstance(values, list | tuple) else unstack(values)
     if not items:
         raise ValueError(f"stack takes at least one tensor. Received: {values!r:.80}")
-    if axis == 0:
-        return adopt(list(items), None)
     tensors = as_tensors(tuple(items))
     place = _axis_of(axis, tensors[0].ndim + 1)
     PACK.infer(*(each.spec for each in tensors))  # It says where shapes differ.
@@ -114,8 +116,9 @@ def split(
         name: Accepted for compatibility.
 
     Raises:
-        InvalidArgumentError: There is no such axis, or its size is not that of the parts together.
-        ValueError: There are not `num` sizes.
+        InvalidArgumentError: There is no such axis, its size is not that of the parts together, or
+            there are not `num` sizes.
+        ValueError: The sizes are one number that is no integer.
 
     Example:
         >>> import mirrored as mr
@@ -123,7 +126,7 @@ def split(
         [[1], [2, 3, 4]]
     """
     x, several = adopt(value, None), not isinstance(num_or_size_splits, int | np.integer)
-    if several and isinstance(num_or_size_splits, Operators) and not num_or_size_splits.ndim:
+    if several and not np.ndim(num_or_size_splits):
         raise ValueError(
             "Rank-0 tensors are not supported as the num_or_size_splits argument to split. "
             f"Received: {num_or_size_splits!r}"
@@ -133,7 +136,10 @@ def split(
     whole = x.shape[place]
     sizes = _sizes(list(given), whole) if several else _equal_sizes(given[0], place, whole)
     if num is not None and num != len(sizes):
-        raise ValueError(f"There are {len(sizes)} sizes. Received: num={num}")
+        raise InvalidArgumentError(
+            f"size of the split_tensor must be 1-D and have the same elements as outputs got shape "
+            f"[{len(sizes)}], for num={num} [Op:SplitV]"
+        )
     parts, begin = [], 0
     for size in sizes:
         parts.append(_sliced(x, place, slice(begin, begin + size)))
@@ -186,6 +192,8 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
         array([1, 2, 1, 2], dtype=int32)
     """
     x, times = adopt(input, None), as_integers(multiples, "`multiples`")
+    if isinstance(multiples, int | np.integer):
+        raise InvalidArgumentError("Expected multiples to be 1-D, but got shape [] [Op:Tile]")
     if len(times) != x.ndim:
         raise InvalidArgumentError(
             f"Expected multiples argument to be a vector of length {x.ndim} but got length "
@@ -219,6 +227,8 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
                [4, 3]], dtype=int32)
     """
     x = adopt(tensor, None)
+    if isinstance(axis, int | np.integer):
+        raise InvalidArgumentError("'dims' must be 1-dimension, not 0 [Op:ReverseV2]")
     index = [slice(None)] * x.ndim
     for each in as_integers(axis, "The axis"):
         place = normalize_axis("ReverseV2", each, x.ndim)

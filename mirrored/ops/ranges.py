@@ -10,17 +10,19 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant
-from mirrored.ops.elementwise import DIV
 from mirrored.ops.joining import stack
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import BROADCAST_TO, IDENTITY, RESHAPE, cast, expand_dims
+from mirrored.ops.slicing import STRIDED_SLICE
 from mirrored.ops.spec import (
     FLOATS,
     INDICES,
     INTEGERS,
     DType,
     as_dtype,
+    as_integers,
     as_shape,
+    broadcast_shapes,
     float32,
     float64,
     int32,
@@ -72,10 +74,8 @@ def range(
         )
     distance, by = end.item() - first.item(), step.item()
     count = math.ceil(distance / by) if kind in FLOATS else -(-distance // by)
-    # One after the other, as TensorFlow adds them: a product would round otherwise.
-    numbers = np.full(count, step, kind)
-    numbers[:1] = first
-    return constant(np.add.accumulate(numbers, dtype=kind))
+    numbers = first + np.arange(count).astype(kind) * step
+    return constant(numbers.astype(kind, copy=False))
 
 
 def _widest(tensors: Sequence[Tensor]) -> DType:
@@ -94,13 +94,15 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
 
     Args:
         start: The first one, or a tensor of first ones.
-        stop: The last one, of the same shape.
+        stop: The last one, or a tensor of last ones.
         num: How many.
         name: Accepted for compatibility.
         axis: Where tensors get the new axis.
 
     Raises:
-        InvalidArgumentError: `num` is less than 1.
+        TypeError: `num` is no integer.
+        InvalidArgumentError: It is negative, or the shapes do not fit.
+        ValueError: There is no such axis.
 
     Example:
         >>> import mirrored as mr
@@ -108,15 +110,18 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     first, last = as_tensors((start, stop))
-    count = int(num)
-    if count < 1:
-        raise InvalidArgumentError(f"Requires num > 0: {count} [Op:LinSpace]")
+    (count,) = as_integers(num, "`num`")
+    if count < 0:
+        raise InvalidArgumentError(f"There are 0 numbers or more. Received: num={count}")
+    together = broadcast_shapes("LinSpace", first.shape, last.shape)
+    first, last = (BROADCAST_TO(each, shape=together) for each in (first, last))
     steps = constant(max(count - 1, 1), first.dtype)
-    step = DIV(last - first, steps) if first.dtype in FLOATS else (last - first) / steps
+    step = (last - first) / steps
     begin = cast(first, step.dtype)
     between = [begin + step * float(i) for i in np.arange(1, count - 1).tolist()]
-    numbers = [begin, *between, cast(last, step.dtype)][:count]
-    return stack(numbers, axis)
+    numbers = stack([begin, *between, cast(last, step.dtype)], axis)
+    place = axis % numbers.ndim
+    return STRIDED_SLICE(numbers, index=(*[slice(None)] * place, slice(0, count)))
 
 
 @explained

@@ -61,7 +61,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
     Raises:
         ValueError: One of `x` and `y` is given without the other.
-        InvalidArgumentError: The condition is not of booleans, or shapes or dtypes do not fit.
+        InvalidArgumentError: The condition is not of booleans, or, without `x`, a scalar; or shapes
+            or dtypes do not fit.
 
     Example:
         >>> import mirrored as mr
@@ -76,5 +77,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         raise ValueError("x and y must both be non-None or both be None.")
     condition = adopt(condition, None)
     if x is None:
+        if not condition.ndim:
+            raise InvalidArgumentError(
+                "WhereOp : Unhandled input dimensions: 0. A scalar has no places. [Op:Where]"
+            )
         return constant(np.argwhere(condition.numpy()))
     return SELECT(condition, *as_tensors((x, y)))

@@ -67,3 +67,12 @@ def test_what_numbers_are() -> None:
     assert ops.is_finite(x).numpy().tolist() == [True, False, False]
     assert ops.is_inf(x).numpy().tolist() == [False, True, False]
     assert ops.is_nan(x).numpy().tolist() == [False, False, True]
+
+
+def test_lists_over_axes_are_booleans() -> None:
+    assert bool(ops.reduce_all([]))
+    assert not bool(ops.reduce_any([]))
+    with pytest.raises(TypeError, match="to a tensor of dtype bool"):
+        ops.reduce_all([1, 0])
+    with pytest.raises(InvalidArgumentError, match=r"attr 'T' of int32 .* \[Op:Any\]"):
+        ops.reduce_any(ops.constant([1, 0]))

@@ -61,6 +61,8 @@ def test_lists_of_numbers() -> None:
     assert ops.stack([1, 2.5]).numpy().tolist() == [1.0, 2.5]
     assert ops.stack([ops.constant(1.0), 2]).dtype == ops.float32
     assert ops.unstack(ops.zeros((0, 2))) == []
+    assert ops.stack([]).shape == (0,)
+    assert int(ops.stack(3)) == 3
     sizes = ops.constant([1, 3])
     assert [each.shape for each in ops.split([1, 2, 3, 4], sizes)] == [(1,), (3,)]
     assert len(ops.split([[1, 2]], 1)) == 1
@@ -70,7 +72,8 @@ def test_lists_of_numbers() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ops.stack([]), ValueError, "at least one tensor"),
+        (lambda: ops.stack([], 1), ValueError, "at least one tensor"),
+        (lambda: ops.stack([[1, 2], [3]]), InvalidArgumentError, r"\[2\] != values\[1\]"),
         (lambda: ops.stack([[1], [2]], 3), ValueError, r"`axis` = 3 not in range \[-2, 2\)"),
         (lambda: ops.stack([[1, 2], [3]], 1), InvalidArgumentError, r"\[2\] != values\[1\]"),
         (lambda: ops.unstack(3), ValueError, r"`axis` = 0 not in range \[0, 0\)"),
@@ -81,7 +84,14 @@ def test_lists_of_numbers() -> None:
         (lambda: ops.split([1, 2, 3], [-1, -1]), InvalidArgumentError, "Determined shape"),
         (lambda: ops.split([1, 2, 3], [4, -1]), InvalidArgumentError, "Determined shape"),
         (lambda: ops.split([1, 2], 1, axis=1), InvalidArgumentError, r"axis 1 .*\[Op:Split\]"),
-        (lambda: ops.split([1, 2], [1, 1], num=3), ValueError, "There are 2 sizes"),
+        (
+            lambda: ops.split([1, 2], [1, 1], num=3),
+            InvalidArgumentError,
+            "same elements as outputs",
+        ),
+        (lambda: ops.split([1, 2], 2.0), ValueError, "Rank-0 tensors"),
+        (lambda: ops.tile([1, 2], 2), InvalidArgumentError, "to be 1-D"),
+        (lambda: ops.reverse([1, 2], 0), InvalidArgumentError, "must be 1-dimension"),
         (lambda: ops.split([1, 2], ops.constant(2)), ValueError, "Rank-0 tensors"),
         (lambda: ops.tile([1, 2], [2, 2]), InvalidArgumentError, "of length 1 but got length 2"),
         (lambda: ops.tile([1, 2], [-1]), InvalidArgumentError, r"multiples\[0\] >= 0"),

@@ -122,7 +122,7 @@ CASES: dict[str, Case] = {
             "is_nan": lambda tf, x: tf.cast(tf.math.is_nan(x), x.dtype),
             "is_inf": lambda tf, x: tf.cast(tf.math.is_inf(x), x.dtype),
             "is_finite": lambda tf, x: tf.cast(tf.math.is_finite(x), x.dtype),
-            "scalar_mul": lambda tf, x: tf.scalar_mul(-0.0, x),
+            "scalar_mul": lambda tf, x: tf.scalar_mul(-2.0, x),
             "tanh": lambda tf, x: tf.tanh(x),
             "clip_by_value": lambda tf, x: tf.clip_by_value(x, -1.0, 1.0),
             "clip_by_value at infinity": lambda tf, x: tf.clip_by_value(x, -INF, INF),
@@ -154,6 +154,7 @@ CASES: dict[str, Case] = {
             "multiply": lambda tf, x, y: tf.multiply(x, y),
             "pow": lambda tf, x, y: tf.pow(x, y),
             "subtract": lambda tf, x, y: tf.subtract(x, y),
+            "where": lambda tf, x, y: tf.where(x > y, x, y),
             "sigmoid_cross_entropy": lambda tf, x, y: tf.nn.sigmoid_cross_entropy_with_logits(
                 labels=y, logits=x
             ),

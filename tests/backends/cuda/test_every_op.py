@@ -129,6 +129,9 @@ EDGES: Mapping[str, list[Case]] = {
     "SoftmaxCrossEntropyWithLogits": _rows(_same),
     "SparseSoftmaxCrossEntropyGrad": _rows(_labels, _labels),
     "SparseSoftmaxCrossEntropyWithLogits": _rows(_labels),
+    "SelectV2": _of(
+        ((LONG,), (LONG,), ()), ((3, LONG), (3, 1), (LONG,)), ((), (1,), (1,)), (SIX, SIX, SIX)
+    ),
     "Squeeze": _of((SIX,), shape=(2, 3, 2, 3, 2)),
     "StridedSlice": [
         *_of(((LONG, 3),), index=(slice(None, None, -2), 1)),
@@ -141,13 +144,27 @@ EDGES: Mapping[str, list[Case]] = {
     ],
     **{name: _along_an_axis() for name in ("LogSoftmax", "Softmax")},
     **{name: _places() for name in ("ArgMax", "ArgMin")},
-    **{name: _reductions() for name in ("Max", "Mean", "Min", "Prod", "Sum")},
+    **{name: _reductions() for name in ("All", "Any", "Max", "Mean", "Min", "Prod", "Sum")},
 }
 
 
 # They share the text of an op that is tried on everything, but for an expression of it.
 BRIEFLY = {"ArgMin", "Expm1", "Log1p", "LogSoftmax", "Min", "MulNoNan", "Prod", "Reciprocal"}
 BRIEFLY |= {"Rsqrt", "Softplus", "SqrtGrad"}
+BRIEFLY |= {
+    "Acos",
+    "Acosh",
+    "Any",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Ceil",
+    "Cos",
+    "Cosh",
+    "Floor",
+}
+BRIEFLY |= {"IsFinite", "IsInf", "IsNan", "Rint", "Round", "Sin", "Sinh", "Tan"}
 
 
 def small(name: str, row: Row) -> list[Case]:

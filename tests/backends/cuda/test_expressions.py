@@ -24,8 +24,12 @@ Array = np.ndarray[Any, Any]
 # Those that C's library and NumPy's own loops compute to the last bit but one or two.
 ROUNDED = {"Exp", "Expm1", "Log", "Log1p", "Pow", "Sigmoid", "Tanh"}
 ROUNDED |= {"SigmoidCrossEntropyWithLogits", "Softplus"}
+ROUNDED |= {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh"}
+ROUNDED |= {"Sin", "Sinh", "Tan"}
 # Of zeros of both signs NumPy's loops choose now the one and now the other.
-ANY_ZERO = {"Maximum", "Minimum", "Relu"}
+ANY_ZERO = {"FloorMod", "Maximum", "Minimum", "Relu"}
+# Those whose inputs are of several dtypes have tests of their own.
+BY_THEMSELVES = ("BiasAdd", "BroadcastTo", "Cast", "SelectV2")
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, 88.0, -104.0, 1e-3, -1e-5, 1e30, -1e30]
 FLOATS += [np.inf, -np.inf, np.nan, 1.00390625, 1.01171875]
 INTEGERS = [0, 1, -1, 2, -2, 3, 7, -7, 31, 1 << 16]
@@ -111,7 +115,7 @@ def ops_of(dtype: np.dtype[Any]) -> Iterator[tuple[str, int]]:
     """Yield the ops that take a dtype, each with its number of inputs."""
     for name in EXPRESSIONS:
         op = COPY if name == COPY.name else OPS[name]
-        if dtype in op.dtypes and name not in ("BiasAdd", "BroadcastTo", "Cast"):
+        if dtype in op.dtypes and name not in BY_THEMSELVES:
             yield name, 1 if op is COPY else len(TABLE[name].small[0].shapes)
 
 
@@ -201,6 +205,19 @@ def test_broadcasting_both_ways(
     x, y = arrays
     expected = [x - y, np.broadcast_to(y, shape), np.maximum(x - y, x)]
     assert bits(computed(card, fusion, *arrays)) == bits(expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_choice(name: str, card: Any, bits: Any) -> None:
+    x, y = pairs(dtype_of(name))
+    condition = np.random.default_rng(5).random(x.shape) < 0.5
+    fusion = Fusion(
+        tuple((each.shape, each.dtype) for each in (condition, x, y)),
+        (FusedOp("SelectV2", (0, 1, 2), x.shape, x.dtype),),
+        (0,),
+    )
+    (found,) = computed(card, fusion, condition, x, y)
+    assert_same("SelectV2", found, np.where(condition, x, y), bits)
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "int64"])

@@ -17,6 +17,7 @@ from mirrored.ops.op import OPS
 BOOL = np.dtype(np.bool_)
 DTYPES = (*float_dtypes(), np.dtype(np.int32), np.dtype(np.int64), ops.uint8, BOOL)
 TESTS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}
+TESTS |= {"IsFinite", "IsInf", "IsNan"}
 
 
 def takes(name: str, dtype: np.dtype) -> bool:
@@ -37,7 +38,7 @@ def fusions(*sizes: int, dtypes: Sequence[np.dtype] = DTYPES) -> Iterator[Source
             steps = []
             for i, name in enumerate(sorted(EXPRESSIONS)):
                 if takes(name, dtype):
-                    operands = (0, 1 + i % 3)[: operands_of(name)]
+                    operands = (0, 1 + i % 3, 1 + (i + 1) % 3)[: operands_of(name)]
                     result = BOOL if name in TESTS else dtype
                     steps.append(FusedOp(name, operands, (rows, 4), result))
             steps += [FusedOp("Cast", (0,), (rows, 4), other) for other in DTYPES]

@@ -78,9 +78,12 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 EMULATED_UNARY(exp) EMULATED_UNARY(exp2) EMULATED_UNARY(expm1)
 EMULATED_UNARY(log) EMULATED_UNARY(log2) EMULATED_UNARY(log10) EMULATED_UNARY(log1p)
 EMULATED_UNARY(sin) EMULATED_UNARY(cos) EMULATED_UNARY(tanh) EMULATED_UNARY(erf)
+EMULATED_UNARY(tan) EMULATED_UNARY(asin) EMULATED_UNARY(acos) EMULATED_UNARY(atan)
+EMULATED_UNARY(sinh) EMULATED_UNARY(cosh)
+EMULATED_UNARY(asinh) EMULATED_UNARY(acosh) EMULATED_UNARY(atanh)
 EMULATED_UNARY(sqrt) EMULATED_UNARY(fabs)
 EMULATED_UNARY(floor) EMULATED_UNARY(ceil) EMULATED_UNARY(rint) EMULATED_UNARY(trunc)
-EMULATED_BINARY(pow) EMULATED_BINARY(fmod) EMULATED_BINARY(fmin) EMULATED_BINARY(fmax)
+EMULATED_BINARY(atan2) EMULATED_BINARY(pow) EMULATED_BINARY(fmod) EMULATED_BINARY(fmin) EMULATED_BINARY(fmax)
 extern "C" double fma(double, double, double) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
 inline bool isnan(double x) { return x != x; }
