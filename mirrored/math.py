@@ -77,6 +77,7 @@ from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
 
-mod, truediv = floormod, divide
+mod = floormod
+truediv = divide
 
 _public_module("tf.math", __name__)

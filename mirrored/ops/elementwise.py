@@ -83,6 +83,7 @@ def binary(
     result: DType | None = None,
     validate: Callable[..., Check | None] | None = None,
     workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
+    may_alias: tuple[int, ...] = (0, 1),
 ) -> Op:
     """Define the op `name` of two inputs that broadcast.
 
@@ -95,6 +96,7 @@ def binary(
         result: The dtype of the result; None: that of the inputs.
         validate: What checks the inputs' values; see `Op`.
         workspace: The scratch that the kernel needs.
+        may_alias: The inputs that a result of their dtype may be written over.
     """
 
     def infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:
@@ -117,7 +119,7 @@ def binary(
             kernel=_kernel(kernel),
             gradient=None if gradient is None else unbroadcast,
             dtypes=dtypes,
-            may_alias=(0, 1) if result is None else (),
+            may_alias=may_alias if result is None else (),
             validate=validate,
             workspace=workspace,
             elementwise=workspace is None,

@@ -35,6 +35,7 @@ from mirrored.ops.tensor import Tensor
 _WIDER = (int32, int64, float32, float64)
 
 
+@explained
 def range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = "range"
 ) -> Tensor:

@@ -6,7 +6,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.elementwise import binary, unary, when
 from mirrored.ops.op import Check, OpCall
-from mirrored.ops.spec import INTEGERS, NUMBERS
+from mirrored.ops.spec import INTEGERS, NUMBERS, TensorSpec, bool_, broadcast_shapes
 from mirrored.ops.tensor import Tensor
 
 
@@ -32,6 +32,27 @@ def _floordiv(xp: Any, out: Any, x: Any, y: Any) -> None:
     xp.floor(out, out=out)
 
 
+def _floormod(xp: Any, out: Any, x: Any, y: Any, *, workspace: tuple[Any, ...]) -> None:
+    if out.dtype in INTEGERS:
+        xp.remainder(x, y, out=out)
+        return
+    # A rest of 0 has the sign of x, as in TensorFlow; NumPy's own has that of y.
+    wrong, other = workspace
+    xp.fmod(x, y, out=out)
+    xp.less(out, 0, out=wrong)
+    xp.less(y, 0, out=other)
+    xp.not_equal(wrong, other, out=wrong)
+    xp.not_equal(out, 0, out=other)
+    xp.logical_and(wrong, other, out=wrong)
+    xp.add(out, y, where=wrong, out=out)
+
+
+def _signs(x: TensorSpec, y: TensorSpec) -> tuple[TensorSpec, ...]:
+    if x.dtype in INTEGERS:
+        return ()
+    return (TensorSpec(broadcast_shapes("FloorMod", x.shape, y.shape), bool_),) * 2
+
+
 def _grad_floormod(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
     x, y = call.inputs
     return g, when(call.needs(1), lambda: -g * FLOORDIV(x, y))
@@ -43,7 +64,13 @@ ROUND = unary("Round", "rint", None)
 RINT = unary("Rint", "rint", None)
 FLOORDIV = binary("FloorDiv", _floordiv, None, NUMBERS, validate=_check_of_divisor("FloorDiv"))
 FLOORMOD = binary(
-    "FloorMod", "remainder", _grad_floormod, NUMBERS, validate=_check_of_divisor("FloorMod")
+    "FloorMod",
+    _floormod,
+    _grad_floormod,
+    NUMBERS,
+    validate=_check_of_divisor("FloorMod"),
+    workspace=_signs,
+    may_alias=(0,),  # The divisor is read again.
 )
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors, constant
 from mirrored.ops.creation import ZEROS_LIKE
@@ -45,6 +46,7 @@ SELECT = register(
 )
 
 
+@explained
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """Return elements of x where a condition holds and of y elsewhere; or where it holds.
 
