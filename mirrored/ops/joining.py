@@ -24,7 +24,7 @@ def _sliced(x: Tensor, axis: int, part: slice | int) -> Tensor:
     return STRIDED_SLICE(x, index=(*[slice(None)] * axis, part))
 
 
-def _axis_of(axis: Any, rank: int) -> int:
+def axis_of(axis: Any, rank: int) -> int:
     """Return an axis counted from the front, as functions that are not one op have it."""
     (number,) = as_integers(axis, "The axis")
     if not -rank <= number < rank:
@@ -58,7 +58,7 @@ def stack(values: Any, axis: int = 0, name: str | None = "stack") -> Tensor:
     if not items:
         raise ValueError(f"stack takes at least one tensor. Received: {values!r:.80}")
     tensors = as_tensors(tuple(items))
-    place = _axis_of(axis, tensors[0].ndim + 1)
+    place = axis_of(axis, tensors[0].ndim + 1)
     PACK.infer(*(each.spec for each in tensors))  # It says where shapes differ.
     shape = tensors[0].shape
     wide = (*shape[:place], 1, *shape[place:])
@@ -87,7 +87,7 @@ def unstack(
         [[1, 3], [2, 4]]
     """
     x = adopt(value, None)
-    place = _axis_of(axis, x.ndim)
+    place = axis_of(axis, x.ndim)
     count = x.shape[place]
     if num is not None and num != count:
         raise InvalidArgumentError(

@@ -10,9 +10,9 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant
-from mirrored.ops.joining import stack
+from mirrored.ops.joining import axis_of
 from mirrored.ops.select import SELECT
-from mirrored.ops.shaping import BROADCAST_TO, IDENTITY, RESHAPE, cast, expand_dims
+from mirrored.ops.shaping import BROADCAST_TO, CONCAT, IDENTITY, RESHAPE, cast, expand_dims
 from mirrored.ops.slicing import STRIDED_SLICE
 from mirrored.ops.spec import (
     FLOATS,
@@ -114,14 +114,14 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     (count,) = as_integers(num, "`num`")
     if count < 0:
         raise InvalidArgumentError(f"There are 0 numbers or more. Received: num={count}")
-    together = broadcast_shapes("LinSpace", first.shape, last.shape)
-    first, last = (BROADCAST_TO(each, shape=together) for each in (first, last))
-    steps = constant(max(count - 1, 1), first.dtype)
-    step = (last - first) / steps
-    begin = cast(first, step.dtype)
-    between = [begin + step * float(i) for i in np.arange(1, count - 1).tolist()]
-    numbers = stack([begin, *between, cast(last, step.dtype)], axis)
-    place = axis % numbers.ndim
+    shape = broadcast_shapes("LinSpace", first.shape, last.shape)
+    place = axis_of(axis, len(shape) + 1)
+    wide = (*shape[:place], 1, *shape[place:])
+    begin, end = (RESHAPE(BROADCAST_TO(each, shape=shape), shape=wide) for each in (first, last))
+    step = (end - begin) / constant(max(count - 1, 1), first.dtype)
+    begin, end = cast(begin, step.dtype), cast(end, step.dtype)
+    between = np.arange(1, max(count - 1, 1)).reshape(-1, *[1] * (len(shape) - place))
+    numbers = CONCAT(begin, begin + step * between.astype(step.dtype), end, axis=place)
     return STRIDED_SLICE(numbers, index=(*[slice(None)] * place, slice(0, count)))
 
 
