@@ -31,9 +31,10 @@ __device__ inline float power(float a, float b) { return powf(a, b); }
 __device__ inline double power(double a, double b) { return pow(a, b); }
 __device__ inline float floor_div(float a, float b) { return floorf(a / b); }
 __device__ inline double floor_div(double a, double b) { return floor(a / b); }
+__device__ inline u8 floor_div(u8 a, u8 b) { return b ? (u8)(a / b) : (u8)0; }
 template <typename I> __device__ inline I floor_div(I a, I b) {
     if (b == 0) { return 0; }
-    if ((I)-1 < (I)0 && b == (I)-1) { return minus((I)0, a); }
+    if (b == -1) { return minus((I)0, a); }
     return a / b - (I)(a % b != 0 && (a < 0) != (b < 0));
 }
 __device__ inline float floor_mod(float a, float b) {
@@ -44,8 +45,9 @@ __device__ inline double floor_mod(double a, double b) {
     double rest = fmod(a, b);
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
+__device__ inline u8 floor_mod(u8 a, u8 b) { return b ? (u8)(a % b) : (u8)0; }
 template <typename I> __device__ inline I floor_mod(I a, I b) {
-    if (b == 0 || ((I)-1 < (I)0 && b == (I)-1)) { return 0; }
+    if (b == 0 || b == -1) { return 0; }
     I rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
