@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored import ops
-from mirrored.errors import InvalidArgumentError
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
 # TensorFlow 2.21's results.
 RESULTS: list[tuple[Callable[[], Any], str, Any]] = [
@@ -84,3 +84,11 @@ def test_ends_are_exact() -> None:
 def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_recorded_function_knows_how_many() -> None:
+    rows = mr.function(lambda x: ops.range(ops.shape(x)[0]))
+    assert rows(ops.zeros((3, 2))).numpy().tolist() == [0, 1, 2]
+    for count in (ops.range, ops.sequence_mask):
+        with pytest.raises(OperatorNotAllowedInGraphError, match="while its function is being"):
+            mr.function(count)(ops.constant(3))
