@@ -590,3 +590,7 @@ TABLE: dict[str, Row] = {
         lambda x: x ^ x if x.dtype == bool else x * 0, dtypes=ALL, differentiable=False
     ),
 }
+
+# One ufunc and one expression each, made as others are that are tried on everything.
+ALIKE = {"Acos", "Acosh", "Any", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh"}
+ALIKE |= {"IsFinite", "IsInf", "Rint", "Sinh", "Tan"}
