@@ -593,4 +593,4 @@ TABLE: dict[str, Row] = {
 
 # One ufunc and one expression each, made as others are that are tried on everything.
 ALIKE = {"Acos", "Acosh", "Any", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh"}
-ALIKE |= {"IsFinite", "IsInf", "Rint", "Sinh", "Tan"}
+ALIKE |= {"IsFinite", "IsInf", "IsNan", "Rint", "Round", "Sinh", "Tan"}
