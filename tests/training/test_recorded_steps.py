@@ -1,5 +1,7 @@
 """What is recorded for `fit` and when again, and how many steps run between callbacks."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +121,17 @@ def test_what_a_step_is_recorded_for(changes: list[str], strategy: mr.MirroredSt
         change(eager)
         fit(eager, **SIX)
         assert state(model) == state(eager), name
+
+
+def test_a_layer_of_a_recorded_step_is_kept(strategy: mr.MirroredStrategy) -> None:
+    """Or another one could have its identity, and be taken for it."""
+    model, _ = make(strategy)
+    fit(model)
+    traced = next(each for each in model.layers if isinstance(each, Traced))
+    before = weakref.ref(traced.inner)
+    traced.inner = mr.layers.Activation("tanh")
+    gc.collect()
+    assert before() is not None
 
 
 def test_compiling_again_records_again(strategy: mr.MirroredStrategy) -> None:
