@@ -6,7 +6,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
-from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, shape_text
+from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, has_shape, shape_text
 from mirrored.ops.tensor import Tensor
 
 
@@ -87,10 +87,7 @@ def accumulate_n(
         array([4, 6], dtype=int32)
     """
     total = add_n(inputs)
-    if shape is not None and (
-        len(shape) != total.ndim
-        or any(each not in (None, size) for each, size in zip(shape, total.shape, strict=True))
-    ):
+    if shape is not None and not has_shape(total.shape, shape):
         raise ValueError(f"Shapes {tuple(shape)} and {tuple(total.shape)} are not compatible")
     if tensor_dtype is not None and as_dtype(tensor_dtype) != total.dtype:
         raise TypeError(

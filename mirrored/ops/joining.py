@@ -14,14 +14,9 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
 from mirrored.ops.creation import FILL
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, EXPAND_DIMS, PACK, RESHAPE, normalize_axis
-from mirrored.ops.slicing import STRIDED_SLICE
+from mirrored.ops.slicing import STRIDED_SLICE, sliced_along
 from mirrored.ops.spec import Shape, as_integers, shape_text
 from mirrored.ops.tensor import Operators, Tensor
-
-
-def _sliced(x: Tensor, axis: int, part: slice | int) -> Tensor:
-    """Return a part of a tensor along one axis."""
-    return STRIDED_SLICE(x, index=(*[slice(None)] * axis, part))
 
 
 def axis_of(axis: Any, rank: int) -> int:
@@ -94,7 +89,7 @@ def unstack(
             f"Input shape axis {place} must equal {num}, got shape {shape_text(x.shape)} "
             "[Op:Unpack]"
         )
-    return [_sliced(x, place, i) for i in range(count)]
+    return [sliced_along(x, place, i) for i in range(count)]
 
 
 @explained
@@ -142,7 +137,7 @@ def split(
         )
     parts, begin = [], 0
     for size in sizes:
-        parts.append(_sliced(x, place, slice(begin, begin + size)))
+        parts.append(sliced_along(x, place, slice(begin, begin + size)))
         begin += size
     return parts
 
@@ -269,7 +264,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
         if first:
             at_end = slice(x.shape[place] - first, None)
             at_begin = slice(0, x.shape[place] - first)
-            x = CONCAT(_sliced(x, place, at_end), _sliced(x, place, at_begin), axis=place)
+            x = CONCAT(sliced_along(x, place, at_end), sliced_along(x, place, at_begin), axis=place)
     return x
 
 
@@ -322,12 +317,12 @@ def pad(
         if kind == "CONSTANT":
             parts = [_filled(x, axis, before, value), x, _filled(x, axis, behind, value)]
         else:
-            mirrored = _sliced(x, axis, slice(None, None, -1))
+            mirrored = sliced_along(x, axis, slice(None, None, -1))
             end = size - skipped
             parts = [
-                _sliced(mirrored, axis, slice(end - before, end)),
+                sliced_along(mirrored, axis, slice(end - before, end)),
                 x,
-                _sliced(mirrored, axis, slice(int(skipped), skipped + behind)),
+                sliced_along(mirrored, axis, slice(int(skipped), skipped + behind)),
             ]
         parts = [each for each in parts if each.shape[axis] or each is x]
         x = parts[0] if len(parts) == 1 else CONCAT(*parts, axis=axis)

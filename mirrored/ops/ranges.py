@@ -9,11 +9,11 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
-from mirrored.ops.conversion import adopt, as_tensors, constant
+from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
 from mirrored.ops.joining import axis_of
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, IDENTITY, RESHAPE, cast, expand_dims
-from mirrored.ops.slicing import STRIDED_SLICE
+from mirrored.ops.slicing import sliced_along
 from mirrored.ops.spec import (
     FLOATS,
     INDICES,
@@ -25,11 +25,12 @@ from mirrored.ops.spec import (
     broadcast_shapes,
     float32,
     float64,
+    has_shape,
     int32,
     int64,
     shape_text,
 )
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Operators, Tensor
 
 # From the narrowest on: numbers of several dtypes together are of the last one of theirs.
 _WIDER = (int32, int64, float32, float64)
@@ -49,6 +50,7 @@ def range(
         name: Accepted for compatibility.
 
     Raises:
+        TypeError: A number is not one of `dtype`.
         InvalidArgumentError: An argument is no scalar, `delta` is 0, or leads away from `limit`.
 
     Example:
@@ -58,7 +60,11 @@ def range(
     """
     given = (0, start, delta) if limit is None else (start, limit, delta)
     wanted = None if dtype is None else as_dtype(dtype)
-    tensors = [adopt(each, wanted) for each in given]
+    # Tensors are cast to the dtype; what Python's numbers would lose is an error.
+    tensors = [
+        adopt(each, None) if isinstance(each, Operators) else convert_to_tensor(each, wanted)
+        for each in given
+    ]
     for each, what in zip(tensors, ("start", "limit", "delta"), strict=True):
         if each.ndim:
             raise InvalidArgumentError(
@@ -122,7 +128,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     begin, end = cast(begin, step.dtype), cast(end, step.dtype)
     between = np.arange(1, max(count - 1, 1)).reshape(-1, *[1] * (len(shape) - place))
     numbers = CONCAT(begin, begin + step * between.astype(step.dtype), end, axis=place)
-    return STRIDED_SLICE(numbers, index=(*[slice(None)] * place, slice(0, count)))
+    return sliced_along(numbers, place, slice(0, count))
 
 
 @explained
@@ -302,10 +308,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     """
     tensor = adopt(x, None)
     sizes = tensor.shape if shape is None else tuple(shape)
-    same = len(sizes) == tensor.ndim and all(
-        wanted in (None, size) for wanted, size in zip(sizes, tensor.shape, strict=True)
-    )
-    if not same:
+    if not has_shape(tensor.shape, sizes):
         raise InvalidArgumentError(
             f"Shape of tensor {name or 'x'} {shape_text(tensor.shape)} is not compatible with "
             f"expected shape {shape_text(sizes)}. [Op:EnsureShape]"

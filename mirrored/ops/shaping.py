@@ -11,7 +11,7 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.op import OPS, Grads, Op, OpCall, register
-from mirrored.ops.slicing import STRIDED_SLICE
+from mirrored.ops.slicing import STRIDED_SLICE, sliced_along
 from mirrored.ops.spec import (
     FLOATS,
     Shape,
@@ -324,7 +324,7 @@ def _grad_concat(call: OpCall, g: Tensor) -> Grads:
     axis, start, grads = call.attrs["axis"], 0, []
     for x in call.inputs:
         stop = start + x.shape[axis]
-        grads.append(STRIDED_SLICE(g, index=(*[slice(None)] * axis, slice(start, stop))))
+        grads.append(sliced_along(g, axis, slice(start, stop)))
         start = stop
     return grads
 

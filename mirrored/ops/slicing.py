@@ -80,3 +80,8 @@ SLICE_GRAD = register(
         gradient=_grad_slice_grad,
     )
 )
+
+
+def sliced_along(x: Tensor, axis: int, part: slice | int) -> Tensor:
+    """Return a part of a tensor along one axis."""
+    return STRIDED_SLICE(x, index=(*[slice(None)] * axis, part))

@@ -5,7 +5,7 @@ The dtypes are NumPy's own objects; this module says which of them the library c
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -279,6 +279,12 @@ def as_shape(value: Any) -> Shape:
     if any(size < 0 for size in shape):
         raise InvalidArgumentError(f"Dimensions of a shape are >= 0. Received: {shape}")
     return shape
+
+
+def has_shape(shape: Shape, wanted: Sequence[int | None]) -> bool:
+    """Return whether a shape has the wanted sizes, of which None stands for any."""
+    sizes = zip(wanted, shape, strict=False)
+    return len(shape) == len(wanted) and all(size in (None, own) for size, own in sizes)
 
 
 def as_integers(value: Any, what: str) -> tuple[int, ...]:

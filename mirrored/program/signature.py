@@ -9,7 +9,7 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored.ops.conversion import convert_to_tensor
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.spec import TensorSpec, has_shape
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import with_parts
 
@@ -181,8 +181,7 @@ def _tensor(name: str, value: Any, spec: TensorSpec) -> Tensor:
     shape: Any = spec.shape
     if shape is None:
         return tensor
-    sizes = zip(shape, tensor.shape, strict=False)
-    if len(shape) != tensor.ndim or any(size not in (None, given) for size, given in sizes):
+    if not has_shape(tensor.shape, shape):
         raise TypeError(
             f"The function {name} takes {spec} by its `input_signature`. Received: an argument of "
             f"shape {tensor.shape}."

@@ -68,6 +68,7 @@ def test_ends_are_exact() -> None:
         (lambda: ops.range(1, 5, -1), InvalidArgumentError, "start >= limit when delta < 0: 1/5"),
         (lambda: ops.range(1, 5, 0), InvalidArgumentError, "Requires delta != 0: 0"),
         (lambda: ops.range([1, 2]), InvalidArgumentError, r"must be a scalar, not shape \[2\]"),
+        (lambda: ops.range(2.5, dtype="int32"), TypeError, "Cannot convert 2.5"),
         (lambda: ops.range(True), InvalidArgumentError, "Received: bool"),
         (lambda: ops.linspace(0.0, 1.0, -1), InvalidArgumentError, "Received: num=-1"),
         (lambda: ops.linspace(0.0, 1.0, 5.5), TypeError, "Received: 5.5"),
