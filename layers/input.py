@@ -35,6 +35,7 @@ class InputLayer(Layer):
         shape: object,
         batch_size: int | None = None,
         dtype: Any = None,
+        *,
         name: str | None = None,
     ) -> None:
         batch_shape = as_shape((batch_size, *as_shape(shape)))
@@ -62,6 +63,7 @@ def Input(
     shape: object = None,
     batch_size: int | None = None,
     dtype: Any = None,
+    *,
     name: str | None = None,
 ) -> SymbolicTensor:
     """Return the placeholder that a functional model begins with.
@@ -81,4 +83,4 @@ def Input(
     """
     if shape is None:
         raise ValueError("You must pass a `shape` argument. For 64 numbers: `Input(shape=(64,))`.")
-    return InputLayer(shape, batch_size, dtype, name).output
+    return InputLayer(shape, batch_size, dtype, name=name).output

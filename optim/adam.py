@@ -29,7 +29,7 @@ class Adam(Optimizer):
         clipnorm: The largest L2 norm of each gradient; None: any.
         clipvalue: The largest absolute value in a gradient; None: any.
         global_clipnorm: The largest L2 norm of all gradients together; None: any.
-        name: What messages call it.
+        name: What messages call it; None: "adam".
 
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
@@ -55,7 +55,8 @@ class Adam(Optimizer):
         clipnorm: float | None = None,
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
-        name: str = "adam",
+        *,
+        name: str | None = None,
     ) -> None:
         self.beta_1 = check_number("beta_1", beta_1, below=1.0)
         self.beta_2 = check_number("beta_2", beta_2, below=1.0)

@@ -26,7 +26,7 @@ class SGD(Optimizer):
         clipnorm: The largest L2 norm of each gradient; None: any.
         clipvalue: The largest absolute value in a gradient; None: any.
         global_clipnorm: The largest L2 norm of all gradients together; None: any.
-        name: What messages call it.
+        name: What messages call it; None: "sgd".
 
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
@@ -52,7 +52,8 @@ class SGD(Optimizer):
         clipnorm: float | None = None,
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
-        name: str = "sgd",
+        *,
+        name: str | None = None,
     ) -> None:
         self.momentum = check_number("momentum", momentum, at_most=1.0)
         self.nesterov = bool(nesterov)

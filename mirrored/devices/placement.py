@@ -78,15 +78,15 @@ class DeviceScope:
 
 
 @explained
-def device(name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScope:
+def device(device_name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScope:
     """Ask for a device for the ops inside a ``with`` block.
 
     An inner scope replaces an outer one. Whether the device exists is found out by the first op,
     because naming one does not initialise the devices.
 
     Args:
-        name: A name in any form, as in 'GPU:1', '/gpu:1' or '/device:GPU:1'; a device; None to
-            clear what an outer scope asked for.
+        device_name: A name in any form, as in 'GPU:1', '/gpu:1' or '/device:GPU:1'; a device; None
+            to clear what an outer scope asked for.
 
     Raises:
         ValueError: The name cannot be parsed, or is neither a name nor a device.
@@ -97,9 +97,9 @@ def device(name: str | LogicalDevice | DeviceSpec | Device | None) -> DeviceScop
         ...     mr.constant([1.0, 2.0]).device
         '/job:localhost/replica:0/task:0/device:CPU:0'
     """
-    if name is None:
+    if device_name is None:
         return DeviceScope(_ANYWHERE)
-    spec = to_spec(name)
+    spec = to_spec(device_name)
     request = _requests.get(spec)
     if request is None:  # The first time; tapes ask for a device with every op.
         request = _requests.setdefault(spec, _Request(spec))

@@ -317,12 +317,12 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 @explained
-def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Tensor:
+def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """Return the sizes of a tensor's axes, as a tensor of integers.
 
     Args:
         input: The tensor.
-        out_type: Int32 or int64.
+        out_type: Int32 or int64; None: int32.
         name: Accepted for compatibility.
 
     Example:
@@ -334,12 +334,12 @@ def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Tensor:
 
 
 @explained
-def size(input: Any, out_type: Any = int32, name: str | None = None) -> Tensor:
+def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
     """Return the number of a tensor's elements, as a tensor.
 
     Args:
         input: The tensor.
-        out_type: Int32 or int64.
+        out_type: Int32 or int64; None: int32.
         name: Accepted for compatibility.
 
     Example:
@@ -351,7 +351,7 @@ def size(input: Any, out_type: Any = int32, name: str | None = None) -> Tensor:
 
 
 def _index_dtype(out_type: Any) -> DType:
-    dtype = as_dtype(out_type)
+    dtype = int32 if out_type is None else as_dtype(out_type)
     if dtype not in INDICES:
         raise InvalidArgumentError(f"Sizes are int32 or int64. Received: out_type={dtype.name}")
     return dtype

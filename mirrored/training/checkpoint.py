@@ -175,16 +175,16 @@ class Checkpoint(AutoTrackable):
                 raise
         return path
 
-    def write(self, path: PathName) -> str:
+    def write(self, file_prefix: PathName) -> str:
         """Write a checkpoint to a file of this name, and return its path; errors as for `save`.
 
         It is not counted, and `latest_checkpoint` does not find it.
 
         Args:
-            path: The file. Folders are made.
+            file_prefix: The file. Folders are made.
         """
         _check_context("saved")
-        name = as_path(path, CHECKPOINT.noun)
+        name = as_path(file_prefix, CHECKPOINT.noun)
         self._write(name, {})
         return name
 
@@ -220,13 +220,13 @@ class Checkpoint(AutoTrackable):
         restore(matches, parts, tensors)
         return CheckpointStatus(file.name, matches.missing, matches.unused)
 
-    def read(self, path: PathName) -> CheckpointStatus:
+    def read(self, save_path: PathName) -> CheckpointStatus:
         """Do as `restore` does.
 
         Args:
-            path: The file.
+            save_path: The file.
         """
-        return self.restore(path)
+        return self.restore(save_path)
 
     def _write(self, path: str, metadata: dict[str, str]) -> None:
         # No tape that is open has anything to learn from it; and variables are read one by one, as

@@ -49,6 +49,7 @@ class CheckpointManager:
         checkpoint: Checkpoint,
         directory: PathName,
         max_to_keep: int | None,
+        *,
         checkpoint_name: str = "ckpt",
     ) -> None:
         given: Any = checkpoint

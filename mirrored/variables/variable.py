@@ -240,28 +240,56 @@ class Variable(Operators, metaclass=_VariableType):
         """Return the value; a later assign does not change what was returned."""
         raise NotImplementedError
 
-    def assign(self, value: Any) -> "Variable":
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> "Variable":
         """Set the value and return the variable.
 
         In a replica, what is returned is that replica's own: the value of a mirrored variable, the
         copy of one that is brought together on reads.
 
+        Args:
+            value: The value, of the variable's shape and dtype.
+            use_locking: Accepted for compatibility.
+            name: Accepted for compatibility.
+            read_value: Whether to return the variable; otherwise None is returned.
+
         Raises:
             ValueError: The shapes differ.
             InvalidArgumentError: The dtypes differ.
         """
-        written: Variable = self._write("assign", value)
+        written: Variable = self._written("assign", value, read_value)
         return written
 
-    def assign_add(self, delta: Any) -> "Variable":
-        """Add to the value and return the variable; errors as for `assign`."""
-        written: Variable = self._write("assign_add", delta)
+    def assign_add(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> "Variable":
+        """Add to the value and return the variable; the rest as for `assign`."""
+        written: Variable = self._written("assign_add", delta, read_value)
         return written
 
-    def assign_sub(self, delta: Any) -> "Variable":
-        """Subtract from the value and return the variable; errors as for `assign`."""
-        written: Variable = self._write("assign_sub", delta)
+    def assign_sub(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> "Variable":
+        """Subtract from the value and return the variable; the rest as for `assign`."""
+        written: Variable = self._written("assign_sub", delta, read_value)
         return written
+
+    def _written(self, method: str, value: Any, read_value: bool) -> Any:
+        written = self._write(method, value)
+        return written if read_value else None
 
     def prepare(self, method: str, value: Any) -> "Sequence[tuple[Variable, Prepared]]":
         """Return what `assign`, `assign_add` or `assign_sub` would write into each copy.

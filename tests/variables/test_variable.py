@@ -203,3 +203,10 @@ def test_a_synchronization_that_there_is_not(value: Any) -> None:
     with pytest.raises(ValueError, match=r"Invalid variable synchronization mode: .*: v") as e:
         check_modes(value, VariableAggregation.NONE, None, "v")
     assert all(str(each) in str(e.value) for each in SYNCHRONIZATIONS)
+
+
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+def test_a_write_may_return_nothing(method: str) -> None:
+    variable = Variable(2.0)
+    assert getattr(variable, method)(2.0, read_value=False) is None
+    assert variable.numpy() == {"assign": 2.0, "assign_add": 4.0, "assign_sub": 0.0}[method]

@@ -37,7 +37,7 @@ class Accuracy(Comparison):
     """
 
     def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+        super().__init__(dtype, name)
 
     def _as_predictions(self, y_pred: Any) -> Tensor:
         # Integers are compared as such: floats would not tell large ones apart.
@@ -78,7 +78,7 @@ class BinaryAccuracy(Comparison):
                 "Invalid value for argument `threshold`. Expected a value in interval [0, 1]. "
                 f"Received: threshold={threshold}"
             )
-        super().__init__(name, dtype)
+        super().__init__(dtype, name)
         self.threshold = threshold
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class CategoricalAccuracy(Comparison):
     """
 
     def __init__(self, name: str = "categorical_accuracy", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+        super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return _same_class(y_true, y_pred)
@@ -125,7 +125,7 @@ class SparseCategoricalAccuracy(Comparison):
     """
 
     def __init__(self, name: str = "sparse_categorical_accuracy", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+        super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return _right_label(y_true, y_pred)
@@ -135,7 +135,7 @@ class AccuracyByShape(Comparison):
     """The kind of accuracy that the shapes call for, as a loss of the user's own does not tell."""
 
     def __init__(self) -> None:
-        super().__init__("accuracy")
+        super().__init__(name="accuracy")
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if y_pred.ndim == 1 or y_pred.shape[-1] == 1:

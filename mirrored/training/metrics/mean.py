@@ -37,7 +37,7 @@ class Mean(Metric):
     """
 
     def __init__(self, name: str = "mean", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+        super().__init__(dtype, name)
 
     def statistics(self, values: Any, sample_weight: Any = None) -> Statistics:
         """Return the sum of the values and their number, or the sum of their weights.
@@ -76,7 +76,7 @@ class MeanSquaredError(Comparison):
     _averaged = 1
 
     def __init__(self, name: str = "mean_squared_error", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+        super().__init__(dtype, name)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return squared_errors(aligned(cast(y_true, y_pred.dtype), y_pred), y_pred)

@@ -42,8 +42,8 @@ class Metric(_overrides.Subclassable):
     each other; outside of them, the result is that of all together.
 
     Args:
-        name: The name in logs and history; None takes that of the class.
         dtype: Accepted for compatibility; totals and counts are float64, so that they stay exact.
+        name: The name in logs and history; None takes that of the class.
 
     Example:
         >>> import mirrored as mr
@@ -56,7 +56,7 @@ class Metric(_overrides.Subclassable):
     _never_called = _overrides.METRIC
     _for_itself = _overrides.METRIC_ITSELF
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         del dtype
         self.name = name or snake_case(type(self).__name__)
         # Training refuses a metric that was made for another strategy.
@@ -212,7 +212,7 @@ class FunctionMetric(Comparison):
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         name = getattr(function, "__name__", None) or type(function).__name__
         underscores = name[: len(name) - len(name.lstrip("_"))]
-        super().__init__(underscores + snake_case(name))  # As in Keras' logs.
+        super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
         self._function = function
 
     def shard_statistics(
