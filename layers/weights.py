@@ -21,7 +21,8 @@ from mirrored.layers.regularizers import Regularizer
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
-from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
+from mirrored.variables import Module, Variable, VariableAggregation, VariableSynchronization
+from mirrored.variables.module import held_by
 
 _Found = TypeVar("_Found")
 
@@ -306,8 +307,8 @@ def find(values: Iterable[object], kind: type[_Found] | tuple[Any, ...]) -> list
     """Return the instances of ``kind`` among ``values``, each once, in order.
 
     Args:
-        values: What to look through. Lists, tuples and the values of dicts are looked into at
-            any depth; other objects are not.
+        values: What to look through. Lists, tuples, the values of dicts and the attributes of
+            modules are looked into at any depth; other objects are not.
         kind: The class to look for, or a tuple of such; of objects, not of numbers or strings.
 
     Raises:
@@ -339,6 +340,10 @@ def _find(
                 open_containers.add(id(value))  # A container may hold itself.
                 inner = value.values() if isinstance(value, dict) else value
                 _find(inner, kind, found, open_containers)
+        elif isinstance(value, Module):
+            if id(value) not in open_containers:
+                open_containers.add(id(value))
+                _find(held_by(value), kind, found, open_containers)
         elif isinstance(value, _SETS):
             for item in value:
                 if isinstance(item, kind):

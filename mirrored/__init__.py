@@ -134,6 +134,7 @@ from mirrored.ops.spec import bfloat16 as _bfloat16
 from mirrored.program import function as function
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
+from mirrored.variables import Module as Module
 from mirrored.variables import Variable as Variable
 from mirrored.variables import VariableAggregation as VariableAggregation
 from mirrored.variables import VariableSynchronization as VariableSynchronization
@@ -143,6 +144,7 @@ __all__ = [
     "IndexedSlices",
     "MirroredStrategy",
     "Model",
+    "Module",
     "Sequential",
     "Tensor",
     "TensorSpec",

@@ -20,9 +20,15 @@ from mirrored.ops.hooks import active_recorder, only
 from mirrored.program.variable_access import variable_writes
 from mirrored.training.checkpoint_folder import SEQUENCE, saved_in
 from mirrored.training.checkpoint_restore import match, restore
-from mirrored.training.checkpoint_state import AutoTrackable, check_kinds, collect, find_parts
+from mirrored.training.checkpoint_state import (
+    ROOT,
+    AutoTrackable,
+    check_kinds,
+    collect,
+    find_parts,
+)
 from mirrored.training.tensor_file import CHECKPOINT, open_tensors, read_table, save_tensors
-from mirrored.variables import DeviceVariable
+from mirrored.variables import DeviceVariable, Module
 
 _LISTED = 5
 _ALIASES = "aliases"  # In the metadata: the other names of values, each with the tensor's.
@@ -106,14 +112,18 @@ class Checkpoint(AutoTrackable):
     for each epoch have those that they would have had.
 
     Args:
-        **values: Models, layers, optimizers, variables, metrics, seed generators and other
-            checkpoints, also in lists, tuples and dicts.
+        root: A module, whose attributes have their own names in the file, as if each were given;
+            or another object, which is called that.
+        **values: Models, layers, modules, optimizers, variables, metrics, seed generators and
+            other checkpoints, also in lists, tuples and dicts. Of a module's attributes those
+            count that have a state.
 
     Attributes:
         save_counter: How often `save` was called, an int64 variable.
 
     Raises:
-        ValueError: A value has no state, such as a number, or a name is taken by a method.
+        ValueError: A value has no state, such as a number, or a name is taken by a method or by
+            an attribute of `root`.
 
     Example:
         >>> import os, tempfile
@@ -133,13 +143,20 @@ class Checkpoint(AutoTrackable):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, **values: Any) -> None:
-        for name in values:
+    def __init__(self, root: Any = None, **values: Any) -> None:
+        for name, value in values.items():
             if name.startswith("_") or hasattr(type(self), name) or name == "save_counter":
                 raise ValueError(
                     "A value of a checkpoint is an attribute of it, so its name begins with no "
                     f"underscore and is no attribute already. Received: {name!r}."
                 )
+            if isinstance(root, Module) and vars(root).get(name, value) is not value:
+                raise ValueError(
+                    f"Cannot create a Checkpoint with keyword argument {name} if root.{name} "
+                    "already exists. Give it another name."
+                )
+        if root is not None:
+            values[ROOT] = root
         check_kinds(values)
         vars(self).update(values)
         with devices.device("CPU:0"):  # It is the program's, not a strategy's.

@@ -17,9 +17,10 @@ from mirrored.optim import Optimizer
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import Metric
 from mirrored.training.saving import leaf_name, named_by_place, named_weights, place
-from mirrored.variables import Variable
+from mirrored.variables import Module, Variable
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.
+ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
 _KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator)
 
 
@@ -30,6 +31,9 @@ class AutoTrackable:
         """Return the attributes by name, in the order of their names."""
         attributes = vars(self)
         return {name: attributes[name] for name in sorted(attributes) if name[0] != "_"}
+
+
+_TRACKED = (*_KINDS, AutoTrackable, Module)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +64,15 @@ class Part:
 
 def check_kinds(values: Mapping[str, Any]) -> None:
     """Raise ValueError where something has no state that a checkpoint could hold."""
-    for name, value in _objects(values):
+    root = {ROOT: values[ROOT]} if ROOT in values else {}
+    named = root if not isinstance(root.get(ROOT), _TRACKED) else {}
+    for name, value in (*named.items(), *_objects(values)):
         if not isinstance(value, _KINDS):
             raise ValueError(
                 f"`Checkpoint` was expecting {name} to be a trackable object, got {value!r:.200}. "
-                "Trackable are models, layers, optimizers, variables, metrics, seed generators, "
-                "other checkpoints, and lists, tuples and dicts of them. Make a number a "
-                "variable: mr.Variable(5)."
+                "Trackable are models, layers, modules, optimizers, variables, metrics, seed "
+                "generators, other checkpoints, and lists, tuples and dicts of them. Make a number "
+                "a variable: mr.Variable(5)."
             )
 
 
@@ -146,24 +152,35 @@ def _as_integers(words: Sequence[int]) -> np.ndarray:
 
 
 def _objects(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    yield from _walk("", values, set())
+    root = values.get(ROOT)
+    if isinstance(root, Module):  # What is in it has the names that it has there.
+        yield from _walk("", _inner(ROOT, root) or {}, (root,))
+        values = {name: value for name, value in values.items() if name != ROOT}
+    yield from _walk("", values, ())
 
 
-def _walk(prefix: str, values: Mapping[str, Any], met: set[int]) -> Iterator[tuple[str, Any]]:
+def _walk(
+    prefix: str, values: Mapping[str, Any], around: tuple[Any, ...]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the objects in a mapping by name; of a module only those that have a state."""
+    in_module = any(isinstance(each, Module) for each in around)
     for key, value in values.items():
         name = f"{prefix}{key}"
+        if in_module and not find([value], _TRACKED):
+            continue
         inner = _inner(name, value)
         if inner is None:
             yield name, value
-        elif id(value) not in met:  # A container may hold itself.
-            met.add(id(value))
-            yield from _walk(f"{name}/", inner, met)
+        elif not any(value is each for each in around):  # A container may hold itself.
+            yield from _walk(f"{name}/", inner, (*around, value))
 
 
 def _inner(name: str, value: Any) -> Mapping[str, Any] | None:
     """Return what is in a container, by name; None for what is no container."""
     if isinstance(value, AutoTrackable):
         return value.held()
+    if isinstance(value, Module):
+        return dict(sorted(vars(value).items()))
     if isinstance(value, list | tuple):
         return {str(i): each for i, each in enumerate(value)}
     if isinstance(value, dict):

@@ -15,6 +15,7 @@ from mirrored import ops
 from mirrored._absent import refused_members
 from mirrored._arguments import explained
 from mirrored._contexts import Within
+from mirrored._name_scope import scoped
 from mirrored.ops.hooks import recorded_by
 from mirrored.ops.tensor import Operators, Tensor, value_text
 from mirrored.program import variable_creation
@@ -136,7 +137,8 @@ def _create(
             "or a function without arguments that returns one."
         )
     trainable = check_modes(synchronization, aggregation, trainable, name)
-    variable_creation.ask(name or "Variable")
+    name = scoped(name or "Variable")
+    variable_creation.ask(name)
     make = _maker[0]
     for creator in _creators.get():
         make = _bound(creator, make)
@@ -144,7 +146,7 @@ def _create(
         return make(
             initial_value=initial_value,
             trainable=trainable,
-            name=name or "Variable",
+            name=name,
             dtype=None if dtype is None else ops.as_dtype(dtype),
             synchronization=synchronization,
             aggregation=aggregation,
