@@ -56,6 +56,7 @@ from mirrored.ops import constant as constant
 from mirrored.ops import convert_to_tensor as convert_to_tensor
 from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
+from mirrored.ops import cumsum as cumsum
 from mirrored.ops import divide as divide
 from mirrored.ops import ensure_shape as ensure_shape
 from mirrored.ops import equal as equal
@@ -176,6 +177,7 @@ __all__ = [
     "convert_to_tensor",
     "cos",
     "cosh",
+    "cumsum",
     "data",
     "debugging",
     "device",

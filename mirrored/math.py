@@ -21,7 +21,11 @@ from mirrored.ops import ceil as ceil
 from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
 from mirrored.ops import count_nonzero as count_nonzero
+from mirrored.ops import cumprod as cumprod
+from mirrored.ops import cumsum as cumsum
+from mirrored.ops import cumulative_logsumexp as cumulative_logsumexp
 from mirrored.ops import divide as divide
+from mirrored.ops import divide_no_nan as divide_no_nan
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
 from mirrored.ops import expm1 as expm1
@@ -46,10 +50,12 @@ from mirrored.ops import logical_xor as logical_xor
 from mirrored.ops import maximum as maximum
 from mirrored.ops import minimum as minimum
 from mirrored.ops import multiply as multiply
+from mirrored.ops import multiply_no_nan as multiply_no_nan
 from mirrored.ops import negative as negative
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import pow as pow
 from mirrored.ops import reciprocal as reciprocal
+from mirrored.ops import reciprocal_no_nan as reciprocal_no_nan
 from mirrored.ops import reduce_all as reduce_all
 from mirrored.ops import reduce_any as reduce_any
 from mirrored.ops import reduce_logsumexp as reduce_logsumexp
@@ -76,6 +82,9 @@ from mirrored.ops import squared_difference as squared_difference
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
+from mirrored.ops import xdivy as xdivy
+from mirrored.ops import xlog1py as xlog1py
+from mirrored.ops import xlogy as xlogy
 
 mod = floormod
 truediv = divide

@@ -67,6 +67,12 @@ from mirrored.ops.joining import stack as stack
 from mirrored.ops.joining import tile as tile
 from mirrored.ops.joining import unstack as unstack
 from mirrored.ops.linalg import matmul as matmul
+from mirrored.ops.no_nan import divide_no_nan as divide_no_nan
+from mirrored.ops.no_nan import multiply_no_nan as multiply_no_nan
+from mirrored.ops.no_nan import reciprocal_no_nan as reciprocal_no_nan
+from mirrored.ops.no_nan import xdivy as xdivy
+from mirrored.ops.no_nan import xlog1py as xlog1py
+from mirrored.ops.no_nan import xlogy as xlogy
 from mirrored.ops.op import OPS as OPS
 from mirrored.ops.op import Op as Op
 from mirrored.ops.op import OpCall as OpCall
@@ -110,6 +116,9 @@ from mirrored.ops.rounding import floordiv as floordiv
 from mirrored.ops.rounding import floormod as floormod
 from mirrored.ops.rounding import rint as rint
 from mirrored.ops.rounding import round as round
+from mirrored.ops.scans import cumprod as cumprod
+from mirrored.ops.scans import cumsum as cumsum
+from mirrored.ops.scans import cumulative_logsumexp as cumulative_logsumexp
 from mirrored.ops.select import where as where
 from mirrored.ops.shaping import broadcast_to as broadcast_to
 from mirrored.ops.shaping import cast as cast

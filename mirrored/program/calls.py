@@ -119,19 +119,31 @@ class ArrayNotes(_Notes):
         """Note an assignment to elements."""
         self._add(operator.setitem, (x, places, values))
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
+    def __getattr__(self, name: str) -> "_Noted":
         """Return a function that notes its call."""
-        function = getattr(self._xp, name)
+        return _Noted(self._add, name, getattr(self._xp, name))
 
-        def note(*args: Any, out: Any, **kwargs: Any) -> None:
-            if isinstance(function, np.ufunc) and not kwargs:
-                args = _scalars_typed(args)
-                if name not in _OUT_BY_NAME:
-                    self._add(function, (*args, out))
-                    return
-            self._add(function, (*args, *kwargs.values(), out), (*kwargs, "out"))
 
-        return note
+class _Noted:
+    """Stands for a function of an array module, and notes its calls."""
+
+    def __init__(self, add: Callable[..., None], name: str, function: Any) -> None:
+        self._add = add
+        self._name = name
+        self._function = function
+
+    def __call__(self, *args: Any, out: Any, **kwargs: Any) -> None:
+        function = self._function
+        if isinstance(function, np.ufunc) and not kwargs:
+            args = _scalars_typed(args)
+            if self._name not in _OUT_BY_NAME:
+                self._add(function, (*args, out))
+                return
+        self._add(function, (*args, *kwargs.values(), out), (*kwargs, "out"))
+
+    def accumulate(self, x: Any, *, axis: int, dtype: Any, out: Any) -> None:
+        """Note the ufunc's method, whose arguments are taken by position in less time."""
+        self._add(self._function.accumulate, (x, axis, dtype, out))
 
 
 def kernel_calls(

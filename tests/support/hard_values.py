@@ -92,6 +92,7 @@ CASES: dict[str, Case] = {
             "negative": lambda tf, x: tf.negative(x),
             "one over x": lambda tf, x: 1.0 / x,
             "reciprocal": lambda tf, x: tf.math.reciprocal(x),
+            "reciprocal_no_nan": lambda tf, x: tf.math.reciprocal_no_nan(x),
             "relu": lambda tf, x: tf.nn.relu(x),
             "relu6": advised("relu6", lambda tf, x: tf.nn.relu6(x)),
             "rsqrt": lambda tf, x: tf.math.rsqrt(x),
@@ -149,6 +150,11 @@ CASES: dict[str, Case] = {
             "floormod": lambda tf, x, y: x % y,
             "squared_difference of pairs": lambda tf, x, y: tf.math.squared_difference(x, y),
             "divide": lambda tf, x, y: tf.divide(x, y),
+            "divide_no_nan": lambda tf, x, y: tf.math.divide_no_nan(x, y),
+            "multiply_no_nan": lambda tf, x, y: tf.math.multiply_no_nan(x, y),
+            "xdivy": lambda tf, x, y: tf.math.xdivy(x, y),
+            "xlogy": lambda tf, x, y: tf.math.xlogy(x, y),
+            "xlog1py": lambda tf, x, y: tf.math.xlog1py(x, y),
             "maximum": lambda tf, x, y: tf.maximum(x, y),
             "minimum": lambda tf, x, y: tf.minimum(x, y),
             "multiply": lambda tf, x, y: tf.multiply(x, y),
@@ -169,6 +175,10 @@ CASES: dict[str, Case] = {
             "reduce_min": lambda tf, x: tf.reduce_min(x, axis=1),
             "reduce_prod": lambda tf, x: tf.reduce_prod(x, axis=1),
             "reduce_logsumexp": lambda tf, x: tf.reduce_logsumexp(x, axis=1),
+            "cumsum": lambda tf, x: tf.cumsum(x, axis=1),
+            "cumprod": lambda tf, x: tf.math.cumprod(x, axis=1, reverse=True),
+            # Without NaN, and without two infinities, which TensorFlow's passes over.
+            "cumulative_logsumexp": lambda tf, x: tf.math.cumulative_logsumexp(x[:10], axis=1),
             "matmul": lambda tf, x: tf.matmul(x, tf.constant([[0.0], [1.0], [-2.0]])),
             "matmul of batches": lambda tf, x: tf.matmul(
                 tf.reshape(x, (2, len(ROWS) // 2, 3)), tf.constant([[[0.0], [1.0], [-2.0]]] * 2)

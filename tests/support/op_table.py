@@ -229,6 +229,38 @@ def along_an_axis(reference: Callable[..., Any]) -> Row:
     )
 
 
+def scanned(
+    reduce: Callable[..., Any], neutral: float, *, exclusive: bool = True, **options: Any
+) -> Row:
+    """Return the row of a scan, whose reference reduces all elements up to each one by itself."""
+
+    def reference(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
+        lines = np.moveaxis(x, axis, -1)
+        upto = np.tril(np.ones((x.shape[axis],) * 2, bool), -int(exclusive))
+        rows = np.where(upto.T if reverse else upto, lines[..., None, :], x.dtype.type(neutral))
+        return np.moveaxis(reduce(rows, axis=-1, dtype=x.dtype), -1, axis)
+
+    plain, other = (
+        {"exclusive": False, "reverse": False},
+        {"exclusive": exclusive, "reverse": True},
+    )
+    return Row(
+        reference,
+        (
+            *cases(((2, 3),), axis=1, **plain),
+            *cases(((4,),), ((3, 1, 2),), axis=0, **other),
+            *cases(((2, 3, 2),), axis=1, exclusive=False, reverse=True),
+            *cases(((2, 3),), axis=1, exclusive=exclusive, reverse=False),
+        ),
+        (
+            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=1, **plain),
+            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=0, **other),
+        ),
+        (*cases(((0, 3),), ((2, 0),), axis=1, **plain), *cases(((0, 3),), axis=0, **other)),
+        **options,
+    )
+
+
 def mean_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     """Return the mean; that of integers is rounded to zero."""
     count = math.prod(x.shape[i] for i in axis)
@@ -433,6 +465,12 @@ TABLE: dict[str, Row] = {
     ),
     "Cos": one(lambda x: np.exp(1j * x).real),
     "Cosh": one(lambda x: (np.exp(x) + np.exp(-x)) / 2.0),
+    "Cumprod": scanned(np.multiply.reduce, 1.0, dtypes=NUMBERS),
+    "Cumsum": scanned(np.add.reduce, 0.0, dtypes=NUMBERS),
+    "CumulativeLogsumexp": scanned(np.logaddexp.reduce, -np.inf, exclusive=False),
+    "DivNoNan": two(
+        lambda x, y: np.where(y == 0, 0, x * y**-1.0), "any", "positive", dtypes=FLOATS
+    ),
     "Equal": compare(lambda x, y: ~(x != y), dtypes=ALL),
     "Exp": one(lambda x: np.e**x),
     "ExpandDims": view(((2, 3), (2, 1, 3)), ((), (1,))),
@@ -586,6 +624,9 @@ TABLE: dict[str, Row] = {
         cases(((2, 0, 3),), **PERM),
         dtypes=ALL,
     ),
+    "Xdivy": two(lambda x, y: np.where(x == 0, 0, x * y**-1.0), "any", "positive", dtypes=FLOATS),
+    "Xlog1py": two(lambda x, y: x * np.log(1.0 + y), "any", "positive", dtypes=FLOATS),
+    "Xlogy": two(lambda x, y: x * np.log(y), "any", "positive", dtypes=FLOATS),
     "ZerosLike": one(
         lambda x: x ^ x if x.dtype == bool else x * 0, dtypes=ALL, differentiable=False
     ),
@@ -594,3 +635,4 @@ TABLE: dict[str, Row] = {
 # One ufunc and one expression each, made as others are that are tried on everything.
 ALIKE = {"Acos", "Acosh", "Any", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh"}
 ALIKE |= {"IsFinite", "IsInf", "IsNan", "Rint", "Round", "Sinh", "Tan"}
+ALIKE |= {"DivNoNan", "Xdivy", "Xlog1py", "Xlogy"}

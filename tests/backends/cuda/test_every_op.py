@@ -65,6 +65,14 @@ def _places() -> list[Case]:
     ]
 
 
+def _scans(exclusive: bool) -> list[Case]:
+    return [
+        *_of(((3, LONG),), axis=1, exclusive=False, reverse=False),
+        *_of((SIX,), axis=4, exclusive=exclusive, reverse=False),
+        *_of(((LONG, 3),), axis=0, exclusive=exclusive, reverse=True),
+    ]
+
+
 def _products(*shapes: tuple[tuple[int, ...], ...]) -> list[Case]:
     return [
         Case(
@@ -143,6 +151,8 @@ EDGES: Mapping[str, list[Case]] = {
         *_of(((LONG, 3),), ((33, 65),), perm=(1, 0)),
     ],
     **{name: _along_an_axis() for name in ("LogSoftmax", "Softmax")},
+    **{name: _scans(exclusive=True) for name in ("Cumprod", "Cumsum")},
+    "CumulativeLogsumexp": _scans(exclusive=False),  # The first of those is infinite.
     **{name: _places() for name in ("ArgMax", "ArgMin")},
     **{name: _reductions() for name in ("All", "Any", "Max", "Mean", "Min", "Prod", "Sum")},
 }
@@ -164,6 +174,7 @@ BRIEFLY |= {
     "Cosh",
     "Floor",
 }
+BRIEFLY |= {"Cumprod", "DivNoNan", "Xdivy", "Xlog1py", "Xlogy"}
 BRIEFLY |= {"IsFinite", "IsInf", "IsNan", "Rint", "Round", "Sin", "Sinh", "Tan"}
 
 

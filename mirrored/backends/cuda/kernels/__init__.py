@@ -13,12 +13,13 @@ from mirrored.backends.cuda.kernels import (
     products,
     random,
     reductions,
+    scans,
     softmax,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
 
-_MODULES = (copying, cross_entropy, filling, products, random, reductions, softmax)
+_MODULES = (copying, cross_entropy, filling, products, random, reductions, scans, softmax)
 
 KERNELS: dict[str, DeviceKernel] = {
     name: kernel for module in _MODULES for name, kernel in module.KERNELS.items()
