@@ -3,6 +3,7 @@
 Import it ``as mr``. Every public name is listed here, or in a module that is.
 """
 
+from mirrored import autodiff as autodiff
 from mirrored import callbacks as callbacks
 from mirrored import config as config
 from mirrored import data as data
@@ -27,6 +28,11 @@ from mirrored import train as train
 from mirrored import version as version
 from mirrored._absent import public_module as _public_module
 from mirrored.autodiff import GradientTape as GradientTape
+from mirrored.autodiff.custom_gradients import custom_gradient as custom_gradient
+from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_through
+from mirrored.autodiff.custom_gradients import recompute_grad as recompute_grad
+from mirrored.autodiff.tape import UnconnectedGradients as UnconnectedGradients
+from mirrored.autodiff.tape import gradients as gradients
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
 from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
@@ -149,6 +155,7 @@ __all__ = [
     "Sequential",
     "Tensor",
     "TensorSpec",
+    "UnconnectedGradients",
     "Variable",
     "VariableAggregation",
     "VariableSynchronization",
@@ -164,6 +171,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "autodiff",
     "bool_",
     "broadcast_to",
     "callbacks",
@@ -178,6 +186,7 @@ __all__ = [
     "cos",
     "cosh",
     "cumsum",
+    "custom_gradient",
     "data",
     "debugging",
     "device",
@@ -196,6 +205,8 @@ __all__ = [
     "float64",
     "floor",
     "function",
+    "grad_pass_through",
+    "gradients",
     "greater",
     "greater_equal",
     "identity",
@@ -234,6 +245,7 @@ __all__ = [
     "profiler",
     "random",
     "rank",
+    "recompute_grad",
     "reduce_all",
     "reduce_any",
     "reduce_logsumexp",

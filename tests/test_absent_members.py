@@ -34,7 +34,6 @@ MAKERS: dict[str, list[Callable[[], Any]]] = {
     "tf.Variable": [lambda: mr.Variable(1.0), lambda: mr.Variable],
     "tf.TensorShape": [lambda: mr.zeros((2, 3)).shape, lambda: mr.layers.Input((3,)).shape],
     "tf.data.Dataset": [lambda: mr.data.Dataset.range(3), lambda: mr.data.Dataset],
-    "tf.GradientTape": [mr.GradientTape],
     "tf.function": [lambda: mr.function(lambda: 1)],
     "tf.distribute.Strategy": [mr.distribute.get_strategy, mr.MirroredStrategy],
     "tf.distribute.ReplicaContext": [replica_context],

@@ -378,8 +378,8 @@ HELD: dict[str, dict[str, str]] = {
         "function-returns": "test_variables test_numbers test_what_is_no_tensor_is_refused",
         "assigns-return": "test_results_of_replicas test_eager_assigns_in_replicas",
     },
-    "test_autodiff.py": {"watch-integers": "test_watching_integers"},
-    "test_autodiff_targets.py": {"gradient-of-itself": "test_a_target_that_is_a_source"},
+    "autodiff/test_tape.py": {"watch-integers": "test_watching_integers"},
+    "autodiff/test_targets.py": {"gradient-of-itself": "test_a_target_that_is_a_source"},
     "program/test_replay.py": {"deterministic": "test_threads_change_no_bits"},
     "programs/test_add_n_program.py": {"four-gpus-by-hand": "test_four_products_and_their_sum"},
     "programs/test_mirrored_line_program.py": {

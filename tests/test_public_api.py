@@ -50,6 +50,7 @@ OPERATIONS = [mr, mr.linalg, mr.math, mr.nn, mr.random]
 ALIAS_MODULES = [
     *OPERATIONS,
     *KERAS,
+    mr.autodiff,
     mr.config,
     mr.config.experimental,
     mr.data,

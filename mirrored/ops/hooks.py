@@ -7,6 +7,7 @@ measures how long an op takes is told by `mirrored.devices.timing`.)
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from mirrored._contexts import Within
@@ -15,6 +16,21 @@ from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor, new_id
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CustomCall:
+    """A call of a function that says its own gradient.
+
+    Attributes:
+        inputs: Its inputs; None for those that have no gradient.
+        outputs: Its results.
+        rule: From the gradients of the results to those of the inputs, None where there is none.
+    """
+
+    inputs: Sequence[Tensor | None]
+    outputs: Sequence[Tensor]
+    rule: Callable[[list[Tensor]], Sequence[Any]]
 
 
 class Listener(Protocol):
@@ -27,6 +43,9 @@ class Listener(Protocol):
 
     def on_read(self, variable: Any, value: Tensor) -> None:
         """Called after a variable was read."""
+
+    def on_custom_call(self, call: CustomCall) -> None:
+        """Called after a function that says its own gradient returned."""
 
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mirrored_listeners", default=())

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored import autodiff, devices, ops
-from mirrored.autodiff import GradientTape
+from mirrored import devices, ops
+from mirrored.autodiff import GradientTape, recording
 from mirrored.ops.hooks import active_listeners
 from mirrored.variables import Variable
 
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> None:
-    autodiff._told.clear()
+    recording._told.clear()
 
 
 def test_watched_tensor() -> None:
@@ -139,7 +139,7 @@ def test_persistent() -> None:
 
 @pytest.mark.parametrize("bad", [3.0, "a", np.ones(2), [None]])
 def test_watching_what_is_no_tensor(bad: Any) -> None:
-    with GradientTape() as tape, pytest.raises(TypeError, match="Only tensors and variables"):
+    with GradientTape() as tape, pytest.raises(ValueError, match="Passed in object"):
         tape.watch(bad)
 
 
@@ -280,7 +280,7 @@ def test_entering_twice() -> None:
     tape = GradientTape()
     with tape:
         tape.watch(x)
-        with pytest.raises(ValueError, match="already recording"), tape:
+        with pytest.raises(ValueError, match="already-active"), tape:
             pass
         y = x * x
     with tape:
@@ -385,3 +385,35 @@ def test_a_whole_network_by_differences() -> None:
         for by in (1e-6, -1e-6)
     ]
     assert exact == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-7)
+
+
+def test_reset() -> None:
+    x, v = ops.constant(3.0), Variable(2.0)
+    with GradientTape() as tape:
+        tape.watch(x)
+        before = x * v
+        tape.reset()
+        after = before * v
+    assert [each is v for each in tape.watched_variables()] == [True]
+    by_x, by_v = tape.gradient(after, [x, v])
+    assert by_x is None
+    assert float(by_v) == 6.0
+
+
+def test_what_does_not_record_is_not_stopped() -> None:
+    tape = GradientTape()
+    for refused in (tape.stop_recording, tape.reset):
+        with pytest.raises(ValueError, match="Tape is not recording"):
+            refused()
+    x = ops.constant(3.0)
+    with tape:
+        with tape.stop_recording(), pytest.raises(ValueError, match="Tape is not recording"):
+            tape.reset()
+        tape.watch(x)
+        tape.gradient(x * x, x)
+        with pytest.raises(RuntimeError, match="Trying to stop recording"):
+            tape.stop_recording()
+    with tape:  # Entered again it is as new.
+        tape.watch(x)
+        y = x * x
+    assert float(tape.gradient(y, x)) == 6.0

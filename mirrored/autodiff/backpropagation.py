@@ -1,0 +1,118 @@
+"""The way back: from the gradients of what was computed to those of what it was computed from.
+
+Tapes note the way forward as nodes; here each node's rule is asked, from the last to the first.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from mirrored import ops
+from mirrored.devices import device as device_scope
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import CustomCall
+from mirrored.ops.op import OpCall
+from mirrored.ops.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A variable's value as it was read.
+
+    Attributes:
+        variable: The variable.
+        output: What was read.
+    """
+
+    variable: Any
+    output: Tensor
+
+
+Node = OpCall | Read | CustomCall
+
+
+def backpropagate(
+    nodes: list[Node], grads: dict[int, list[Tensor]], wanted: set[int]
+) -> dict[int, Tensor]:
+    """Walk the nodes backwards and return the gradients of the ids that are wanted.
+
+    Nodes are taken off the list, so that what only they hold is let go of on the way.
+
+    Args:
+        nodes: What was computed, the latest last.
+        grads: By id of a result the gradients that flow into it from outside.
+        wanted: Ids of tensors and variables.
+    """
+    found: dict[int, Tensor] = {}
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, CustomCall):
+            _through_custom_call(node, grads, wanted, found)
+            continue
+        key = node.output._id
+        parts = grads.pop(key, None)
+        if parts is None:
+            continue
+        with on_device_of(node.output):
+            g = _summed(parts)
+            if key in wanted:
+                found[key] = g
+            if isinstance(node, Read):
+                grads.setdefault(node.variable._id, []).append(g)
+                continue
+            rule = node.op.gradient
+            results = rule(node, g) if rule is not None else ()
+        for tensor, needed, result in zip(node.inputs, node.needed, results, strict=True):
+            if needed and result is not None:
+                grads.setdefault(tensor._id, []).append(result)
+    for key in wanted & grads.keys():
+        with on_device_of(grads[key][0]):
+            found[key] = _summed(grads[key])
+    return found
+
+
+def _through_custom_call(
+    node: CustomCall, grads: dict[int, list[Tensor]], wanted: set[int], found: dict[int, Tensor]
+) -> None:
+    """Ask a function's own rule, which gets a gradient for each result: zeros where there is none.
+
+    Args:
+        node: The call.
+        grads: The gradients by id; those of its results are taken out, those of its inputs added.
+        wanted: The ids whose gradients are kept.
+        found: Where they are kept.
+    """
+    parts = [grads.pop(each._id, None) for each in node.outputs]
+    if not any(parts):
+        return
+    with on_device_of(node.outputs[0]):
+        upstream = []
+        for output, given in zip(node.outputs, parts, strict=True):
+            g = ops.zeros_like(output) if given is None else _summed(given)
+            if given is not None and output._id in wanted:
+                found[output._id] = g
+            upstream.append(g)
+        for source, result in zip(node.inputs, node.rule(upstream), strict=True):
+            if source is not None and result is not None:
+                grads.setdefault(source._id, []).append(adopt(result, source.dtype))
+
+
+def zeros_for(value: Any, before: Sequence[int] = ()) -> Tensor:
+    """Return zeros like a tensor or variable, which is not read for it, where it lives.
+
+    Args:
+        value: The tensor or variable.
+        before: Sizes of axes that come before its own.
+    """
+    with on_device_of(value):
+        return ops.zeros((*before, *value.shape), value.dtype)
+
+
+def on_device_of(value: Any) -> AbstractContextManager[None]:
+    """Return the device scope in which the gradient of `value` is computed: where it lives."""
+    return device_scope(value._device if isinstance(value, Tensor) else value.device)
+
+
+def _summed(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else ops.add_n(parts)

@@ -1,0 +1,371 @@
+"""Reverse-mode differentiation: a tape that follows ops and composes their gradient rules.
+
+What it notes is walked backwards by the module `backpropagation`; here is what users see of it.
+"""
+
+import enum
+from collections.abc import Callable
+from typing import Any, Literal, NoReturn, TypeVar, overload
+
+from mirrored import _nest, ops
+from mirrored._arguments import explained
+from mirrored.autodiff.backpropagation import Node, backpropagate, on_device_of, zeros_for
+from mirrored.autodiff.jacobians import batch_jacobian_of, jacobian_of
+from mirrored.autodiff.recording import Recording, is_floating
+from mirrored.ops.conversion import adopt
+from mirrored.ops.hooks import active_recorder
+from mirrored.ops.tensor import Operators, Tensor
+
+_Key = TypeVar("_Key")
+_Source = TypeVar("_Source", bound=Operators)
+
+
+class UnconnectedGradients(enum.Enum):
+    """What the gradient is where the target does not depend on a source.
+
+    Attributes:
+        NONE: None.
+        ZERO: Zeros of the source's shape.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.UnconnectedGradients("zero").name
+        'ZERO'
+    """
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+_NoneMode = Literal["none", UnconnectedGradients.NONE]
+
+
+@explained
+class GradientTape(Recording):
+    """Follows what is computed while it is open, and differentiates it.
+
+    Trainable variables are watched when they are read; tensors are watched on request.
+
+    Args:
+        persistent: Whether `gradient` may be called more than once. A tape that is not lets go
+            of what it holds with the first call.
+        watch_accessed_variables: Whether trainable variables are watched by being read.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.constant(3.0)
+        >>> with mr.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> float(tape.gradient(y, x))
+        6.0
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        """Make a tape that follows nothing until it is entered."""
+        super().__init__(persistent, watch_accessed_variables)
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Operators,
+        output_gradients: Any = None,
+        unconnected_gradients: _NoneMode = UnconnectedGradients.NONE,
+    ) -> Tensor | None: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: list[_Source],
+        output_gradients: Any = None,
+        unconnected_gradients: _NoneMode = UnconnectedGradients.NONE,
+    ) -> list[Tensor | None]: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Operators, ...],
+        output_gradients: Any = None,
+        unconnected_gradients: _NoneMode = UnconnectedGradients.NONE,
+    ) -> tuple[Tensor | None, ...]: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: dict[_Key, _Source],
+        output_gradients: Any = None,
+        unconnected_gradients: _NoneMode = UnconnectedGradients.NONE,
+    ) -> dict[_Key, Tensor | None]: ...
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any: ...
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return the gradients of `target` by each of `sources`.
+
+        That of a tensor or variable by itself is one, whether it was watched or not. What has no
+        floating-point dtype has no other gradient, which a line of the log says.
+
+        Args:
+            target: A tensor, or a structure of them, whose gradients are summed.
+            sources: Tensors or variables that were watched, or a structure of them.
+            output_gradients: The gradient that flows into each target; None: ones.
+            unconnected_gradients: "none" gives None for a source that the target does not
+                depend on, "zero" gives zeros; or one of `UnconnectedGradients`.
+
+        Returns:
+            A structure like that of `sources`.
+
+        Raises:
+            RuntimeError: The tape is not persistent and was used before.
+            ValueError: An unknown `unconnected_gradients`, or gradients that do not fit.
+        """
+        self._check_usable()
+        mode = _as_mode(unconnected_gradients)
+        leaves = _checked_sources(sources)
+        wanted = {each._id for each in leaves}
+        grads = self._seed_gradients(target, output_gradients, wanted)
+        found = backpropagate(self._taken_nodes(), grads, wanted)
+        results = [found.get(each._id) for each in leaves]
+        if mode is UnconnectedGradients.ZERO:
+            results = [
+                zeros_for(each) if result is None else result
+                for each, result in zip(leaves, results, strict=True)
+            ]
+        return _nest.pack_like(sources, results)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """Return the gradient of each element of `target` by each of `sources`.
+
+        It takes one way back an element of the target.
+
+        Args:
+            target: A tensor or variable.
+            sources: Tensors or variables that were watched, or a structure of them.
+            unconnected_gradients: As for `gradient`.
+            parallel_iterations: Accepted for compatibility.
+            experimental_use_pfor: False takes a persistent tape, as in TensorFlow; nothing else
+                depends on it.
+
+        Returns:
+            A structure like that of `sources`, of tensors of shape (target's..., source's...).
+
+        Raises:
+            RuntimeError: The tape is not persistent and was used before, or is to use no pfor.
+            ValueError: An unknown `unconnected_gradients`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> x = mr.constant([1.0, 2.0])
+            >>> with mr.GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.jacobian(y, x).numpy()
+            array([[2., 0.],
+                   [0., 4.]], dtype=float32)
+        """
+        self._check_usable("jacobian", experimental_use_pfor)
+        mode, leaves = _as_mode(unconnected_gradients), _checked_sources(sources)
+        _check_single("target", target)
+        results = jacobian_of(self._way_back(target), target, leaves)
+        if mode is UnconnectedGradients.ZERO:
+            results = [
+                zeros_for(each, target.shape) if result is None else result
+                for each, result in zip(leaves, results, strict=True)
+            ]
+        return _nest.pack_like(sources, results)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Tensor:
+        """Return the gradient of each example's target by the same example's source.
+
+        It takes one way back an element of an example's target. Where examples depend on each
+        other, it is the sum of their gradients.
+
+        Args:
+            target: A tensor of shape (batch, ...), of two axes or more.
+            source: A tensor or variable of shape (batch, ...), of two axes or more.
+            unconnected_gradients: As for `gradient`; where nothing is connected both give zeros.
+            parallel_iterations: Accepted for compatibility.
+            experimental_use_pfor: As for `jacobian`.
+
+        Returns:
+            A tensor of shape (batch, target's others..., source's others...).
+
+        Raises:
+            RuntimeError: The tape is not persistent and was used before, or is to use no pfor.
+            ValueError: The shapes do not fit, or an unknown `unconnected_gradients`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> x = mr.constant([[1.0, 2.0], [3.0, 4.0]])
+            >>> with mr.GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.batch_jacobian(y, x).numpy()
+            array([[[2., 0.],
+                    [0., 4.]],
+            <BLANKLINE>
+                   [[6., 0.],
+                    [0., 8.]]], dtype=float32)
+        """
+        self._check_usable("batch_jacobian", experimental_use_pfor)
+        _as_mode(unconnected_gradients)
+        _check_single("target", target)
+        _check_single("source", source)
+        _checked_sources(source)
+        return batch_jacobian_of(self._way_back, target, source)
+
+    def _way_back(self, target: Any) -> Callable[[Tensor, set[int]], dict[int, Tensor]]:
+        """Return what gives the gradients by the wanted ids for one that flows into the target."""
+        nodes, key = self._taken_nodes(), target._id
+
+        def back(upstream: Tensor, wanted: set[int]) -> dict[int, Tensor]:
+            return backpropagate(list(nodes), {key: [upstream]}, wanted)
+
+        return back
+
+    def _taken_nodes(self) -> list[Node]:
+        """Return what was followed; a tape that is not persistent lets go of it."""
+        if self._persistent:
+            return list(self._nodes)
+        nodes, self._nodes, self._used = self._nodes, [], True
+        return nodes
+
+    def _check_usable(self, jacobian: str = "", use_pfor: bool = True) -> None:
+        if self._used or not self._started:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients "
+                "(or jacobians), once it has recorded. Make it with persistent=True to use it "
+                "again."
+            )
+        if not use_pfor and not self._persistent and active_recorder() is None:
+            raise RuntimeError(
+                f"GradientTape must be created with persistent=True to compute the {jacobian} with "
+                "eager execution enabled and with experimental_use_pfor set to False. Or leave it "
+                "True: nothing else depends on it."
+            )
+
+    def _seed_gradients(
+        self, target: Any, output_gradients: Any, wanted: set[int]
+    ) -> dict[int, list[Tensor]]:
+        targets = [
+            adopt(each, None) if not hasattr(each, "_id") else each
+            for each in _nest.flatten(target)
+        ]
+        upstream = _nest.flatten(output_gradients) if output_gradients is not None else []
+        if upstream and len(upstream) != len(targets):
+            raise ValueError(
+                "Give one output gradient a target. Received: "
+                f"{len(upstream)} for {len(targets)} targets."
+            )
+        grads: dict[int, list[Tensor]] = {}
+        for i, each in enumerate(targets):
+            is_floating(each, "target tensor", " when calling GradientTape.gradient")
+            if each._id not in self._tracked and each._id not in wanted:
+                continue
+            given = upstream[i] if upstream else None
+            with on_device_of(each):
+                g = _ones_for(each) if given is None else adopt(given, each.dtype)
+            if g.shape != each.shape:
+                raise ValueError(
+                    f"An output gradient has the shape of its target. Received: {g.shape} for "
+                    f"a target of shape {each.shape}."
+                )
+            grads.setdefault(each._id, []).append(g)
+        return grads
+
+
+def _ones_for(target: Any) -> Tensor:
+    # A variable is not read for it.
+    is_tensor = isinstance(target, Tensor)
+    return ops.ones_like(target) if is_tensor else ops.ones(target.shape, target.dtype)
+
+
+def _as_mode(value: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {value!r}. Give 'none' or 'zero'."
+        ) from None
+
+
+def _checked_sources(sources: Any) -> list[Any]:
+    """Return the tensors and variables that gradients are asked by."""
+    leaves = _nest.flatten(sources)
+    for each in leaves:
+        if not hasattr(each, "_id"):
+            raise TypeError(
+                f"Sources are tensors and variables. Received: {each!r}. Make a tensor of it "
+                "and watch it before it is used."
+            )
+        is_floating(each, "source tensor", " when calling GradientTape.gradient")
+    return leaves
+
+
+def _check_single(what: str, value: Any) -> None:
+    if not hasattr(value, "_id"):
+        raise AttributeError(
+            f"The {what} of a jacobian is one tensor. Received: {value!r:.100}. Ask for each of "
+            "several with a persistent tape."
+        )
+
+
+@explained
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+) -> NoReturn:
+    """Raise RuntimeError: gradients are taken by a `GradientTape`, which follows what is computed.
+
+    The parameters are TensorFlow's.
+
+    Raises:
+        RuntimeError: Always.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.gradients(mr.constant(1.0), mr.constant(2.0))
+        Traceback (most recent call last):
+        RuntimeError: mr.gradients is not supported when eager execution is enabled. Use ...
+    """
+    raise RuntimeError(
+        "mr.gradients is not supported when eager execution is enabled. Use mr.GradientTape "
+        "instead, in recorded functions too: open it around what is differentiated."
+    )
