@@ -42,7 +42,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-# What is looked at of ops that are made as others are.
+# What every run looks at of ops that are made as others are; the rest is slow, and the file with the
+# tests says so by its `SELDOM`.
 ALWAYS = {"test_forward", "test_gradient"}
 
 
@@ -60,8 +61,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("op_row_of_two", rows, ids=[name for name, _ in rows])
     for each in {"op_row", "op_case"}.intersection(metafunc.fixturenames):
         most = metafunc.function.__name__ not in ALWAYS
-        rows = [row for row in TABLE.items() if not (most and row[0] in ALIKE)]
-        metafunc.parametrize(each, rows, ids=[name for name, _ in rows])
+        seldom = [metafunc.module.SELDOM] if most else []
+        rows = [
+            pytest.param(row, id=row[0], marks=seldom if row[0] in ALIKE else [])
+            for row in TABLE.items()
+        ]
+        metafunc.parametrize(each, rows)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from mirrored.backends.blas_threads import available_threads
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, TENSORFLOW_NAMES
 
+SELDOM = pytest.mark.slow  # Of ops that are made as others are.
 Array = np.ndarray[Any, Any]
 TOLERANCES = {"float32": 2e-5, "float64": 1e-11}
 HIDDEN_LIMIT = 64 * 1024

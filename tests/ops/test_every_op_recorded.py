@@ -13,6 +13,7 @@ from mirrored.ops.random import NextDraw, ShardPosition
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
+SELDOM = pytest.mark.slow  # Of ops that are made as others are.
 Array = np.ndarray[Any, Any]
 Function = Callable[..., list[ops.Tensor]]
 SPECIAL = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0)
