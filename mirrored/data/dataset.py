@@ -23,6 +23,7 @@ from mirrored.data.dataset_arguments import (
     transforms_of,
 )
 from mirrored.data.pipeline import ElementT, Pipeline
+from mirrored.data.prefetching import Prefetched
 from mirrored.data.rng import Rng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled, Unbatched
 from mirrored.data.sources import Counted, Slices, zipped
@@ -478,4 +479,4 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         size = as_count("buffer_size", buffer_size, least=-1)
         if size == 0:
             return self
-        return Dataset(transforms.Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))
+        return Dataset(Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))

@@ -8,15 +8,18 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored._numbers import as_integer
+from mirrored.data.leaf_specs import as_signature, signature_of, unsliced
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.sources import Generated, Slices
-from mirrored.data.spec import as_signature, signature_of, to_element, to_leaf
+from mirrored.data.spec import Nested, to_element, to_leaf
 from mirrored.errors import InvalidArgumentError
 
 
 def slices_of(tensors: Any) -> Slices:
     """Return the rows of the arrays that `from_tensor_slices` is given."""
     element = to_element(tensors, "`tensors`")
+    if any(isinstance(leaf, Nested) for leaf in _nest.flatten(element)):
+        raise unsliced()
     shapes = [leaf.shape for leaf in _nest.flatten(element)]
     if () in shapes:
         raise ValueError(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from mirrored import _nest
 from mirrored._arguments import explained
+from mirrored.data.leaf_specs import public_specs
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
-from mirrored.data.spec import Elements, LeafSpec, to_numpy, to_tensors
+from mirrored.data.spec import Elements, Nested, to_numpy, to_tensors
 from mirrored.devices import get_device
 from mirrored.ops import Tensor, transfer
 from mirrored.program import PeekingIterator
@@ -29,12 +29,14 @@ else:
 
 
 @explained
-class Pipeline(Generic[ElementT]):
+class Pipeline(Nested, Generic[ElementT]):
     """Elements that are made while they are iterated over, anew each time.
 
     Args:
         transform: What makes them.
     """
+
+    _transform: Transform
 
     def __init__(self, transform: Transform) -> None:
         self._transform = transform
@@ -75,7 +77,7 @@ class Pipeline(Generic[ElementT]):
         and after `from_generator` without a signature, it is that of the first element, which is
         made to find out.
         """
-        return _nest.map_structure(LeafSpec.public, self._transform.specs())
+        return public_specs(self._transform.specs())
 
     def cardinality(self) -> Tensor:
         """Return the number of elements as an int64 scalar, or one of the constants.

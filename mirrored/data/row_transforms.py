@@ -7,7 +7,6 @@ Of rows of arrays these transforms only say which rows come when, for whoever ga
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from mirrored.data.sources import (
     Slices,
     Transform,
 )
-from mirrored.data.spec import Element, Elements, Form, LeafSpec
+from mirrored.data.spec import Element, Elements, Form
 from mirrored.errors import InvalidArgumentError
 
 _AT_ONCE = 256  # Random numbers.
@@ -163,10 +162,7 @@ class Batched(Following):
     def specs(self) -> Any:
         """Return those of the elements with the size of a batch, where all have it, before."""
         size = self._size if self._drop else None
-        return _nest.map_structure(
-            lambda leaf: replace(leaf, shape=None if leaf.shape is None else (size, *leaf.shape)),
-            self._source.specs(),
-        )
+        return _nest.map_structure(lambda leaf: leaf.batched(size), self._source.specs())
 
 
 def _stacked(form: Form, rows: list[Element], first: int) -> Element:
@@ -235,11 +231,7 @@ class Unbatched(Following):
 
     def specs(self) -> Any:
         """Return those of a row."""
-
-        def row(leaf: LeafSpec) -> LeafSpec:
-            return replace(leaf, shape=None if leaf.shape is None else leaf.shape[1:])
-
-        return _nest.map_structure(row, self._source.specs())
+        return _nest.map_structure(lambda leaf: leaf.row(), self._source.specs())
 
 
 class Repeated(Derived):

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Rows, take
+from mirrored.data.leaf_specs import LeafSpec
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.spec import (
     Element,
     Elements,
     Form,
-    LeafSpec,
     conform,
     host_scope,
     specs_of,

@@ -5,47 +5,28 @@ They become tensors where users see them, and what users return becomes arrays h
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.devices import device, get_device
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops import Tensor, TensorSpec, as_dtype, transfer
+from mirrored.ops import Tensor, transfer
 from mirrored.ops.conversion import adopt, is_tensor, to_array
 from mirrored.ops.hooks import only, recorded_by
 
-Element = Any  # An array, or a tuple or dict of elements.
+Element = Any  # An array, a dataset, or a tuple or dict of elements.
 Elements = Generator[Element, None, None]  # `close` ends what works for it, threads included.
 _OWN = (bool, int, float, list)  # What NumPy makes arrays of that share no memory with them.
 
 
-@dataclass(frozen=True, slots=True)
-class LeafSpec:
-    """What is known of one part of every element.
+class Nested:
+    """A dataset as part of an element of another one: what a `Dataset` is to this module."""
 
-    Attributes:
-        shape: The size of each axis, None where they differ; None where the rank is not known.
-        dtype: The dtype.
-    """
-
-    shape: tuple[int | None, ...] | None
-    dtype: np.dtype[Any]
-
-    def accepts(self, shape: tuple[int, ...]) -> bool:
-        """Return whether arrays of a shape are such parts."""
-        return self.shape is None or (
-            len(shape) == len(self.shape)
-            and all(want in (None, have) for want, have in zip(self.shape, shape, strict=True))
-        )
-
-    def public(self) -> TensorSpec:
-        """Return it as users see it."""
-        shape: Any = self.shape
-        return TensorSpec(shape, self.dtype)
+    _transform: Any
 
 
 # ---------------------------------------------------------------------------- from users
@@ -53,6 +34,8 @@ class LeafSpec:
 
 def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
     """Return a value as a read-only array that nobody else holds."""
+    if isinstance(value, Nested):
+        raise TypeError(f"It is a dataset: {value!r}.")
     is_own = isinstance(value, (*_OWN, Tensor))
     if is_tensor(value):
         value = adopt(value, None)
@@ -67,6 +50,8 @@ def to_leaf(value: Any, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
 
 def to_element(value: Any, what: str) -> Element:
     """Return tuples and dicts of values as an element; a list is one array, as in TensorFlow.
+
+    Datasets stay as they are.
 
     Args:
         value: What a user gave.
@@ -83,6 +68,8 @@ def to_element(value: Any, what: str) -> Element:
     if isinstance(value, tuple):
         parts = [to_element(item, f"{what}[{i}]") for i, item in _filled(value, what)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, Nested):
+        return value
     try:
         return to_leaf(value)
     except (TypeError, ValueError) as error:
@@ -107,12 +94,25 @@ def to_tensors(element: Element) -> Any:
     cpu = get_device("CPU:0")
     if _is_flat(element):  # The usual case, and much the faster.
         return tuple([transfer(array, cpu) for array in element])
-    return _nest.map_structure(lambda array: transfer(array, cpu), element)
+
+    def tensor(leaf: Any) -> Any:
+        return leaf if isinstance(leaf, Nested) else transfer(leaf, cpu)
+
+    return _nest.map_structure(tensor, element)
 
 
 def to_numpy(element: Element) -> Any:
     """Return an element as users may write to it: copies, and NumPy's scalars for rank 0."""
-    return _nest.map_structure(lambda array: array.copy()[()], element)
+    return _nest.map_structure(_numpy_leaf, element)
+
+
+def _numpy_leaf(leaf: Any) -> Any:
+    if isinstance(leaf, Nested):
+        raise TypeError(
+            "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that produce "
+            f"values of type {type(leaf)}. Use `flat_map`, or iterate over the elements' own."
+        )
+    return leaf.copy()[()]
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def call_with(function: Any, element: Element) -> Any:
 
 
 class Form:
-    """The structure of elements, and the dtypes of their arrays.
+    """The structure of elements, and the dtypes of their arrays; None for datasets.
 
     Args:
         element: An element that has it.
@@ -150,7 +150,7 @@ class Form:
         leaves = _nest.flatten(element)
         self._is_leaf = isinstance(element, np.ndarray)
         self._is_flat = _is_flat(element)
-        self._dtypes = [leaf.dtype for leaf in leaves]
+        self._dtypes = [_dtype_of(leaf) for leaf in leaves]
 
     def pack(self, leaves: Sequence[Any]) -> Any:
         """Return a structure of this form that holds `leaves` in order."""
@@ -179,13 +179,18 @@ class Form:
                     f"{where} has another structure than the elements before it. {error}"
                 ) from None
         for number, (leaf, dtype) in enumerate(zip(leaves, self._dtypes, strict=True)):
-            if leaf.dtype != dtype:
+            if _dtype_of(leaf) != dtype:
+                names = [each and each.name for each in (_dtype_of(leaf), dtype)]
                 raise InvalidArgumentError(
                     f"{where} has another dtype than the elements before it in component "
-                    f"{number}: {leaf.dtype.name} instead of {dtype.name}. "
+                    f"{number}: {names[0] or 'a dataset'} instead of {names[1] or 'a dataset'}. "
                     "Give all elements one dtype."
                 )
         return leaves
+
+
+def _dtype_of(leaf: Any) -> np.dtype[Any] | None:
+    return None if isinstance(leaf, Nested) else leaf.dtype
 
 
 def _is_flat(element: Element) -> bool:
@@ -195,35 +200,16 @@ def _is_flat(element: Element) -> bool:
 
 def specs_of(element: Element) -> Any:
     """Return the structure of an element with a `LeafSpec` for each array."""
-    return _nest.map_structure(lambda array: LeafSpec(array.shape, array.dtype), element)
+    return _nest.map_structure(_spec_of, element)
+
+
+def _spec_of(leaf: Any) -> LeafSpec | NestedSpec:
+    if isinstance(leaf, Nested):
+        return NestedSpec(leaf._transform.specs())
+    return LeafSpec(leaf.shape, leaf.dtype)
 
 
 # ---------------------------------------------------------------------------- signatures
-
-
-def as_signature(structure: Any) -> Any:
-    """Return what a user gave as `output_signature`, with a `LeafSpec` for each TensorSpec."""
-    if isinstance(structure, dict):
-        return {key: as_signature(item) for key, item in structure.items()}
-    if hasattr(structure, "shape") and hasattr(structure, "dtype") and not is_tensor(structure):
-        shape = None if structure.shape is None else tuple(structure.shape)
-        return LeafSpec(shape, as_dtype(structure.dtype))
-    if isinstance(structure, list | tuple):
-        return tuple(as_signature(item) for item in structure)
-    raise TypeError(
-        "`output_signature` must contain objects that are subclass of `mr.TensorSpec`, that is "
-        f"`TensorSpec(shape, dtype)`. Received: {structure!r}."
-    )
-
-
-def signature_of(types: Any, shapes: Any) -> Any:
-    """Return the signature of TensorFlow's older arguments; shapes that are None are not known."""
-    if isinstance(types, dict):
-        return {k: signature_of(v, None if shapes is None else shapes[k]) for k, v in types.items()}
-    if isinstance(types, list | tuple):
-        each = [None] * len(types) if shapes is None else shapes
-        return tuple(signature_of(t, s) for t, s in zip(types, each, strict=True))
-    return LeafSpec(None if shapes is None else tuple(shapes), as_dtype(types))
 
 
 def conform(value: Any, signature: Any) -> Element:

@@ -1,21 +1,16 @@
-"""What a dataset's methods make of its elements: calls, choices, numbers, caches, work ahead.
+"""What a dataset's methods make of its elements: calls, choices, numbers, caches.
 
 None of these transforms writes into an element: many may hold it, a cache among them.
 """
 
 import itertools
-import os
-import threading
-import weakref
 from collections.abc import Callable
 from contextlib import closing
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from mirrored import _nest
-from mirrored._threads import new_thread, start
+from mirrored.data.leaf_specs import LeafSpec, common_specs
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import (
     INFINITE_CARDINALITY,
@@ -25,9 +20,7 @@ from mirrored.data.sources import (
     Transform,
     named,
 )
-from mirrored.data.spec import Element, Elements, Form, LeafSpec, call_with, to_element
-from mirrored.devices import hold_devices
-from mirrored.errors import DevicesResetError
+from mirrored.data.spec import Element, Elements, Form, call_with, to_element
 from mirrored.ops.rng_state import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
@@ -129,7 +122,7 @@ class Concatenated(Derived):
         self.sources = source, other
         self.known = source.known and other.known
         if self.known:
-            self._specs = _common_specs(source.specs(), other.specs())
+            self._specs = common_specs(source.specs(), other.specs())
         sizes = (source.cardinality, other.cardinality)
         if INFINITE_CARDINALITY in sizes:
             self.cardinality = INFINITE_CARDINALITY
@@ -147,27 +140,6 @@ class Concatenated(Derived):
     def specs(self) -> Any:
         """Return what both have in common, or those of the first."""
         return self._specs if self.known else super().specs()
-
-
-def _common_specs(first: Any, second: Any) -> Any:
-    """Return specs with None for sizes that differ; raises where more than sizes do."""
-
-    def common(x: LeafSpec, y: LeafSpec) -> LeafSpec:
-        if x.dtype != y.dtype:
-            raise ValueError(f"{x.dtype.name} is not {y.dtype.name}.")
-        if x.shape is None or y.shape is None or len(x.shape) != len(y.shape):
-            return LeafSpec(None, x.dtype)
-        sizes = zip(x.shape, y.shape, strict=True)
-        return LeafSpec(tuple(a if a == b else None for a, b in sizes), x.dtype)
-
-    try:
-        return _nest.map_structure(common, first, second, each="dataset")
-    except ValueError as error:
-        specs = [_nest.map_structure(LeafSpec.public, each) for each in (first, second)]
-        raise TypeError(
-            f"Incompatible dataset elements: {specs[0]} vs. {specs[1]}. {error} Give the elements "
-            "of both one structure and the same dtypes, as with `map` and mr.cast."
-        ) from None
 
 
 class Enumerated(Following):
@@ -220,115 +192,3 @@ class Cached(Derived):
                 met.append(element)
                 yield element
         self._elements = met
-
-
-Items = SimpleQueue[tuple[str, Any]]
-
-
-_PATIENCE = 1.0  # Seconds.
-_LOST = (
-    "This iterator of a dataset with `prefetch` is of before mr.config.experimental."
-    "reset_devices(), which has ended its thread. Iterate over the dataset again."
-)
-
-
-class Prefetched(Derived):
-    """Elements of another transform, so many of which are made before they are asked for."""
-
-    def __init__(self, source: Transform, buffer_size: int) -> None:
-        super().__init__(source)
-        self._buffer_size = buffer_size
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return an iterator, whose thread starts with its first element."""
-        worker = _Worker(self._source, iteration.source(), self._buffer_size)
-        try:
-            while True:
-                kind, value = worker.next()
-                if kind == "end":
-                    return
-                if kind == "error":
-                    try:
-                        raise value
-                    finally:
-                        del value  # Its traceback leads here: a cycle would keep the arrays.
-                yield value
-        finally:
-            worker.stop()
-
-
-class _Worker:
-    """The thread, and the queue that it fills with at most so many elements."""
-
-    def __init__(self, transform: Transform, iteration: Iteration, most: int) -> None:
-        self._process = os.getpid()
-        self._items: Items = SimpleQueue()
-        self._room = threading.Semaphore(most)
-        stopped = threading.Event()
-        thread = new_thread(
-            "mirrored-prefetch", _work, transform, iteration, self._items, self._room, stopped
-        )
-        # At exit too: a thread must not run Python code while the interpreter goes away. Before
-        # the start, which an interrupt may end.
-        self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
-        start(thread)
-        hold_devices(self)
-
-    def lose_devices(self) -> None:
-        """End the thread, and say so to whoever waits for an element."""
-        self.stop()
-        self._items.put(("error", DevicesResetError(_LOST)))
-
-    def next(self) -> tuple[str, Any]:
-        """Wait for the next item."""
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                "An iterator of a dataset with `prefetch` cannot be continued in a forked "
-                "process, which has not got its thread. Received: an iterator made before the "
-                "fork. Iterate over the dataset again."
-            )
-        item = self._items.get()
-        self._room.release()
-        return item
-
-
-def _work(
-    transform: Transform,
-    iteration: Iteration,
-    items: Items,
-    room: threading.Semaphore,
-    stopped: threading.Event,
-) -> None:
-    """Make elements while there is room; what goes wrong reaches the consumer as an item."""
-    try:
-        with closing(transform.open(iteration)) as elements:
-            while True:
-                room.acquire()
-                if stopped.is_set():
-                    return
-                element = next(elements, _END)
-                if element is _END:
-                    break
-                items.put(("element", element))
-        items.put(("end", None))
-    except BaseException as error:
-        items.put(("error", error))
-
-
-_END = object()
-
-
-def _stop(
-    thread: threading.Thread,
-    room: threading.Semaphore,
-    stopped: threading.Event,
-    process: int,
-) -> None:
-    """End the thread after the element that it is making."""
-    if process != os.getpid():
-        return
-    stopped.set()
-    room.release()
-    # The garbage collector may call it anywhere, in the thread itself too.
-    if thread.is_alive() and thread is not threading.current_thread():
-        thread.join(_PATIENCE)  # What makes the element may wait for something that never comes.

@@ -1,0 +1,129 @@
+"""Elements that a thread makes before they are asked for: `prefetch`.
+
+The thread ends with the iterator that it works for, however that ends.
+"""
+
+import os
+import threading
+import weakref
+from contextlib import closing
+from queue import SimpleQueue
+from typing import Any
+
+from mirrored._threads import new_thread, start
+from mirrored.data.rng import Iteration
+from mirrored.data.sources import Derived, Transform
+from mirrored.data.spec import Elements
+from mirrored.devices import hold_devices
+from mirrored.errors import DevicesResetError
+
+Items = SimpleQueue[tuple[str, Any]]
+
+
+_PATIENCE = 1.0  # Seconds.
+_LOST = (
+    "This iterator of a dataset with `prefetch` is of before mr.config.experimental."
+    "reset_devices(), which has ended its thread. Iterate over the dataset again."
+)
+
+
+class Prefetched(Derived):
+    """Elements of another transform, so many of which are made before they are asked for."""
+
+    def __init__(self, source: Transform, buffer_size: int) -> None:
+        super().__init__(source)
+        self._buffer_size = buffer_size
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator, whose thread starts with its first element."""
+        worker = _Worker(self._source, iteration.source(), self._buffer_size)
+        try:
+            while True:
+                kind, value = worker.next()
+                if kind == "end":
+                    return
+                if kind == "error":
+                    try:
+                        raise value
+                    finally:
+                        del value  # Its traceback leads here: a cycle would keep the arrays.
+                yield value
+        finally:
+            worker.stop()
+
+
+class _Worker:
+    """The thread, and the queue that it fills with at most so many elements."""
+
+    def __init__(self, transform: Transform, iteration: Iteration, most: int) -> None:
+        self._process = os.getpid()
+        self._items: Items = SimpleQueue()
+        self._room = threading.Semaphore(most)
+        stopped = threading.Event()
+        thread = new_thread(
+            "mirrored-prefetch", _work, transform, iteration, self._items, self._room, stopped
+        )
+        # At exit too: a thread must not run Python code while the interpreter goes away. Before
+        # the start, which an interrupt may end.
+        self.stop = weakref.finalize(self, _stop, thread, self._room, stopped, self._process)
+        start(thread)
+        hold_devices(self)
+
+    def lose_devices(self) -> None:
+        """End the thread, and say so to whoever waits for an element."""
+        self.stop()
+        self._items.put(("error", DevicesResetError(_LOST)))
+
+    def next(self) -> tuple[str, Any]:
+        """Wait for the next item."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "An iterator of a dataset with `prefetch` cannot be continued in a forked "
+                "process, which has not got its thread. Received: an iterator made before the "
+                "fork. Iterate over the dataset again."
+            )
+        item = self._items.get()
+        self._room.release()
+        return item
+
+
+def _work(
+    transform: Transform,
+    iteration: Iteration,
+    items: Items,
+    room: threading.Semaphore,
+    stopped: threading.Event,
+) -> None:
+    """Make elements while there is room; what goes wrong reaches the consumer as an item."""
+    try:
+        with closing(transform.open(iteration)) as elements:
+            while True:
+                room.acquire()
+                if stopped.is_set():
+                    return
+                element = next(elements, _END)
+                if element is _END:
+                    break
+                items.put(("element", element))
+        items.put(("end", None))
+    except BaseException as error:
+        items.put(("error", error))
+
+
+_END = object()
+
+
+def _stop(
+    thread: threading.Thread,
+    room: threading.Semaphore,
+    stopped: threading.Event,
+    process: int,
+) -> None:
+    """End the thread after the element that it is making."""
+    if process != os.getpid():
+        return
+    stopped.set()
+    room.release()
+    # The garbage collector may call it anywhere, in the thread itself too.
+    if thread.is_alive() and thread is not threading.current_thread():
+        thread.join(_PATIENCE)  # What makes the element may wait for something that never comes.
