@@ -240,9 +240,9 @@ def absent_members(tensorflow: str) -> Callable[[_Class], _Class]:
 
     Example:
         >>> import mirrored as mr
-        >>> mr.data.Dataset.range(3).window(2)
+        >>> mr.data.Dataset.list_files("*.csv")
         Traceback (most recent call last):
-        AttributeError: mirrored has no `tf.data.Dataset.window`: not provided here. Use `batch`...
+        AttributeError: mirrored has no `tf.data.Dataset.list_files`: not provided here. Use ...
     """
 
     def decorate(cls: _Class) -> _Class:

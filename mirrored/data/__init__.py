@@ -4,8 +4,9 @@ What training and strategies need beside them they import from the modules in he
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.data.dataset import AUTOTUNE as AUTOTUNE
 from mirrored.data.dataset import Dataset as Dataset
+from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
+from mirrored.data.leaf_specs import DatasetSpec as DatasetSpec
 from mirrored.data.sources import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from mirrored.data.sources import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 
@@ -14,6 +15,7 @@ __all__ = [
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
     "Dataset",
+    "DatasetSpec",
 ]
 
 _public_module("tf.data", __name__)

@@ -2,6 +2,7 @@
 
 A dataset describes a pipeline; each iteration over it runs the pipeline anew. The file is one
 class, and most of it what that says to users: the work is in the transforms that it puts together.
+Methods whose elements are of the same kind as before stand in the classes that it derives from.
 """
 
 from collections.abc import Callable
@@ -13,22 +14,21 @@ from mirrored import _nest, _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored.data import transforms
+from mirrored.data.batching_methods import BatchingMethods
 from mirrored.data.dataset_arguments import (
     as_count,
     as_whole,
-    check_callable,
+    check_parallel_calls,
     generated_by,
     range_of,
     slices_of,
     transforms_of,
 )
-from mirrored.data.pipeline import ElementT, Pipeline
-from mirrored.data.prefetching import Prefetched
-from mirrored.data.rng import Rng
-from mirrored.data.row_transforms import Batched, Repeated, Shuffled, Unbatched
-from mirrored.data.sources import Counted, Slices, zipped
-from mirrored.data.spec import to_element
-from mirrored.errors import InvalidArgumentError
+from mirrored.data.nested_transforms import Listed, Windowed
+from mirrored.data.pipeline import ElementT
+from mirrored.data.sources import Counted, Slices, Transform, zipped
+from mirrored.data.spec import Nested, check_callable, to_element
+from mirrored.data.states import Scanned, States
 from mirrored.ops import Tensor, as_dtype, int64
 from mirrored.ops.tensor import Operators
 
@@ -37,13 +37,10 @@ _Array = np.ndarray[Any, Any] | Operators | list[Any]
 # What a mapping may return that is an element as it is; numbers and arrays become tensors.
 MappedT = TypeVar("MappedT", bound=Tensor | tuple[Tensor, ...] | dict[str, Tensor])
 
-AUTOTUNE = -1
-_AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while another one waits.
-
 
 @explained
 @absent_members("tf.data.Dataset")
-class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
+class Dataset(BatchingMethods[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
     """Elements, each a tensor or a tuple or dict of such, made while they are iterated over.
 
     Datasets come from `from_tensor_slices` and the other static methods, and each method returns
@@ -64,35 +61,42 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         [[0, 2], [4, 6], [8]]
     """
 
+    _part_of = "Dataset"
     _never_called = _overrides.DATASET
     _elsewhere = "TensorFlow"
+
+    def _of(self, transform: Transform) -> Self:
+        return cast(Self, Dataset(transform))
 
     # ------------------------------------------------------------------ where they come from
 
     @overload
     @classmethod
-    def from_tensor_slices(cls, tensors: _Array) -> "Dataset[Tensor]": ...
+    def from_tensor_slices(cls, tensors: _Array, name: str | None = None) -> "Dataset[Tensor]": ...
 
     @overload
     @classmethod
     def from_tensor_slices(
-        cls, tensors: tuple[_Array, _Array]
+        cls, tensors: tuple[_Array, _Array], name: str | None = None
     ) -> "Dataset[tuple[Tensor, Tensor]]": ...
 
     @overload
     @classmethod
-    def from_tensor_slices(cls, tensors: dict[str, _Array]) -> "Dataset[dict[str, Tensor]]": ...
+    def from_tensor_slices(
+        cls, tensors: dict[str, _Array], name: str | None = None
+    ) -> "Dataset[dict[str, Tensor]]": ...
 
     @overload
     @classmethod
-    def from_tensor_slices(cls, tensors: Any) -> "Dataset[Any]": ...
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> "Dataset[Any]": ...
 
     @classmethod
-    def from_tensor_slices(cls, tensors: Any) -> Any:
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Any:
         """Return the rows of arrays, which are copied once.
 
         Args:
             tensors: An array, or a tuple or dict of arrays of one first size. A list is an array.
+            name: Accepted for compatibility.
 
         Raises:
             ValueError: A part is a scalar, or first sizes differ.
@@ -107,11 +111,12 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         return cls(slices_of(tensors))
 
     @classmethod
-    def from_tensors(cls, tensors: Any) -> Self:
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
         """Return a dataset of one element.
 
         Args:
-            tensors: The element: an array or a number, or a tuple or dict of such.
+            tensors: The element: an array, a number or a dataset, or a tuple or dict of such.
+            name: Accepted for compatibility.
 
         Raises:
             TypeError: A part does not hold numbers.
@@ -122,6 +127,8 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             1
         """
         element = to_element(tensors, "`tensors`")
+        if any(isinstance(leaf, Nested) for leaf in _nest.flatten(element)):
+            return cls(Listed([element]))
         return cls(Slices(_nest.map_structure(lambda leaf: leaf[None], element), 1))
 
     @classmethod
@@ -158,12 +165,15 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         return cls(generated_by(generator, args, output_signature, output_types, output_shapes))
 
     @classmethod
-    def range(cls, *args: Any, output_type: Any = int64) -> "Dataset[Tensor]":
+    def range(
+        cls, *args: Any, output_type: Any = int64, name: str | None = None
+    ) -> "Dataset[Tensor]":
         """Return the numbers of a range, as scalars.
 
         Args:
             *args: As of Python's `range`: stop; start, stop; or start, stop, step.
             output_type: Their dtype.
+            name: Accepted for compatibility.
 
         Raises:
             ValueError: There are other numbers of arguments, or the step is 0.
@@ -178,12 +188,13 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         return cast("Dataset[Tensor]", made)
 
     @classmethod
-    def zip(cls, *args: Any, datasets: Any = None) -> Self:
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
         """Return elements of datasets side by side; the shortest dataset ends it.
 
         Args:
             *args: Datasets, whose elements make tuples; or one tuple or dict of datasets.
             datasets: That tuple or dict, by name.
+            name: Accepted for compatibility.
 
         Raises:
             TypeError: Something is not a dataset.
@@ -207,6 +218,9 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         map_func: Callable[..., MappedT],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
     ) -> "Dataset[MappedT]": ...
 
     @overload
@@ -215,6 +229,9 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         map_func: Callable[..., Any],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
     ) -> "Dataset[Any]": ...
 
     def map(
@@ -222,6 +239,9 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         map_func: Callable[..., Any],
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
     ) -> "Dataset[Any]":
         """Return what a function makes of each element.
 
@@ -233,6 +253,9 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             map_func: Called with the element's tensor or dict, or with the parts of a tuple.
             num_parallel_calls: Accepted and checked; calls are made one after another, in order.
             deterministic: Accepted; the order is always that of the elements.
+            synchronous: Accepted; calls are always made where elements are asked for.
+            use_unbounded_threadpool: Accepted; there is no pool of threads.
+            name: Accepted for compatibility.
 
         Raises:
             ValueError: `map_func` is not callable, or `num_parallel_calls` out of range.
@@ -244,93 +267,17 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
             [4, 6]
         """
         check_callable("map_func", map_func)
-        if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE:
-            as_count("num_parallel_calls", num_parallel_calls, least=1)
+        check_parallel_calls(num_parallel_calls)
         return Dataset(transforms.Mapped(self._transform, map_func))
 
-    def filter(self, predicate: Callable[..., Any]) -> "Dataset[ElementT]":
-        """Return the elements of which a predicate is true.
-
-        Args:
-            predicate: Called as `map`'s function is; returns a bool.
-
-        Raises:
-            ValueError: It is not callable.
-
-        Example:
-            >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(5).filter(lambda x: x > 2)]
-            [3, 4]
-        """
-        check_callable("predicate", predicate)
-        return Dataset(transforms.Filtered(self._transform, predicate))
-
-    # ------------------------------------------------------------------ order and batches
-
-    def shuffle(
-        self,
-        buffer_size: int,
-        seed: int | None = None,
-        reshuffle_each_iteration: bool | None = True,
-    ) -> "Dataset[ElementT]":
-        """Return the elements in random order.
-
-        A buffer is filled with the first elements; then one of those in it is picked each time,
-        and the next element takes its place. So only a buffer for all elements gives all orders.
-
-        Args:
-            buffer_size: How many elements the buffer holds.
-            seed: An integer; None takes one from the global seed. Datasets of one size and one
-                seed are in the same order.
-            reshuffle_each_iteration: Whether each iteration, and each pass of `repeat`, has an
-                order of its own.
-
-        Raises:
-            ValueError: `buffer_size` is not positive.
-
-        Example:
-            >>> import mirrored as mr
-            >>> sorted(int(each) for each in mr.data.Dataset.range(4).shuffle(4))
-            [0, 1, 2, 3]
-        """
-        size = as_count("buffer_size", buffer_size, least=1)
-        anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
-        return Dataset(Shuffled(self._transform, size, Rng(seed), anew))
-
-    def batch(self, batch_size: int, drop_remainder: bool = False) -> "Dataset[ElementT]":
-        """Return elements joined, so many at a time, along a new first axis.
-
-        Args:
-            batch_size: How many; with a strategy, over all replicas together.
-            drop_remainder: Whether to leave out a last batch that has fewer.
-
-        Raises:
-            ValueError: `batch_size` is not positive. Elements of different shapes are an error
-                of the iteration.
-
-        Example:
-            >>> import mirrored as mr
-            >>> list(mr.data.Dataset.range(3).batch(2).as_numpy_iterator())
-            [array([0, 1]), array([2])]
-        """
-        size = as_count("batch_size", batch_size, least=1)
-        return Dataset(Batched(self._transform, size, bool(drop_remainder)))
-
-    def unbatch(self) -> "Dataset[ElementT]":
-        """Return the rows of each element, one after another.
-
-        Example:
-            >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(3).batch(2).unbatch()]
-            [0, 1, 2]
-        """
-        return Dataset(Unbatched(self._transform))
-
-    def enumerate(self, start: int = 0) -> "Dataset[tuple[Tensor, ElementT]]":
+    def enumerate(
+        self, start: int = 0, name: str | None = None
+    ) -> "Dataset[tuple[Tensor, ElementT]]":
         """Return pairs of a number and an element.
 
         Args:
             start: The first number.
+            name: Accepted for compatibility.
 
         Raises:
             TypeError: It is no integer.
@@ -342,141 +289,62 @@ class Dataset(Pipeline[ElementT], _overrides.Subclassable, metaclass=MembersOfCl
         """
         return Dataset(transforms.Enumerated(self._transform, as_whole("start", start)))
 
-    # ------------------------------------------------------------------ which elements
-
-    def repeat(self, count: int | None = None) -> "Dataset[ElementT]":
-        """Return the elements so many times over; a shuffled dataset is in another order each time.
-
-        Args:
-            count: How many times; None and -1: for ever.
-
-        Raises:
-            ValueError: It is less than -1.
-
-        Example:
-            >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(2).repeat(2)]
-            [0, 1, 0, 1]
-        """
-        times = -1 if count is None else as_count("count", count, least=-1)
-        return Dataset(Repeated(self._transform, None if times == -1 else times))
-
-    def take(self, count: int) -> "Dataset[ElementT]":
-        """Return at most the first `count` elements.
+    def scan(
+        self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None
+    ) -> "Dataset[Any]":
+        """Return what a function makes of each element and of a state that it takes along.
 
         Args:
-            count: How many; -1: all.
+            initial_state: The first state: arrays or numbers, or a tuple or dict of such.
+            scan_func: From a state and an element to a pair of the next state, of the same
+                structure and dtypes, and a result.
+            name: Accepted for compatibility.
 
         Raises:
-            ValueError: It is less than -1.
+            ValueError: `scan_func` is not callable.
+            TypeError: In the iteration: it does not return a pair, or a state of other dtypes.
 
         Example:
             >>> import mirrored as mr
-            >>> len(mr.data.Dataset.range(5).take(2))
-            2
+            >>> sums = mr.data.Dataset.range(1, 5).scan(
+            ...     mr.constant(0, mr.int64), lambda total, x: (total + x, total + x)
+            ... )
+            >>> [int(each) for each in sums]
+            [1, 3, 6, 10]
         """
-        number = as_count("count", count, least=-1)
-        return self if number == -1 else self._chosen(0, number)
+        states = States(initial_state, "scan_func", scan_func)
+        return Dataset(Scanned(self._transform, states))
 
-    def skip(self, count: int) -> "Dataset[ElementT]":
-        """Return the elements after the first `count`.
+    def window(
+        self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> "Dataset[Any]":
+        """Return windows: datasets of some elements in a row.
+
+        Of a tuple or dict each part has a dataset of its own. `flat_map` makes elements of them.
 
         Args:
-            count: How many to leave out; -1: all.
+            size: How many elements a window has; at the end there may be fewer.
+            shift: How many elements further the next window begins; None: `size`.
+            stride: How many elements further the next element of a window is.
+            drop_remainder: Whether to leave out windows that have fewer elements.
+            name: Accepted for compatibility.
 
         Raises:
-            ValueError: It is less than -1.
+            ValueError: A number is not positive.
 
         Example:
             >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(5).skip(3)]
-            [3, 4]
+            >>> windows = mr.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
+            >>> [each.numpy().tolist() for each in windows.flat_map(lambda window: window.batch(3))]
+            [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
         """
-        number = as_count("count", count, least=-1)
-        return self._chosen(0, 0) if number == -1 else self._chosen(number, None)
-
-    def shard(self, num_shards: int, index: int) -> "Dataset[ElementT]":
-        """Return every `num_shards`-th element, from number `index` on.
-
-        Args:
-            num_shards: How many shards there are.
-            index: Which one this is, counted from 0.
-
-        Raises:
-            ValueError: `num_shards` is not positive, or there is no such shard.
-
-        Example:
-            >>> import mirrored as mr
-            >>> [int(each) for each in mr.data.Dataset.range(5).shard(2, 1)]
-            [1, 3]
-        """
-        shards = as_count("num_shards", num_shards, least=1)
-        number = as_count("index", index, least=0)
-        if number >= shards:
-            raise InvalidArgumentError(
-                f"Index must be between 0 and {shards - 1} (currently index = {number})."
-            )
-        return Dataset(transforms.Chosen(self._transform, number, None, shards))
-
-    def _chosen(self, start: int, stop: int | None) -> "Dataset[ElementT]":
-        if isinstance(self._transform, Slices):
-            end = self._transform.cardinality if stop is None else stop
-            return Dataset(self._transform.part(start, end))
-        return Dataset(transforms.Chosen(self._transform, start, stop))
-
-    def concatenate(self, dataset: "Dataset[Any]") -> "Dataset[ElementT]":
-        """Return the elements of this dataset and then those of another.
-
-        Args:
-            dataset: The other one.
-
-        Raises:
-            TypeError: It is no dataset, or its elements have another structure or other dtypes.
-
-        Example:
-            >>> import mirrored as mr
-            >>> len(mr.data.Dataset.range(2).concatenate(mr.data.Dataset.range(3)))
-            5
-        """
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
-        return Dataset(transforms.Concatenated(self._transform, dataset._transform))
-
-    # ------------------------------------------------------------------ when they are made
-
-    def cache(self) -> "Dataset[ElementT]":
-        """Return the same elements, kept in memory from the first whole iteration on.
-
-        Iterations before it, which did not come to the end, are in the same order and draw the same
-        random numbers.
-
-        Example:
-            >>> import mirrored as mr
-            >>> len(mr.data.Dataset.range(3).cache())
-            3
-        """
-        return Dataset(transforms.Cached(self._transform))
-
-    def prefetch(self, buffer_size: int) -> "Dataset[ElementT]":
-        """Return the same elements, made ahead of their use by a thread in the background.
-
-        The thread ends with the iterator: when the elements end, with an exception, when the
-        iterator is closed or deleted, or the loop over it is left. That waits for the element
-        that is being made.
-
-        Args:
-            buffer_size: How many elements wait at most; AUTOTUNE: 2; 0: made when they are used.
-
-        Raises:
-            ValueError: It is less than -1.
-
-        Example:
-            >>> import mirrored as mr
-            >>> dataset = mr.data.Dataset.range(3).prefetch(mr.data.AUTOTUNE)
-            >>> [int(each) for each in dataset]
-            [0, 1, 2]
-        """
-        size = as_count("buffer_size", buffer_size, least=-1)
-        if size == 0:
-            return self
-        return Dataset(Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))
+        length = as_count("size", size, least=1)
+        further = as_count("shift", length if shift is None else shift, least=1)
+        step = as_count("stride", stride, least=1)
+        windows = Windowed(self._transform, length, further, step, drop_remainder, self._of)
+        return Dataset(windows)

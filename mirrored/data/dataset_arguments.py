@@ -14,6 +14,8 @@ from mirrored.data.sources import Generated, Slices
 from mirrored.data.spec import Nested, to_element, to_leaf
 from mirrored.errors import InvalidArgumentError
 
+AUTOTUNE = -1
+
 
 def slices_of(tensors: Any) -> Slices:
     """Return the rows of the arrays that `from_tensor_slices` is given."""
@@ -118,10 +120,7 @@ def as_count(name: str, value: Any, *, least: int) -> int:
     return number
 
 
-def check_callable(name: str, value: Any) -> None:
-    """Raise ValueError when the method is called: the pipeline runs much later and elsewhere."""
-    if not callable(value):
-        raise ValueError(
-            f"Argument `{name}` must be a callable. Received {name}={value!r:.200} "
-            f"(of type {type(value)})."
-        )
+def check_parallel_calls(value: Any) -> None:
+    """Raise where a number of parallel calls is neither None nor AUTOTUNE nor positive."""
+    if value is not None and value != AUTOTUNE:
+        as_count("num_parallel_calls", value, least=1)

@@ -9,11 +9,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mirrored import _nest
+from mirrored._arguments import explained
 from mirrored.ops import TensorSpec, as_dtype
 from mirrored.ops.conversion import is_tensor
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True)
 class DatasetSpec:
     """What is known of a dataset that is part of an element, as those that `window` makes are.
 

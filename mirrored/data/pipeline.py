@@ -3,9 +3,10 @@
 Users see tensors or copies; what works for them inside sees the arrays themselves.
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 import numpy as np
 
@@ -13,8 +14,11 @@ from mirrored._arguments import explained
 from mirrored.data.leaf_specs import public_specs
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.data.spec import Elements, Nested, to_numpy, to_tensors
+from mirrored.data.states import States, reduced
 from mirrored.devices import get_device
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops import Tensor, transfer
+from mirrored.ops.hooks import active_recorder
 from mirrored.program import PeekingIterator
 
 if TYPE_CHECKING:
@@ -56,6 +60,68 @@ class Pipeline(Nested, Generic[ElementT]):
         with closing(self._host_elements()) as elements:
             for element in elements:
                 yield to_numpy(element)
+
+    def reduce(
+        self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None
+    ) -> Any:
+        """Return the last of the states that a function makes, one of another and an element.
+
+        Gradients do not go through it.
+
+        Args:
+            initial_state: The first state: arrays or numbers, or a tuple or dict of such.
+            reduce_func: From a state and an element to the next state, of the same structure and
+                dtypes. A tuple is one argument.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `reduce_func` is not callable.
+            TypeError: A new state has other dtypes.
+            InvalidArgumentError: A new state has another number of parts.
+            OperatorNotAllowedInGraphError: A function is being recorded.
+
+        Example:
+            >>> import mirrored as mr
+            >>> zero = mr.constant(0, mr.int64)
+            >>> int(mr.data.Dataset.range(5).reduce(zero, lambda total, x: total + x))
+            10
+        """
+        if active_recorder() is not None:
+            raise OperatorNotAllowedInGraphError(
+                "`Dataset.reduce` is run by Python, which a recorded function does not run again. "
+                "Received: a call while a function was being recorded. Call it outside, and give "
+                "the function the result; or loop over the dataset in the function."
+            )
+        states = States(initial_state, "reduce_func", reduce_func)
+        return to_tensors(reduced(self._host_elements(), states))
+
+    def get_single_element(self, name: str | None = None) -> ElementT:
+        """Return the one element of the dataset.
+
+        Args:
+            name: Accepted for compatibility.
+
+        Raises:
+            InvalidArgumentError: There is none, or more than one.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.data.Dataset.range(3).batch(5).get_single_element().numpy().tolist()
+            [0, 1, 2]
+        """
+        with closing(iter(self)) as elements:
+            found = list(itertools.islice(elements, 2))
+        if len(found) != 1:
+            wrong = "had more than one element" if found else "was empty"
+            raise InvalidArgumentError(
+                f"Dataset {wrong}. Received: {self!r}. `get_single_element` is for datasets of "
+                "one element; others are iterated over."
+            )
+        return found[0]
+
+    def _of(self, transform: Transform) -> Self:
+        """Return the dataset that a transform makes."""
+        raise NotImplementedError(f"{type(self).__name__} has no `_of`.")
 
     def _host_elements(self) -> Elements:
         """Yield the elements as read-only arrays, for our own use; to be closed.

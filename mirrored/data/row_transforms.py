@@ -23,7 +23,7 @@ from mirrored.data.sources import (
     Slices,
     Transform,
 )
-from mirrored.data.spec import Element, Elements, Form
+from mirrored.data.spec import Element, Elements, Form, spec_of
 from mirrored.errors import InvalidArgumentError
 
 _AT_ONCE = 256  # Random numbers.
@@ -148,7 +148,7 @@ class Batched(Following):
             for first in itertools.count(step=self._size):
                 rows = list(itertools.islice(elements, self._size))
                 if len(rows) == self._size or (rows and not self._drop):
-                    form = form or Form(rows[0])
+                    form = form or _form_of_arrays(rows[0])
                     yield _stacked(form, rows, first)
                 if len(rows) < self._size:
                     return
@@ -163,6 +163,13 @@ class Batched(Following):
         """Return those of the elements with the size of a batch, where all have it, before."""
         size = self._size if self._drop else None
         return _nest.map_structure(lambda leaf: leaf.batched(size), self._source.specs())
+
+
+def _form_of_arrays(element: Element) -> Form:
+    """Return the form of elements that are joined; TypeError where they have datasets in them."""
+    for leaf in _nest.flatten(element):
+        spec_of(leaf).batched(None)
+    return Form(element)
 
 
 def _stacked(form: Form, rows: list[Element], first: int) -> Element:
@@ -216,6 +223,9 @@ class Unbatched(Following):
         """Return an iterator of rows."""
         with closing(self._source.open(iteration.source())) as elements:
             for index, element in enumerate(elements):
+                if index == 0:
+                    for leaf in _nest.flatten(element):
+                        spec_of(leaf).row()
                 sizes = {leaf.shape[:1] for leaf in _nest.flatten(element)}
                 if len(sizes) > 1 or () in sizes:
                     shapes = [leaf.shape for leaf in _nest.flatten(element)]

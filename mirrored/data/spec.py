@@ -135,6 +135,15 @@ def call_with(function: Any, element: Element) -> Any:
         return function(*tensors) if type(tensors) is tuple else function(tensors)
 
 
+def check_callable(name: str, value: Any) -> None:
+    """Raise ValueError when the method is called: the pipeline runs much later and elsewhere."""
+    if not callable(value):
+        raise ValueError(
+            f"Argument `{name}` must be a callable. Received {name}={value!r:.200} "
+            f"(of type {type(value)})."
+        )
+
+
 # ---------------------------------------------------------------------------- structures
 
 
@@ -200,10 +209,11 @@ def _is_flat(element: Element) -> bool:
 
 def specs_of(element: Element) -> Any:
     """Return the structure of an element with a `LeafSpec` for each array."""
-    return _nest.map_structure(_spec_of, element)
+    return _nest.map_structure(spec_of, element)
 
 
-def _spec_of(leaf: Any) -> LeafSpec | NestedSpec:
+def spec_of(leaf: Any) -> LeafSpec | NestedSpec:
+    """Return what is known of an element's part."""
     if isinstance(leaf, Nested):
         return NestedSpec(leaf._transform.specs())
     return LeafSpec(leaf.shape, leaf.dtype)

@@ -192,7 +192,8 @@ def _examples(shapes: Sequence[tuple[int, ...]]) -> int:
 
 
 def _shapes(batch: Any) -> list[tuple[int, ...]]:
-    return [leaf.shape for leaf in _nest.flatten(batch)]
+    # A dataset, as an element of `window` is, has no rows to share.
+    return [getattr(leaf, "shape", ()) for leaf in _nest.flatten(batch)]
 
 
 def unbatched(shapes: Sequence[Any]) -> ValueError:

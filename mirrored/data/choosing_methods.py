@@ -1,0 +1,221 @@
+"""Methods of datasets that leave elements as they are: which come, in which order, and when.
+
+They are those of `Dataset`, which is too long for one file.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from mirrored._arguments import explained
+from mirrored.data import transforms
+from mirrored.data.dataset_arguments import AUTOTUNE, as_count
+from mirrored.data.pipeline import ElementT, Pipeline
+from mirrored.data.prefetching import Prefetched
+from mirrored.data.rng import Rng
+from mirrored.data.row_transforms import Repeated, Shuffled
+from mirrored.data.sources import Slices
+from mirrored.data.spec import check_callable
+from mirrored.errors import InvalidArgumentError
+
+_AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while another one waits.
+
+
+@explained
+class ChoosingMethods(Pipeline[ElementT]):
+    """A dataset, as far as its methods choose and order elements."""
+
+    _part_of = "Dataset"
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """Return the elements of which a predicate is true.
+
+        Args:
+            predicate: Called as `map`'s function is; returns a bool.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is not callable.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.range(5).filter(lambda x: x > 2)]
+            [3, 4]
+        """
+        check_callable("predicate", predicate)
+        return self._of(transforms.Filtered(self._transform, predicate))
+
+    def shuffle(
+        self,
+        buffer_size: int,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = True,
+        name: str | None = None,
+    ) -> Self:
+        """Return the elements in random order.
+
+        A buffer is filled with the first elements; then one of those in it is picked each time,
+        and the next element takes its place. So only a buffer for all elements gives all orders.
+
+        Args:
+            buffer_size: How many elements the buffer holds.
+            seed: An integer; None takes one from the global seed. Datasets of one size and one
+                seed are in the same order.
+            reshuffle_each_iteration: Whether each iteration, and each pass of `repeat`, has an
+                order of its own.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `buffer_size` is not positive.
+
+        Example:
+            >>> import mirrored as mr
+            >>> sorted(int(each) for each in mr.data.Dataset.range(4).shuffle(4))
+            [0, 1, 2, 3]
+        """
+        size = as_count("buffer_size", buffer_size, least=1)
+        anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
+        return self._of(Shuffled(self._transform, size, Rng(seed), anew))
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> Self:
+        """Return the elements so many times over; a shuffled dataset is in another order each time.
+
+        Args:
+            count: How many times; None and -1: for ever.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.range(2).repeat(2)]
+            [0, 1, 0, 1]
+        """
+        times = -1 if count is None else as_count("count", count, least=-1)
+        return self._of(Repeated(self._transform, None if times == -1 else times))
+
+    def take(self, count: int, name: str | None = None) -> Self:
+        """Return at most the first `count` elements.
+
+        Args:
+            count: How many; -1: all.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(5).take(2))
+            2
+        """
+        number = as_count("count", count, least=-1)
+        return self if number == -1 else self._chosen(0, number)
+
+    def skip(self, count: int, name: str | None = None) -> Self:
+        """Return the elements after the first `count`.
+
+        Args:
+            count: How many to leave out; -1: all.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.range(5).skip(3)]
+            [3, 4]
+        """
+        number = as_count("count", count, least=-1)
+        return self._chosen(0, 0) if number == -1 else self._chosen(number, None)
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Self:
+        """Return every `num_shards`-th element, from number `index` on.
+
+        Args:
+            num_shards: How many shards there are.
+            index: Which one this is, counted from 0.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `num_shards` is not positive, or there is no such shard.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.range(5).shard(2, 1)]
+            [1, 3]
+        """
+        shards = as_count("num_shards", num_shards, least=1)
+        number = as_count("index", index, least=0)
+        if number >= shards:
+            raise InvalidArgumentError(
+                f"Index must be between 0 and {shards - 1} (currently index = {number})."
+            )
+        return self._of(transforms.Chosen(self._transform, number, None, shards))
+
+    def _chosen(self, start: int, stop: int | None) -> Self:
+        if isinstance(self._transform, Slices):
+            end = self._transform.cardinality if stop is None else stop
+            return self._of(self._transform.part(start, end))
+        return self._of(transforms.Chosen(self._transform, start, stop))
+
+    def concatenate(self, dataset: Pipeline[Any], name: str | None = None) -> Self:
+        """Return the elements of this dataset and then those of another.
+
+        Args:
+            dataset: The other one.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: It is no dataset, or its elements have another structure or other dtypes.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(2).concatenate(mr.data.Dataset.range(3)))
+            5
+        """
+        if not isinstance(dataset, Pipeline):
+            raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
+        return self._of(transforms.Concatenated(self._transform, dataset._transform))
+
+    def cache(self, name: str | None = None) -> Self:
+        """Return the same elements, kept in memory from the first whole iteration on.
+
+        Iterations before it, which did not come to the end, are in the same order and draw the same
+        random numbers.
+
+        Args:
+            name: Accepted for compatibility.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(3).cache())
+            3
+        """
+        return self._of(transforms.Cached(self._transform))
+
+    def prefetch(self, buffer_size: int, name: str | None = None) -> Self:
+        """Return the same elements, made ahead of their use by a thread in the background.
+
+        The thread ends with the iterator: when the elements end, with an exception, when the
+        iterator is closed or deleted, or the loop over it is left. That waits for the element
+        that is being made.
+
+        Args:
+            buffer_size: How many elements wait at most; AUTOTUNE: 2; 0: made when they are used.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is less than -1.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(3).prefetch(mr.data.AUTOTUNE)
+            >>> [int(each) for each in dataset]
+            [0, 1, 2]
+        """
+        size = as_count("buffer_size", buffer_size, least=-1)
+        if size == 0:
+            return self
+        return self._of(Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))

@@ -1,0 +1,325 @@
+"""Datasets of datasets: windows, groups, and functions that make a dataset of each element.
+
+A dataset that a function makes draws from the iteration that calls it, so that all follows from it.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.data.leaf_specs import NestedSpec
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, named
+from mirrored.data.spec import Element, Elements, Form, Nested, call_with, specs_of, to_leaf
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.rng_state import drawing_from
+
+AsDataset = Callable[[Transform], Nested]
+
+
+class Listed(Transform):
+    """Elements that are there already.
+
+    Args:
+        elements: The elements.
+        specs: Their structure; None: that of the first one.
+    """
+
+    known = True
+
+    def __init__(self, elements: Sequence[Element], specs: Any = None) -> None:
+        self._elements, self._specs = elements, specs
+        self.cardinality = len(elements)
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator over them."""
+        yield from self._elements
+
+    def specs(self) -> Any:
+        """Return their structure."""
+        return specs_of(self._elements[0]) if self._specs is None else self._specs
+
+
+# ---------------------------------------------------------------------------- datasets of elements
+
+
+class Windowed(Following):
+    """Structures of datasets, each of one part of some elements in a row.
+
+    Args:
+        source: What gives the elements.
+        size: How many elements a window has.
+        shift: How many elements further the next window begins.
+        stride: How many elements further the next element of a window is.
+        drop_remainder: Whether to leave out windows that have fewer.
+        as_dataset: Makes a dataset of a transform.
+    """
+
+    def __init__(
+        self,
+        source: Transform,
+        size: int,
+        shift: int,
+        stride: int,
+        drop_remainder: bool,
+        as_dataset: AsDataset,
+    ) -> None:
+        super().__init__(source)
+        self._shift, self._stride, self._drop = shift, stride, drop_remainder
+        self._span = (size - 1) * stride + 1  # From its first to its last element.
+        self._as_dataset = as_dataset
+        self.known = source.known
+        if self.cardinality > 0:
+            begins = self.cardinality - (self._span - 1 if drop_remainder else 0)
+            self.cardinality = len(range(0, max(begins, 0), shift))
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of windows."""
+        met: list[Element] = []
+        form: Form | None = None
+        specs = self._source.specs() if self.known else None
+        with closing(self._source.open(iteration.source())) as elements:
+            while True:
+                met += itertools.islice(elements, self._span - len(met))
+                if not met or (self._drop and len(met) < self._span):
+                    return
+                form = form or Form(met[0])
+                yield self._window(form, met[:: self._stride], specs)
+                for _ in itertools.islice(elements, max(self._shift - len(met), 0)):
+                    pass
+                del met[: self._shift]
+
+    def _window(self, form: Form, rows: list[Element], specs: Any) -> Element:
+        leaves = [form.leaves(row, "An element of `window`") for row in rows]
+        parts = [None] * len(leaves[0]) if specs is None else _nest.flatten(specs)
+        columns = zip(*leaves, strict=True)
+        return form.pack(
+            [self._as_dataset(Listed(*pair)) for pair in zip(columns, parts, strict=True)]
+        )
+
+    def first(self) -> Element:
+        """Return a window of one element."""
+        return self._window(Form(element := self._source.first()), [element], None)
+
+    def specs(self) -> Any:
+        """Return those of datasets of the elements' parts."""
+        return _nest.map_structure(NestedSpec, self._source.specs())
+
+
+# ---------------------------------------------------------------------------- elements of datasets
+
+
+class FlatMapped(Following):
+    """The elements of the datasets that a function makes, one dataset after another."""
+
+    rng: Rng
+    _method, _argument = "flat_map", "map_func"
+
+    def __init__(self, source: Transform, function: Callable[..., Any]) -> None:
+        super().__init__(source)
+        self._function = function
+        self.cardinality = UNKNOWN_CARDINALITY
+        self.rng = Rng()
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator over one dataset after another."""
+        calls = _Calls(self, iteration)
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                yield from calls.open(index, element)
+
+    def first(self) -> Element:
+        """Return an element of the first dataset."""
+        return self._inner().first()
+
+    def specs(self) -> Any:
+        """Return those of the first dataset."""
+        return self._inner().specs()
+
+    def _inner(self) -> Transform:
+        """Return what gives the elements of the first dataset."""
+        element = self._source.first()
+        with drawing_from(self.rng.stream(Iteration())):
+            return self.made_of(0, element)
+
+    def made_of(self, index: int, element: Element) -> Transform:
+        """Return what the function makes of an element."""
+        with named(self._method, index):
+            made = call_with(self._function, element)
+            if not isinstance(made, Nested):
+                raise TypeError(
+                    f"The `{self._argument}` argument must return a `Dataset` object. Got "
+                    f"{type(made)!r}. Make one of it, as with `Dataset.from_tensors`."
+                )
+        transform: Transform = made._transform
+        return transform
+
+
+class _Calls:
+    """Opens the datasets that the function of a transform makes in one iteration."""
+
+    def __init__(self, transform: FlatMapped, iteration: Iteration) -> None:
+        self._transform = transform
+        self._stream = transform.rng.stream(iteration)
+        self._form: Form | None = None
+
+    @contextmanager
+    def at(self, index: int) -> Iterator[None]:
+        """Within this context another function of the user's is called, with this element."""
+        with named(self._transform._method, index), drawing_from(self._stream):
+            yield
+
+    def open(self, index: int, element: Element) -> Elements:
+        """Return an iterator over what is made of an element; the others are of the same form."""
+        with drawing_from(self._stream):
+            made = self._transform.made_of(index, element)
+            iteration = made.begin()
+        return self._opened(made.open(iteration))
+
+    def _opened(self, opened: Elements) -> Elements:
+        with closing(opened) as elements:
+            for first in elements:
+                self._form = self._form or Form(first)
+                self._form.leaves(first, "An element of a dataset that was made")
+                yield first
+                yield from elements
+
+
+class Interleaved(FlatMapped):
+    """The elements of the datasets that a function makes, some of each by turns.
+
+    Args:
+        source: What the function is called with.
+        function: It makes the datasets.
+        cycle_length: How many of them take turns.
+        block_length: How many elements each gives at a time.
+    """
+
+    _method = "interleave"
+
+    def __init__(
+        self, source: Transform, function: Callable[..., Any], cycle_length: int, block_length: int
+    ) -> None:
+        super().__init__(source, function)
+        self._cycle, self._block = cycle_length, block_length
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator that goes round."""
+        calls = _Calls(self, iteration)
+        # One place for each that takes turns; None where one has ended. A place is filled when its
+        # turn comes, as in TensorFlow.
+        places: list[Elements | None] = []
+        with closing(self._source.open(iteration.source())) as elements:
+            numbered = enumerate(elements)
+            is_over = False
+            try:
+                while not is_over or any(places):
+                    for place in itertools.count():
+                        if place == self._cycle or (is_over and place == len(places)):
+                            break
+                        if place == len(places):
+                            places.append(None)
+                        if places[place] is None and not is_over:
+                            pair = next(numbered, None)
+                            is_over = pair is None
+                            places[place] = pair and calls.open(*pair)
+                        yield from self._turn(places, place)
+            finally:
+                for each in places:
+                    if each is not None:
+                        each.close()
+
+    def _turn(self, places: list[Elements | None], place: int) -> Elements:
+        """Yield a block of the dataset at a place; where it ends, the place is free."""
+        opened = places[place]
+        if opened is None:
+            return
+        given = 0
+        for element in itertools.islice(opened, self._block):
+            given += 1
+            yield element
+        if given < self._block:
+            places[place] = None
+
+
+class Grouped(FlatMapped):
+    """What a function makes of elements with one key, as many together as a window holds.
+
+    Args:
+        source: What gives the elements.
+        key: From an element to its key.
+        function: From a key and a dataset of elements to a dataset.
+        size: From a key to the number of elements in its windows.
+        as_dataset: Makes a dataset of a transform.
+    """
+
+    _method, _argument = "group_by_window", "reduce_func"
+
+    def __init__(
+        self,
+        source: Transform,
+        key: Callable[..., Any],
+        function: Callable[..., Any],
+        size: Callable[[Any], Any],
+        as_dataset: AsDataset,
+    ) -> None:
+        super().__init__(source, function)
+        self._key, self._size, self._as_dataset = key, size, as_dataset
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator over windows as they fill, then over those that are left by key."""
+        calls = _Calls(self, iteration)
+        groups: dict[int, tuple[int, list[Element]]] = {}
+        specs = self._source.specs() if self._source.known else None
+        index = 0
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                with calls.at(index):
+                    key = self._key_of(element)
+                    if key not in groups:
+                        groups[key] = self._size_of(key), []
+                size, group = groups[key]
+                group.append(element)
+                if len(group) == size:
+                    del groups[key]
+                    yield from calls.open(index, self._pair(key, group, specs))
+        for key in sorted(groups):
+            yield from calls.open(index, self._pair(key, groups.pop(key)[1], specs))
+
+    def _pair(self, key: int, group: list[Element], specs: Any) -> Element:
+        return np.array(key, np.int64), self._as_dataset(Listed(group, specs))
+
+    def _key_of(self, element: Element) -> int:
+        return _whole_scalar("key_func", call_with(self._key, element))
+
+    def _size_of(self, key: int) -> int:
+        size = _whole_scalar("window_size_func", call_with(self._size, np.array(key, np.int64)))
+        if size <= 0:
+            raise InvalidArgumentError(
+                f"Window size must be greater than zero, but got {size}. It is that of key {key}."
+            )
+        return size
+
+    def _inner(self) -> Transform:
+        element = self._source.first()
+        with drawing_from(self.rng.stream(Iteration())):
+            return self.made_of(0, self._pair(self._key_of(element), [element], None))
+
+
+def _whole_scalar(name: str, value: Any) -> int:
+    """Return the key or the size that a user's function returned."""
+    array = to_leaf(value)
+    if array.shape != () or array.dtype != (np.int64 if is_tensor(value) else array.dtype):
+        raise ValueError(
+            f"Invalid `{name}`. `{name}` must return a single `mr.int64` scalar tensor but its "
+            f"return type is shape={array.shape}, dtype={array.dtype.name}. Use "
+            "`mr.cast(x, mr.int64)`."
+        )
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"`{name}` returns an integer. Received: {value!r:.200}.")
+    return int(array)

@@ -1,0 +1,119 @@
+"""Functions that take a state along from element to element: `reduce` and `scan`.
+
+A state is made of arrays, as elements are, and keeps its structure and its dtypes.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from mirrored import _nest
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.sources import Following, Transform, named
+from mirrored.data.spec import (
+    Element,
+    Elements,
+    Form,
+    check_callable,
+    host_scope,
+    to_element,
+    to_tensors,
+)
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.rng_state import drawing_from
+
+
+class States:
+    """The states that a user's function makes, one of another.
+
+    Args:
+        initial: The first one, as the user gave it.
+        argument: The name of the function's argument, for errors.
+        function: From a state and an element to what `call` returns.
+    """
+
+    def __init__(self, initial: Any, argument: str, function: Callable[..., Any]) -> None:
+        check_callable(argument, function)
+        self.initial = to_element(initial, "`initial_state`")
+        self._argument, self._function = argument, function
+        self._form = Form(self.initial)
+
+    def call(self, state: Element, element: Element) -> Any:
+        """Return what the function makes of a state and an element."""
+        with host_scope():
+            return self._function(to_tensors(state), to_tensors(element))
+
+    def following(self, value: Any) -> Element:
+        """Return a state that the function returned, if it is one like the first."""
+        value = tuple(value) if isinstance(value, list) else value
+        state = to_element(value, f"What `{self._argument}` returned")
+        leaves, firsts = _nest.flatten(state), _nest.flatten(self.initial)
+        if len(leaves) != len(firsts):
+            raise InvalidArgumentError(
+                f"The number of components of the initial state and the new state differ: "
+                f"{len(firsts)} and {len(leaves)}. Return from `{self._argument}` what "
+                "`initial_state` is made of."
+            )
+        types = [[each.dtype.name for each in arrays] for arrays in (firsts, leaves)]
+        if types[0] != types[1]:
+            raise TypeError(
+                "The element types for the new state must match the initial state. Expected "
+                f"{types[0]} but got {types[1]}, from `{self._argument}`. Give both one dtype, "
+                "as with mr.cast."
+            )
+        return self._form.pack(leaves)
+
+
+def reduced(elements: Elements, states: States) -> Element:
+    """Return the last state."""
+    state = states.initial
+    with closing(elements):
+        for index, element in enumerate(elements):
+            with named("reduce", index):
+                state = states.following(states.call(state, element))
+    return state
+
+
+class Scanned(Following):
+    """What a function returns beside the next state, for each element.
+
+    Args:
+        source: What gives the elements.
+        states: The function, from a state and an element to the next state and a result.
+    """
+
+    rng: Rng
+
+    def __init__(self, source: Transform, states: States) -> None:
+        super().__init__(source)
+        self._states = states
+        self.rng = Rng()
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of the results."""
+        stream, state = self.rng.stream(iteration), self._states.initial
+        form: Form | None = None
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                with named("scan", index), drawing_from(stream):
+                    state, result = self._next(state, element)
+                    form = form or Form(result)
+                    form.leaves(result, "What `scan_func` returned")
+                yield result
+
+    def _next(self, state: Element, element: Element) -> tuple[Element, Element]:
+        pair = self._states.call(state, element)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                "Invalid `scan_func`. `scan_func` should return a pair consisting of new state "
+                f"and the output value but its return type is {type(pair)!r}. Received: "
+                f"{pair!r:.200}."
+            )
+        value = tuple(pair[1]) if isinstance(pair[1], list) else pair[1]
+        return self._states.following(pair[0]), to_element(value, "What `scan_func` returned")
+
+    def first(self) -> Element:
+        """Return the result for an element."""
+        element = self._source.first()
+        with named("scan", 0), drawing_from(self.rng.stream(Iteration())):
+            return self._next(self._states.initial, element)[1]
