@@ -183,7 +183,7 @@ def test_waits_are_those_of_threads(traced: tuple[pathlib.Path, Any], execution:
     assert by_row[0] == by_row[1] > 6  # At least one in every step, and all meet in each.
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_weights_are_those_of_training_without_a_trace(
     simulate: Simulate, path: pathlib.Path, execution: str, replicas: int
 ) -> None:

@@ -46,6 +46,7 @@ def fusions(*sizes: int, dtypes: Sequence[np.dtype] = DTYPES) -> Iterator[Source
             yield fused_source(Fusion(inputs, tuple(steps), tuple(range(len(steps)))))
 
 
+@pytest.mark.slow
 def test_a_float_and_an_integer_compile(complaints: Callable[..., str]) -> None:
     few = (float_dtypes()[-1], np.dtype(np.int64))
     assert complaints(fusions(3, dtypes=few), "compute_80") == ""
