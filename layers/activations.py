@@ -1,6 +1,6 @@
 """The functions that a layer may apply to its outputs, by the names that Keras gives them.
 
-Each is one op; they have their own names so that ``activation="relu"`` can be looked up.
+They have their own names so that ``activation="relu"`` can be looked up.
 """
 
 import math
@@ -10,15 +10,52 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored.layers.identifiers import resolve
+from mirrored.layers.nonlinearities import celu as celu
+from mirrored.layers.nonlinearities import elu as elu
+from mirrored.layers.nonlinearities import exponential as exponential
+from mirrored.layers.nonlinearities import gelu as gelu
+from mirrored.layers.nonlinearities import hard_sigmoid as hard_sigmoid
+from mirrored.layers.nonlinearities import hard_silu as hard_silu
+from mirrored.layers.nonlinearities import hard_swish as hard_swish
+from mirrored.layers.nonlinearities import hard_tanh as hard_tanh
+from mirrored.layers.nonlinearities import leaky_relu as leaky_relu
+from mirrored.layers.nonlinearities import log_sigmoid as log_sigmoid
+from mirrored.layers.nonlinearities import log_softmax as log_softmax
+from mirrored.layers.nonlinearities import mish as mish
+from mirrored.layers.nonlinearities import relu as relu
+from mirrored.layers.nonlinearities import relu6 as relu6
+from mirrored.layers.nonlinearities import selu as selu
+from mirrored.layers.nonlinearities import silu as silu
+from mirrored.layers.nonlinearities import softplus as softplus
+from mirrored.layers.nonlinearities import softsign as softsign
+from mirrored.layers.nonlinearities import swish as swish
 from mirrored.ops import Tensor
 
 __all__ = [
     "Activation",
+    "celu",
+    "elu",
+    "exponential",
+    "gelu",
     "get",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "leaky_relu",
     "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
     "relu",
+    "relu6",
+    "selu",
     "sigmoid",
+    "silu",
     "softmax",
+    "softplus",
+    "softsign",
+    "swish",
     "tanh",
 ]
 
@@ -39,20 +76,6 @@ def linear(x: Tensor) -> Tensor:
         [-1.0, 2.0]
     """
     return x
-
-
-def relu(x: Tensor) -> Tensor:
-    """Return max(x, 0), elementwise.
-
-    Args:
-        x: A tensor of numbers, any shape.
-
-    Example:
-        >>> from mirrored import ops
-        >>> relu(ops.constant([-1.0, 2.0])).numpy().tolist()
-        [0.0, 2.0]
-    """
-    return ops.relu(x)
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -121,11 +144,7 @@ def _softmax_over(x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 
 _NAMES: dict[str, Activation] = {
-    "linear": linear,
-    "relu": relu,
-    "sigmoid": sigmoid,
-    "tanh": tanh,
-    "softmax": softmax,
+    name: globals()[name] for name in __all__ if name not in {"Activation", "get"}
 }
 
 

@@ -27,6 +27,8 @@ from mirrored.ops import cumulative_logsumexp as cumulative_logsumexp
 from mirrored.ops import divide as divide
 from mirrored.ops import divide_no_nan as divide_no_nan
 from mirrored.ops import equal as equal
+from mirrored.ops import erf as erf
+from mirrored.ops import erfc as erfc
 from mirrored.ops import exp as exp
 from mirrored.ops import expm1 as expm1
 from mirrored.ops import floor as floor
@@ -42,6 +44,7 @@ from mirrored.ops import less as less
 from mirrored.ops import less_equal as less_equal
 from mirrored.ops import log as log
 from mirrored.ops import log1p as log1p
+from mirrored.ops import log_sigmoid as log_sigmoid
 from mirrored.ops import log_softmax as log_softmax
 from mirrored.ops import logical_and as logical_and
 from mirrored.ops import logical_not as logical_not
@@ -76,6 +79,7 @@ from mirrored.ops import sin as sin
 from mirrored.ops import sinh as sinh
 from mirrored.ops import softmax as softmax
 from mirrored.ops import softplus as softplus
+from mirrored.ops import softsign as softsign
 from mirrored.ops import sqrt as sqrt
 from mirrored.ops import square as square
 from mirrored.ops import squared_difference as squared_difference

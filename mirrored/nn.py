@@ -5,18 +5,27 @@ An alias module without logic of its own.
 
 from mirrored._absent import public_module as _public_module
 from mirrored.ops import bias_add as bias_add
+from mirrored.ops import crelu as crelu
+from mirrored.ops import elu as elu
+from mirrored.ops import gelu as gelu
 from mirrored.ops import l2_normalize as l2_normalize
+from mirrored.ops import leaky_relu as leaky_relu
 from mirrored.ops import log_softmax as log_softmax
 from mirrored.ops import moments as moments
 from mirrored.ops import relu as relu
+from mirrored.ops import relu6 as relu6
+from mirrored.ops import selu as selu
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
+from mirrored.ops import silu as silu
 from mirrored.ops import softmax as softmax
 from mirrored.ops import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
 from mirrored.ops import softplus as softplus
+from mirrored.ops import softsign as softsign
 from mirrored.ops import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
+from mirrored.ops import swish as swish
 from mirrored.ops import tanh as tanh
 from mirrored.training.losses.scaling import compute_average_loss as compute_average_loss
 from mirrored.training.losses.scaling import scale_regularization_loss as scale_regularization_loss

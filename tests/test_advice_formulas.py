@@ -79,8 +79,6 @@ FORMULAS: dict[str, Formula] = {
         lambda x, axis: np.linalg.norm(x, axis=axis), each_row(axis=1)
     ),
     "reduce_sum(x * x) / 2.0": Formula(lambda x: (x**2).sum() / 2, each_row()),
-    "maximum(0.2 * x, x)": Formula(lambda x: np.where(x > 0, x, 0.2 * x), each_row()),
-    "minimum(6.0, nn.relu(x))": Formula(lambda x: np.clip(x, 0, 6), each_row()),
     "np.isfinite(x.numpy())": Formula(np.isfinite, each_row()),
     "x / (n + (n == 0))": Formula(
         normalized,

@@ -103,9 +103,9 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
         >>> import mirrored as mr
         >>> dir(mr.linalg)[-2:]
         ['l2_normalize', 'matmul']
-        >>> mr.math.erf
+        >>> mr.math.igamma
         Traceback (most recent call last):
-        AttributeError: mirrored has no `tf.math.erf`: not provided here. ...
+        AttributeError: mirrored has no `tf.math.igamma`: not provided here. ...
     """
     home = sys.modules[module]
     own = [name for name in vars(home) if name[0] != "_" and not hasattr(builtins, name)]

@@ -55,6 +55,8 @@ from mirrored.ops.elementwise import negative as negative
 from mirrored.ops.elementwise import scalar_mul as scalar_mul
 from mirrored.ops.elementwise import sign as sign
 from mirrored.ops.elementwise import subtract as subtract
+from mirrored.ops.error_functions import erf as erf
+from mirrored.ops.error_functions import erfc as erfc
 from mirrored.ops.host_bfloat16 import autocast as autocast
 from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_function import numpy_function as numpy_function
@@ -73,6 +75,16 @@ from mirrored.ops.no_nan import reciprocal_no_nan as reciprocal_no_nan
 from mirrored.ops.no_nan import xdivy as xdivy
 from mirrored.ops.no_nan import xlog1py as xlog1py
 from mirrored.ops.no_nan import xlogy as xlogy
+from mirrored.ops.nonlinearities import crelu as crelu
+from mirrored.ops.nonlinearities import elu as elu
+from mirrored.ops.nonlinearities import gelu as gelu
+from mirrored.ops.nonlinearities import leaky_relu as leaky_relu
+from mirrored.ops.nonlinearities import log_sigmoid as log_sigmoid
+from mirrored.ops.nonlinearities import relu6 as relu6
+from mirrored.ops.nonlinearities import selu as selu
+from mirrored.ops.nonlinearities import silu as silu
+from mirrored.ops.nonlinearities import softsign as softsign
+from mirrored.ops.nonlinearities import swish as swish
 from mirrored.ops.op import OPS as OPS
 from mirrored.ops.op import Op as Op
 from mirrored.ops.op import OpCall as OpCall

@@ -39,8 +39,10 @@ OTHERWISE: dict[tuple[str, str, int], dict[int, float]] = {
     # The quotient is smaller than numbers that TensorFlow takes for others than 0.
     **{("floordiv", upstream, 0): {39: -1.0} for upstream in ("0", "1")},
     ("floormod", "1", 2): {39: 1.0},
-    # Formulas in the place of functions: at infinity and NaN, and where the square overflows.
-    ("leaky_relu", "1", 1): {7: 0.2, 9: 1.0},
+    # TensorFlow computes exp(x) - 1 there, which has no digits left.
+    **{("elu", upstream, 0): {13: -2e-38} for upstream in ("0", "1")},
+    **{("selu", upstream, 0): {13: -3.5161988e-38} for upstream in ("0", "1")},
+    ("selu", "1", 1): {13: 1.7580993},  # There x is below 0.
     # The largest logit is added before the others are subtracted, and hides the digits behind it.
     **{
         (f"softmax_cross_entropy{labels}", upstream, 0): {14: 0.0}

@@ -471,7 +471,10 @@ TABLE: dict[str, Row] = {
     "DivNoNan": two(
         lambda x, y: np.where(y == 0, 0, x * y**-1.0), "any", "positive", dtypes=FLOATS
     ),
+    "Elu": one(lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1.0)),
     "Equal": compare(lambda x, y: ~(x != y), dtypes=ALL),
+    "Erf": one(np.vectorize(math.erf, otypes=["float64"])),
+    "Erfc": one(np.vectorize(math.erfc, otypes=["float64"])),
     "Exp": one(lambda x: np.e**x),
     "ExpandDims": view(((2, 3), (2, 1, 3)), ((), (1,))),
     "Expm1": one(lambda x: np.e**x - 1.0),
@@ -570,6 +573,7 @@ TABLE: dict[str, Row] = {
     ),
     "SoftmaxCrossEntropyWithLogits": rows_of(lambda s: (s, s), entropy, "any", "distribution"),
     "Softplus": one(lambda x: np.log(1.0 + np.exp(x))),
+    "Softsign": one(lambda x: x / (1.0 + np.abs(x))),
     "SparseSoftmaxCrossEntropyGrad": rows_of(
         lambda s: (s, s[:1], s[:1]),
         lambda logits, labels, g: entropy_grad(logits, one_hot(labels, logits), g),
@@ -640,3 +644,4 @@ ALIKE |= {"Ceil", "Expm1", "FloorMod", "Log1p", "Reciprocal", "Rint", "Round", "
 ALIKE |= {"Greater", "GreaterEqual", "LessEqual", "LogicalOr", "NotEqual", "SquaredDifference"}
 ALIKE |= {"IsFinite", "IsInf", "IsNan"}
 ALIKE |= {"DivNoNan", "Xdivy", "Xlog1py", "Xlogy"}
+ALIKE |= {"Elu", "Erfc", "Softsign"}

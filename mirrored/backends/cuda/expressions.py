@@ -126,6 +126,8 @@ EXPRESSIONS: dict[str, Expression] = {
     "Reciprocal": lambda x, t: f"(1 / {x[0]})",
     "Exp": _call("exp"),
     "Expm1": _call("expm1"),
+    "Erf": _call("erf"),
+    "Erfc": _call("erfc"),
     "Log": _call("log"),
     "Log1p": _call("log1p"),
     **{
@@ -177,6 +179,8 @@ EXPRESSIONS: dict[str, Expression] = {
     "Sigmoid": _sigmoid,
     "SigmoidGrad": lambda x, t: f"((1 - {x[1]}) * {x[1]} * {x[0]})",
     "Softplus": _softplus,
+    "Softsign": lambda x, t: f"({x[0]} / (1 + {_call('fabs')(x, t)}))",
+    "Elu": lambda x, t: f"({x[0]} < 0 ? {_call('expm1')(x, t)} : {x[0]})",
     "Tanh": _call("tanh"),
     "TanhGrad": lambda x, t: f"((1 - {x[1]} * {x[1]}) * {x[0]})",
     "SigmoidCrossEntropyWithLogits": _sigmoid_loss,

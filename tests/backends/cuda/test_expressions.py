@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 ROUNDED = {"Exp", "Expm1", "Log", "Log1p", "Pow", "Sigmoid", "Tanh"}
 ROUNDED |= {"SigmoidCrossEntropyWithLogits", "Softplus"}
 ROUNDED |= {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh"}
-ROUNDED |= {"Sin", "Sinh", "Tan", "Xlog1py", "Xlogy"}
+ROUNDED |= {"Elu", "Erf", "Erfc", "Sin", "Sinh", "Tan", "Xlog1py", "Xlogy"}
 # Of zeros of both signs NumPy's loops choose now the one and now the other.
 ANY_ZERO = {"Maximum", "Minimum", "Relu"}
 # Those whose inputs are of several dtypes have tests of their own.

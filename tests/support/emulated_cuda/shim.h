@@ -77,7 +77,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     inline float name(float x, float y) { return name##f(x, y); }
 EMULATED_UNARY(exp) EMULATED_UNARY(exp2) EMULATED_UNARY(expm1)
 EMULATED_UNARY(log) EMULATED_UNARY(log2) EMULATED_UNARY(log10) EMULATED_UNARY(log1p)
-EMULATED_UNARY(sin) EMULATED_UNARY(cos) EMULATED_UNARY(tanh) EMULATED_UNARY(erf)
+EMULATED_UNARY(sin) EMULATED_UNARY(cos) EMULATED_UNARY(tanh) EMULATED_UNARY(erf) EMULATED_UNARY(erfc)
 EMULATED_UNARY(tan) EMULATED_UNARY(asin) EMULATED_UNARY(acos) EMULATED_UNARY(atan)
 EMULATED_UNARY(sinh) EMULATED_UNARY(cosh)
 EMULATED_UNARY(asinh) EMULATED_UNARY(acosh) EMULATED_UNARY(atanh)

@@ -1,0 +1,286 @@
+"""Keras' activations beside the four that every network has, each a formula of operations.
+
+Their names, arguments and defaults are Keras 3's; `activations` looks them up.
+"""
+
+from typing import Any
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.ops import Tensor
+
+
+@explained
+def relu(
+    x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
+) -> Tensor:
+    """Return max(x, 0), elementwise, or what the arguments make of it.
+
+    Args:
+        x: A tensor of numbers, any shape.
+        negative_slope: What ``x - threshold`` is multiplied by below the threshold.
+        max_value: The largest result; None: there is none.
+        threshold: Up to here the result is 0, or follows ``negative_slope``.
+
+    Example:
+        >>> relu([-1.0, 2.0]).numpy().tolist()
+        [0.0, 2.0]
+    """
+    x = ops.convert_to_tensor(x)
+    if negative_slope != 0 and max_value is None and threshold == 0:
+        return ops.leaky_relu(x, negative_slope)
+    if threshold != 0:
+        above = ops.where(ops.greater(x, threshold), x, 0)
+    else:
+        above = ops.relu6(x) if max_value == 6 else ops.relu(x)
+    if max_value is not None and not (max_value == 6 and threshold == 0):
+        above = ops.clip_by_value(above, 0, max_value)
+    if negative_slope == 0:
+        return above
+    return above - negative_slope * ops.relu(threshold - x)
+
+
+@explained
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Tensor:
+    """Return ``x`` where it is above 0, and ``negative_slope`` times ``x`` elsewhere.
+
+    Args:
+        x: A tensor of numbers, any shape.
+        negative_slope: The slope on the left of 0.
+
+    Example:
+        >>> leaky_relu([-1.0, 2.0], negative_slope=0.5).numpy().tolist()
+        [-0.5, 2.0]
+    """
+    return ops.leaky_relu(x, negative_slope)
+
+
+def relu6(x: Any) -> Tensor:
+    """Return min(max(x, 0), 6), elementwise.
+
+    Args:
+        x: A tensor of numbers, any shape.
+
+    Example:
+        >>> relu6([-1.0, 2.0, 7.0]).numpy().tolist()
+        [0.0, 2.0, 6.0]
+    """
+    return ops.relu6(x)
+
+
+@explained
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
+    """Return ``x`` where it is above 0, and ``alpha * (exp(x) - 1)`` elsewhere.
+
+    Clevert et al., 2015: https://arxiv.org/abs/1511.07289
+
+    Args:
+        x: A floating-point tensor, any shape.
+        alpha: Less it is what large negative numbers give.
+
+    Example:
+        >>> elu([-1000.0, 2.0]).numpy().tolist()
+        [-1.0, 2.0]
+    """
+    x = ops.convert_to_tensor(x)
+    result = ops.elu(x)
+    return result if alpha == 1 else ops.leaky_relu(result, alpha)
+
+
+@explained
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
+    """Return ``x`` where it is above 0, and ``alpha * (exp(x / alpha) - 1)`` elsewhere.
+
+    Barron, 2017: https://arxiv.org/abs/1704.07483
+
+    Args:
+        x: A floating-point tensor, any shape.
+        alpha: Less it is what large negative numbers give.
+
+    Example:
+        >>> celu([-1000.0, 2.0], alpha=2.0).numpy().tolist()
+        [-2.0, 2.0]
+    """
+    return ops.maximum(x, 0.0) + alpha * ops.expm1(ops.minimum(x, 0.0) / alpha)
+
+
+def selu(x: Any) -> Tensor:
+    """Return ``elu`` with the scales that keep mean 0 and variance 1 from layer to layer.
+
+    Klambauer et al., 2017: https://arxiv.org/abs/1706.02515
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> round(float(selu(-1000.0)), 4)
+        -1.7581
+    """
+    return ops.selu(x)
+
+
+@explained
+def gelu(x: Any, approximate: bool = False) -> Tensor:
+    """Return ``x`` times the probability that a normal number is below it.
+
+    Hendrycks and Gimpel, 2016: https://arxiv.org/abs/1606.08415
+
+    Args:
+        x: A floating-point tensor, any shape.
+        approximate: Whether to compute the probability by ``tanh``.
+
+    Raises:
+        ValueError: The tensor is not of floats.
+
+    Example:
+        >>> gelu([-100.0, 100.0]).numpy().tolist()
+        [-0.0, 100.0]
+    """
+    return ops.gelu(x, approximate)
+
+
+def silu(x: Any) -> Tensor:
+    """Return ``x * sigmoid(x)``, elementwise; its other name is ``swish``.
+
+    Ramachandran et al., 2017: https://arxiv.org/abs/1710.05941
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> silu([0.0, 1000.0]).numpy().tolist()
+        [0.0, 1000.0]
+    """
+    return ops.silu(x)
+
+
+swish = silu
+
+
+def mish(x: Any) -> Tensor:
+    """Return ``x * tanh(softplus(x))``, elementwise.
+
+    Misra, 2019: https://arxiv.org/abs/1908.08681
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> mish([0.0, 1000.0]).numpy().tolist()
+        [0.0, 1000.0]
+    """
+    return ops.multiply(x, ops.tanh(ops.softplus(x)))
+
+
+def softplus(x: Any) -> Tensor:
+    """Return log(exp(x) + 1), elementwise, without overflow.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> softplus([-1000.0, 1000.0]).numpy().tolist()
+        [0.0, 1000.0]
+    """
+    return ops.softplus(x)
+
+
+def softsign(x: Any) -> Tensor:
+    """Return ``x / (abs(x) + 1)``, elementwise.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> softsign([-1.0, 3.0]).numpy().tolist()
+        [-0.5, 0.75]
+    """
+    return ops.softsign(x)
+
+
+def log_sigmoid(x: Any) -> Tensor:
+    """Return the logarithm of ``sigmoid(x)``, elementwise, without overflow.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> log_sigmoid([-1000.0]).numpy().tolist()
+        [-1000.0]
+    """
+    return ops.log_sigmoid(x)
+
+
+@explained
+def log_softmax(x: Any, axis: int = -1) -> Tensor:
+    """Return the logarithm of ``softmax(x, axis)``.
+
+    Args:
+        x: A floating-point tensor of rank 1 or more.
+        axis: The axis of the classes.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+
+    Example:
+        >>> log_softmax([-1000.0, 0.0]).numpy().tolist()
+        [-1000.0, 0.0]
+    """
+    return ops.log_softmax(x, axis=axis)
+
+
+def exponential(x: Any) -> Tensor:
+    """Return exp(x), elementwise.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> exponential([0.0]).numpy().tolist()
+        [1.0]
+    """
+    return ops.exp(x)
+
+
+def hard_sigmoid(x: Any) -> Tensor:
+    """Return ``x / 6 + 0.5``, cut off at 0 and at 1.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> hard_sigmoid([-3.0, 0.0, 4.0]).numpy().tolist()
+        [0.0, 0.5, 1.0]
+    """
+    return ops.relu6(ops.convert_to_tensor(x) + 3.0) / 6.0
+
+
+def hard_silu(x: Any) -> Tensor:
+    """Return ``x * hard_sigmoid(x)``, elementwise; its other name is ``hard_swish``.
+
+    Howard et al., 2019: https://arxiv.org/abs/1905.02244
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> hard_silu([-3.0, 0.0, 4.0]).numpy().tolist()
+        [-0.0, 0.0, 4.0]
+    """
+    return ops.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def hard_tanh(x: Any) -> Tensor:
+    """Return ``x``, cut off at -1 and at 1.
+
+    Args:
+        x: A floating-point tensor, any shape.
+
+    Example:
+        >>> hard_tanh([-3.0, 0.5]).numpy().tolist()
+        [-1.0, 0.5]
+    """
+    return ops.clip_by_value(x, -1.0, 1.0)
