@@ -91,6 +91,7 @@ from mirrored.ops import meshgrid as meshgrid
 from mirrored.ops import minimum as minimum
 from mirrored.ops import multiply as multiply
 from mirrored.ops import negative as negative
+from mirrored.ops import norm as norm
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import numpy_function as numpy_function
 from mirrored.ops import one_hot as one_hot
@@ -234,6 +235,7 @@ __all__ = [
     "negative",
     "newaxis",
     "nn",
+    "norm",
     "not_equal",
     "numpy_function",
     "one_hot",

@@ -56,11 +56,13 @@ from mirrored.ops import multiply as multiply
 from mirrored.ops import multiply_no_nan as multiply_no_nan
 from mirrored.ops import negative as negative
 from mirrored.ops import not_equal as not_equal
+from mirrored.ops import polyval as polyval
 from mirrored.ops import pow as pow
 from mirrored.ops import reciprocal as reciprocal
 from mirrored.ops import reciprocal_no_nan as reciprocal_no_nan
 from mirrored.ops import reduce_all as reduce_all
 from mirrored.ops import reduce_any as reduce_any
+from mirrored.ops import reduce_euclidean_norm as reduce_euclidean_norm
 from mirrored.ops import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops import reduce_max as reduce_max
 from mirrored.ops import reduce_mean as reduce_mean
@@ -89,6 +91,7 @@ from mirrored.ops import tanh as tanh
 from mirrored.ops import xdivy as xdivy
 from mirrored.ops import xlog1py as xlog1py
 from mirrored.ops import xlogy as xlogy
+from mirrored.ops import zero_fraction as zero_fraction
 
 mod = floormod
 truediv = divide

@@ -8,6 +8,7 @@ from mirrored.ops import bias_add as bias_add
 from mirrored.ops import crelu as crelu
 from mirrored.ops import elu as elu
 from mirrored.ops import gelu as gelu
+from mirrored.ops import l2_loss as l2_loss
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import leaky_relu as leaky_relu
 from mirrored.ops import log_softmax as log_softmax
@@ -27,6 +28,8 @@ from mirrored.ops import (
 )
 from mirrored.ops import swish as swish
 from mirrored.ops import tanh as tanh
+from mirrored.ops import weighted_moments as weighted_moments
+from mirrored.ops import zero_fraction as zero_fraction
 from mirrored.training.losses.scaling import compute_average_loss as compute_average_loss
 from mirrored.training.losses.scaling import scale_regularization_loss as scale_regularization_loss
 

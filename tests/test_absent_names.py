@@ -120,9 +120,9 @@ def test_a_misspelt_absent_name_leads_to_its_advice(
 
 def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import mirrored; mirrored.norm")
+    program.write_text("import mirrored; mirrored.py_function")
     done = run_program(program, folder=tmp_path, environment=os.environ)
-    assert done.stderr.endswith("not provided here. Use `sqrt(reduce_sum(x * x, axis))`.\n")
+    assert done.stderr.endswith("not provided here. Use `numpy_function`.\n")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
     [
         ("keras.layers", "Conv2D"),
         ("layers", "Conv2D"),
-        ("", "norm"),
+        ("", "py_function"),
         ("losses", "Hinge"),
         ("optim", "schedules"),
         ("dtypes", "int8"),

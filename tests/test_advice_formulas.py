@@ -75,10 +75,6 @@ def normalized(x: Array, n: Array) -> Array:
 
 
 FORMULAS: dict[str, Formula] = {
-    "sqrt(reduce_sum(x * x, axis))": Formula(
-        lambda x, axis: np.linalg.norm(x, axis=axis), each_row(axis=1)
-    ),
-    "reduce_sum(x * x) / 2.0": Formula(lambda x: (x**2).sum() / 2, each_row()),
     "np.isfinite(x.numpy())": Formula(np.isfinite, each_row()),
     "x / (n + (n == 0))": Formula(
         normalized,

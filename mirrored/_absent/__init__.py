@@ -102,7 +102,7 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
     Example:
         >>> import mirrored as mr
         >>> dir(mr.linalg)[-2:]
-        ['l2_normalize', 'matmul']
+        ['norm', 'normalize']
         >>> mr.math.igamma
         Traceback (most recent call last):
         AttributeError: mirrored has no `tf.math.igamma`: not provided here. ...

@@ -85,6 +85,10 @@ from mirrored.ops.nonlinearities import selu as selu
 from mirrored.ops.nonlinearities import silu as silu
 from mirrored.ops.nonlinearities import softsign as softsign
 from mirrored.ops.nonlinearities import swish as swish
+from mirrored.ops.norms import l2_loss as l2_loss
+from mirrored.ops.norms import norm as norm
+from mirrored.ops.norms import normalize as normalize
+from mirrored.ops.norms import reduce_euclidean_norm as reduce_euclidean_norm
 from mirrored.ops.op import OPS as OPS
 from mirrored.ops.op import Op as Op
 from mirrored.ops.op import OpCall as OpCall
@@ -93,6 +97,7 @@ from mirrored.ops.powers import exp as exp
 from mirrored.ops.powers import expm1 as expm1
 from mirrored.ops.powers import log as log
 from mirrored.ops.powers import log1p as log1p
+from mirrored.ops.powers import polyval as polyval
 from mirrored.ops.powers import pow as pow
 from mirrored.ops.powers import reciprocal as reciprocal
 from mirrored.ops.powers import rsqrt as rsqrt
@@ -162,6 +167,8 @@ from mirrored.ops.statistics import count_nonzero as count_nonzero
 from mirrored.ops.statistics import moments as moments
 from mirrored.ops.statistics import reduce_std as reduce_std
 from mirrored.ops.statistics import reduce_variance as reduce_variance
+from mirrored.ops.statistics import weighted_moments as weighted_moments
+from mirrored.ops.statistics import zero_fraction as zero_fraction
 from mirrored.ops.tensor import Tensor as Tensor
 from mirrored.ops.trigonometry import acos as acos
 from mirrored.ops.trigonometry import acosh as acosh

@@ -6,7 +6,10 @@ nothing flows in, also at 0, infinity and NaN; those of the others are NaN there
 
 from typing import Any
 
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt
+from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.elementwise import (
     MUL_NO_NAN,
     binary,
@@ -227,3 +230,33 @@ def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
         8.0
     """
     return POW(x, y)
+
+
+@explained
+def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
+    """Return the value of a polynomial at each element, by Horner's rule.
+
+    Args:
+        coeffs: A list of the coefficients, that of the highest power first: numbers, or tensors of
+            shapes that broadcast with that of `x`.
+        x: Where.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: `coeffs` is no list.
+        InvalidArgumentError: The dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.polyval([1.0, 0.0, -2.0], [3.0, 4.0]).numpy()
+        array([ 7., 14.], dtype=float32)
+    """
+    if not isinstance(coeffs, list):
+        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
+    at = adopt(x, None)
+    if not coeffs:
+        return ZEROS_LIKE(at)
+    result, *others = [adopt(each, None) for each in coeffs]
+    for each in others:
+        result = each + result * at
+    return result

@@ -7,10 +7,12 @@ from mirrored._arguments import explained
 from mirrored.ops.comparison import NOT_EQUAL
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import ZEROS_LIKE
+from mirrored.ops.elementwise import ADD, DIV, MUL
+from mirrored.ops.no_nan import divide_no_nan
 from mirrored.ops.powers import SQRT, SQUARE, SQUARED_DIFFERENCE
 from mirrored.ops.reduction import reduce_mean, reduce_sum
-from mirrored.ops.shaping import RESHAPE, cast, stop_gradient
-from mirrored.ops.spec import INTEGERS, int64
+from mirrored.ops.shaping import RESHAPE, cast, squeeze, stop_gradient
+from mirrored.ops.spec import INTEGERS, float32, int64
 from mirrored.ops.tensor import Tensor
 
 
@@ -122,3 +124,57 @@ def count_nonzero(
     x = adopt(input, None)
     counted = cast(NOT_EQUAL(x, ZEROS_LIKE(x)), int64)
     return cast(reduce_sum(counted, axis, bool(keepdims)), dtype)
+
+
+@explained
+def weighted_moments(
+    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance over axes, of elements that count as often as weights say.
+
+    Args:
+        x: The tensor, of floats.
+        axes: One axis, several, or None for all.
+        frequency_weights: How often each element counts, of a shape that broadcasts with that of
+            `x`; they take its dtype.
+        keepdims: Whether the reduced axes stay, with size 1.
+        name: Accepted for compatibility.
+
+    Returns:
+        Both, which are 0 where the weights together are.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, one is named twice, the shapes do not fit, or
+            it holds no floats.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mean, variance = mr.nn.weighted_moments([1.0, 2.0], [0], [1.0, 3.0])
+        >>> float(mean), float(variance)
+        (1.75, 0.1875)
+    """
+    x, weights = adopt(x, None), adopt(frequency_weights, None)
+    weights = cast(weights, x.dtype)
+    counts = reduce_sum(ADD(weights, ZEROS_LIKE(x)), axes, True)
+    mean = divide_no_nan(reduce_sum(MUL(weights, x), axes, True), counts)
+    distances = MUL(weights, SQUARED_DIFFERENCE(x, mean))
+    variance = divide_no_nan(reduce_sum(distances, axes, True), counts)
+    return (mean, variance) if keepdims else (squeeze(mean, axes), squeeze(variance, axes))
+
+
+@explained
+def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+    """Return the part of the elements that are 0, as float32; that of nothing is NaN.
+
+    Args:
+        value: The tensor, of any dtype.
+        name: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(mr.nn.zero_fraction([0.0, 1.0, 2.0, 0.0]))
+        0.5
+    """
+    x = adopt(value, None)
+    zeros = cast(x.size - count_nonzero(x), float32)
+    return DIV(zeros, float(x.size))

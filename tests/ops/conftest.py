@@ -42,8 +42,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-# What every run looks at of ops that are made as others are; the rest is slow, and the file with the
-# tests says so by its `SELDOM`.
+# What every run looks at of ops that are made as others are; the rest is slow, and the file with
+# the tests says so by its `SELDOM`.
 ALWAYS = {"test_forward", "test_gradient"}
 
 

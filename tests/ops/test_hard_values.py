@@ -19,6 +19,7 @@ SMALLEST = float(np.finfo(np.float32).tiny)  # TensorFlow takes smaller numbers 
 
 # Sums of numbers that cancel, which leave the rounding of an order of additions.
 ROUNDED = {"softmax", "log_softmax", "l2_normalize", "clip_by_norm", "sigmoid_cross_entropy"}
+ROUNDED |= {"normalize"}
 
 # Where ours is another number on purpose, by case, upstream gradient and which result:
 # the elements, and what they are.
@@ -43,6 +44,8 @@ OTHERWISE: dict[tuple[str, str, int], dict[int, float]] = {
     **{("elu", upstream, 0): {13: -2e-38} for upstream in ("0", "1")},
     **{("selu", upstream, 0): {13: -3.5161988e-38} for upstream in ("0", "1")},
     ("selu", "1", 1): {13: 1.7580993},  # There x is below 0.
+    # TensorFlow divides by the quotient of the norm, 0 or NaN, and of what flows in.
+    ("reduce_euclidean_norm", "0", 1): dict.fromkeys((0, 1, 2, 37, 38, 39, 48, 49, 50), 0.0),
     # The largest logit is added before the others are subtracted, and hides the digits behind it.
     **{
         (f"softmax_cross_entropy{labels}", upstream, 0): {14: 0.0}

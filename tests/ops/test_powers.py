@@ -34,3 +34,15 @@ def test_integer_powers() -> None:
     with pytest.raises(InvalidArgumentError, match="Integers to negative integer powers"):
         ops.pow([2, 3], [-1, 2])
     assert float(ops.pow(2.0, -1.0)) == 0.5
+
+
+def test_polynomials() -> None:
+    x = np.array([[2.0, -0.5], [0.0, 3.0]])
+    two, zero, one = np.array([2.0, 0.0, 1.0])
+    for coefficients in ([two, zero, -one], [x[0], one], [two]):
+        expected = sum(each * x**i for i, each in enumerate(coefficients[::-1]))
+        found = ops.polyval(coefficients, x) + ops.zeros_like(x)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+    assert ops.polyval([], x).numpy().tolist() == np.zeros((2, 2)).tolist()
+    with pytest.raises(ValueError, match="must be list type"):
+        ops.polyval((1.0,), x)

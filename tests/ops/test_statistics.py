@@ -43,3 +43,29 @@ def test_dtypes() -> None:
     assert ops.count_nonzero([[0, 7]]).dtype == ops.int64
     with pytest.raises(TypeError, match="Received integer type int32"):
         ops.reduce_variance([1, 2])
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", [0, [1], (0, 1), None])
+def test_weights_count_elements_several_times(axes: Any, keepdims: bool) -> None:
+    weights = np.array([[1.0], [3.0]])
+    axis = tuple(axes) if isinstance(axes, list) else axes
+    mean, variance = ops.weighted_moments(X, axes, weights, keepdims)
+    counts = {"weights": np.broadcast_to(weights, X.shape), "axis": axis, "keepdims": keepdims}
+    expected = np.average(X, **counts)
+    np.testing.assert_allclose(mean.numpy(), expected, rtol=1e-14)
+    square = np.average(X**2, **counts) - expected**2
+    np.testing.assert_allclose(variance.numpy(), square, rtol=1e-13, atol=1e-15)
+    assert mean.shape == variance.shape == expected.shape
+
+
+def test_no_weights_give_zero() -> None:
+    for found in ops.weighted_moments(X, [0], 0.0):
+        assert found.numpy().tolist() == [0.0] * 3
+
+
+def test_the_part_of_zeros() -> None:
+    for value, expected in ((X, 2 / 6), ([True, False], 0.5), ([np.nan, -0.0], 0.5), ([0], 1.0)):
+        found = ops.zero_fraction(value)
+        assert (found.dtype, float(found)) == (ops.float32, np.float32(expected))
+    assert np.isnan(float(ops.zero_fraction([])))
