@@ -73,6 +73,8 @@ from mirrored.ops import fill as fill
 from mirrored.ops import float32 as float32
 from mirrored.ops import float64 as float64
 from mirrored.ops import floor as floor
+from mirrored.ops import gather as gather
+from mirrored.ops import gather_nd as gather_nd
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
 from mirrored.ops import identity as identity
@@ -206,6 +208,8 @@ __all__ = [
     "float64",
     "floor",
     "function",
+    "gather",
+    "gather_nd",
     "grad_pass_through",
     "gradients",
     "greater",

@@ -102,7 +102,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
         (mr.callbacks, "EarlyStoping", "EarlyStopping"),
         (mr.layers, "BatchNormalisation", "BatchNormalization"),
         (mr.optim, "RMSProp", "RMSprop"),
-        (mr, "gather_n", "gather_nd"),
+        (mr, "init_scop", "init_scope"),
     ],
 )
 def test_a_misspelt_absent_name_leads_to_its_advice(

@@ -57,6 +57,8 @@ from mirrored.ops.elementwise import sign as sign
 from mirrored.ops.elementwise import subtract as subtract
 from mirrored.ops.error_functions import erf as erf
 from mirrored.ops.error_functions import erfc as erfc
+from mirrored.ops.gathering import gather as gather
+from mirrored.ops.gathering import gather_nd as gather_nd
 from mirrored.ops.host_bfloat16 import autocast as autocast
 from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_function import numpy_function as numpy_function
@@ -136,6 +138,7 @@ from mirrored.ops.rounding import round as round
 from mirrored.ops.scans import cumprod as cumprod
 from mirrored.ops.scans import cumsum as cumsum
 from mirrored.ops.scans import cumulative_logsumexp as cumulative_logsumexp
+from mirrored.ops.scattering import unsorted_segment_sum as unsorted_segment_sum
 from mirrored.ops.select import where as where
 from mirrored.ops.shaping import broadcast_to as broadcast_to
 from mirrored.ops.shaping import cast as cast

@@ -22,7 +22,7 @@ from mirrored.ops.tensor import Tensor
 # They move values and compute nothing, so their own kernels serve every dtype.
 _MOVES = frozenset(
     {
-        *("BroadcastTo", "Cast", "ConcatV2", "Pack", "SelectV2"),
+        *("BroadcastTo", "Cast", "ConcatV2", "GatherV2", "Pack", "SelectV2"),
         *("StridedSlice", "StridedSliceGrad", "Transpose"),
     }
 )

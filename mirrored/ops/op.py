@@ -49,6 +49,10 @@ class Op:
             alone, or of inputs that are scalars; such ops may be computed in pieces.
         shape_only: Whether the result depends on the inputs' shapes and dtypes alone.
         random: Whether the result differs from call to call, by the attributes `key` and `draw`.
+        whole: Whether what the kernel calls depends on the inputs' values, so that a program of the
+            host makes one call of it.
+        of_labels: Whether what `validate` checks are labels, all of which `fit` has looked at
+            before.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
     """
@@ -66,6 +70,8 @@ class Op:
     elementwise: bool = False
     shape_only: bool = False
     random: bool = False
+    whole: bool = False
+    of_labels: bool = False
     lower: Callable[..., Tensor] | None = None
 
     def may_refuse(self, inputs: Iterable[TensorSpec]) -> bool:

@@ -111,9 +111,9 @@ class ArrayNotes(_Notes):
     sum, prod = _reduction("add"), _reduction("multiply")
     max, min = _reduction("maximum"), _reduction("minimum")
 
-    def take(self, x: Any, places: Any, *, out: Any, mode: str) -> None:
+    def take(self, x: Any, places: Any, *, out: Any, mode: str, axis: int | None = None) -> None:
         """Note the method that the function calls."""
-        self._add(x.take, (places, None, out, mode))
+        self._add(x.take, (places, axis, out, mode))
 
     def put(self, x: Any, places: Any, values: Any) -> None:
         """Note an assignment to elements."""

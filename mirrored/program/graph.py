@@ -176,7 +176,7 @@ class Graph:
         guards: The values whose first elements must be finite, or nothing is written.
         collectives: The all-reduces between its devices, in the order in which they were recorded.
         reads: The variables that it is bound to, each with its storage and its place there.
-        validates: Whether the ops that look at their inputs' values do so in every run.
+        labels_checked: Whether somebody looked at all labels before, so that no op has to.
         strategy: Whose replicas run in it, if any do: it has the threads to run them.
         name: What the placement log calls a run of it.
         purpose: What errors call the memory that it runs in.
@@ -189,7 +189,7 @@ class Graph:
     guards: list[Value] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
     reads: list[tuple[Any, Any, int]] = field(default_factory=list)
-    validates: bool = True
+    labels_checked: bool = False
     strategy: Any = None
     name: str = "function"
     purpose: str = "the memory of a recorded function"

@@ -37,8 +37,11 @@ class Liveness:
             if isinstance(phase, FusedGroup)
             for node in phase.nodes
         }
-        checks = (node for node in self.nodes if node.may_refuse)
-        self._checks = list(checks) if graph.validates else []
+        self._checks = [
+            node
+            for node in self.nodes
+            if node.may_refuse and not (graph.labels_checked and node.op.of_labels)
+        ]
         self._phase_end, self._first_write = self._phases(schedule)
         self._until = self._running(schedule)
         self._begin, self._meeting = self._meetings(schedule)

@@ -4,6 +4,7 @@ What a kernel does in Python is done here, once. A program of the host makes its
 devices have streams launches them. What lowering them differs in are the classes below.
 """
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -36,10 +37,9 @@ from mirrored.program.write_guard import WriteGuard
 class _Lowering(ABC):
     """What host and streams have in common."""
 
-    def __init__(self, arrays: Buffers, *, validates: bool) -> None:
+    def __init__(self, arrays: Buffers) -> None:
         self.arrays = arrays
         self._plan = arrays.plan
-        self._validates = validates
 
     @abstractmethod
     def _draw(
@@ -64,15 +64,21 @@ class _Lowering(ABC):
             raise ValueError(f"{node.op.name} has no kernel for {node.device.full_name}.")
         if node.op.random:
             return self._draw(node, backend, kernel, out, attrs)
+        if node.op.whole and backend.host_readable:
+            run = functools.partial(kernel, backend.xp, out, *inputs, **attrs)
+            return [*self._check_of(node, inputs), Call(run)]
         numbers = node.op.elementwise and not any(each.ndim for each in (out, *inputs))
         if numbers and backend.host_readable:
             # NumPy takes less time for one element in a row than for a number without an axis.
             out, inputs = out.reshape(1), [each.reshape(1) for each in inputs]
-        calls = kernel_calls(backend, kernel, out, *inputs, **attrs)
-        if self._validates and node.op.validate is not None:
-            check = node.op.validate(*inputs, **node.attrs)
-            calls = calls if check is None else [Call(check), *calls]
-        return calls
+        return [
+            *self._check_of(node, inputs),
+            *kernel_calls(backend, kernel, out, *inputs, **attrs),
+        ]
+
+    def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:
+        """Return the call that looks at values, where an op has one and kernels wait for it."""
+        return []
 
     def _join(self, node: Node, backend: Backend) -> list[Call]:
         """Return the copies of those parts that are not computed in their place."""
@@ -120,14 +126,15 @@ class HostLowering(_Lowering):
     Args:
         arrays: Where the values are.
         threads: How many threads share fused groups.
-        validates: Whether ops look at their inputs' values.
+        labels_checked: Whether no op has to look at labels.
 
     Attributes:
         draws: The random draws that were met.
     """
 
-    def __init__(self, arrays: Buffers, threads: int, *, validates: bool) -> None:
-        super().__init__(arrays, validates=validates)
+    def __init__(self, arrays: Buffers, threads: int, *, labels_checked: bool) -> None:
+        super().__init__(arrays)
+        self._labels_checked = labels_checked
         self._threads = threads
         self.draws = Draws()
 
@@ -152,6 +159,12 @@ class HostLowering(_Lowering):
         for node in nodes:
             calls += [e._replace(node=node) for e in self._node(node, node.device.backend)]
         return calls
+
+    def _check_of(self, node: Node, inputs: Sequence[Any]) -> list[Call]:
+        if node.op.validate is None or (self._labels_checked and node.op.of_labels):
+            return []
+        check = node.op.validate(*inputs, **node.attrs)
+        return [] if check is None else [Call(check)]
 
     def _draw(
         self, node: Node, backend: Backend, kernel: Any, out: Any, attrs: dict[str, Any]
@@ -216,7 +229,7 @@ class StreamLowering(_Lowering):
         counters: dict[Node, Value],
         write_guard: WriteGuard | None = None,
     ) -> None:
-        super().__init__(arrays, validates=False)
+        super().__init__(arrays)
         self._flags = flags
         self._counters = counters
         self._write_guard = write_guard

@@ -82,7 +82,7 @@ class Program:
 
     def _bind(self) -> None:
         arrays = self._arrays
-        lowering = HostLowering(arrays, self.threads, validates=self.graph.validates)
+        lowering = HostLowering(arrays, self.threads, labels_checked=self.graph.labels_checked)
         self.stages = lowering.lower(self._schedule)
         self._draws = lowering.draws
         self.inputs: list[Any] = [arrays.of(value) for value in self.graph.inputs]

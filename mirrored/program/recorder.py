@@ -44,8 +44,7 @@ class GraphRecorder:
     Args:
         name: What the function is called.
         logs: Whether the placement log is told where its ops are placed.
-        validates: Whether the ops that look at their inputs' values do so in every run; not
-            needed where all that is fed was checked before.
+        labels_checked: Whether somebody looked at all labels before, so that no op has to.
 
     Attributes:
         graph: What was noted so far.
@@ -53,10 +52,10 @@ class GraphRecorder:
     """
 
     def __init__(
-        self, name: str = "function", *, logs: bool = True, validates: bool = True
+        self, name: str = "function", *, logs: bool = True, labels_checked: bool = False
     ) -> None:
         self.graph = Graph(
-            validates=validates,
+            labels_checked=labels_checked,
             name=f"__inference_{name}_{next(_numbers)}",
             purpose=f"the memory of the recorded function {name!r}",
         )

@@ -25,7 +25,7 @@ def trace(
     replicas: int | None = None,
     purpose: str | None = None,
     may_make: bool = True,
-    validates: bool = True,
+    labels_checked: bool = False,
 ) -> Trace:
     """Record a function once its variables are where it leaves them.
 
@@ -38,14 +38,14 @@ def trace(
         replicas: How many run in it; None: as many as have something to do.
         purpose: What errors call its memory; None: that of the function of its name.
         may_make: Whether it may make variables.
-        validates: Whether ops look at their inputs' values in every run.
+        labels_checked: Whether somebody looked at all labels before, so that no op has to.
 
     Raises:
         ValueError: It makes variables where it may not.
     """
 
     def record(*, logs: bool) -> Trace:
-        recorder = GraphRecorder(name, logs=logs, validates=validates)
+        recorder = GraphRecorder(name, logs=logs, labels_checked=labels_checked)
         recorder.graph.purpose = purpose or recorder.graph.purpose
         fed = [recorder.input(*each) for each in inputs]
         results: Results | None = None

@@ -188,7 +188,7 @@ class RecordedSteps:
             returns=Tensor,
             replicas=self._strategy.num_replicas_in_sync,
             purpose=f"the step's memory for {max(sharding.sizes)} examples a replica",
-            validates=False,  # The data were checked.
+            labels_checked=True,
         )
 
 

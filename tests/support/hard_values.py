@@ -128,6 +128,13 @@ CASES: dict[str, Case] = {
             ),
             "broadcast_to": lambda tf, x: tf.broadcast_to(x, (2, len(ONE))),
             "lists": lambda tf, x: tf.concat([tf.convert_to_tensor([x[0], x[9]]), x], 0),
+            "gather": lambda tf, x: tf.gather(tf.reshape(x, (14,)), [[13, 9], [9, 7]]),
+            "gather_nd": lambda tf, x: tf.gather_nd(
+                tf.reshape(x, (7, 2)), [[4, 1], [4, 1], [6, 0], [1, 1]]
+            ),
+            "unsorted_segment_sum": lambda tf, x: tf.math.unsorted_segment_sum(
+                x, [0, 0, 1, 2, 2, -1, 3, 3, 4, 5, 6, 6, 7, 7], 9
+            ),
             "sigmoid_cross_entropy of ones": lambda tf, x: tf.nn.sigmoid_cross_entropy_with_logits(
                 tf.ones_like(x), x
             ),

@@ -87,6 +87,8 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
     """Draw an array: away from 0, positive, in (0, 1), above 1, rows that sum to 1, or labels."""
     if kind == "condition":
         return rng.random(shape) < 0.5
+    if kind == "places":
+        return rng.integers(0, 3, shape).astype(dtype)
     if kind == "labels":
         return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
     if dtype == "bool":
@@ -358,6 +360,47 @@ def unsliced(g: Array, index: tuple[Any, ...], shape: Shape) -> Array:
     return out
 
 
+def gathered(x: Array, indices: Array, axis: int, outside: bool) -> Array:
+    """Return slices one by one; zeros for those that are outside."""
+    nothing = np.zeros_like(x).take(0, axis) if outside else None
+    rows = [
+        nothing if index >= x.shape[axis] else x[(*[slice(None)] * axis, index)]
+        for index in indices.reshape(-1).tolist()
+    ]
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return np.stack(rows, axis).reshape(shape) if rows else np.zeros(shape, x.dtype)
+
+
+def flat_indices(
+    indices: Array, sizes: Shape, batch: Shape, outer: int, ignore: bool, op: str
+) -> Array:
+    """Return NumPy's own places of indices, for each of a batch of matrices."""
+    parts = indices.reshape(math.prod(batch), 1, -1, len(sizes))
+    matrices = np.arange(len(parts) * outer).reshape(-1, outer, 1)
+    own = np.ravel_multi_index(tuple(np.moveaxis(parts, -1, 0)), sizes, mode="wrap")
+    inside = (parts < sizes).all(axis=-1)
+    return np.where(inside, own + matrices * math.prod(sizes), -1)
+
+
+def segments(reduced: Callable[[Array], Array], **options: Any) -> Row:
+    """Return the row of an op that brings rows together by their numbers."""
+
+    def reference(data: Array, ids: Array, num_segments: int) -> Array:
+        return np.stack([reduced(data[ids == number]) for number in range(num_segments)])
+
+    return Row(
+        reference,
+        (
+            *cases(((5, 3), (5,)), ((2, 4), (2, 4)), num_segments=4),
+            *cases(((3, 600), (3,)), ((7,), (7,)), num_segments=3),
+        ),
+        cases(((1000, 1000), (1000,)), ((M,), (M,)), ((10_000, 100), (10_000,)), num_segments=3),
+        cases(((0, 3), (0,)), ((2, 0), (2,)), num_segments=3),
+        ("any", "labels"),
+        **{"dtypes": NUMBERS, **options},
+    )
+
+
 def drawn(kind: str, shape: Shape, key: tuple[int, int], draw: int, dtype: Any) -> Array:
     """Return the numbers of a draw from its beginning, all in one call of NumPy's generator."""
     bits = np.random.Philox(
@@ -489,9 +532,36 @@ TABLE: dict[str, Row] = {
         cases((), shape=(2, 0), value=2.5, dtype=ops.float64),
         differentiable=False,
     ),
+    "FlatIndices": Row(
+        flat_indices,
+        (
+            *cases(((4, 2),), ((2,),), sizes=(3, 4), batch=(), outer=1, ignore=False, op="Op"),
+            *cases(((2, 5, 2),), sizes=(2, 3), batch=(2,), outer=2, ignore=True, op="Op"),
+        ),
+        cases(((M, 2),), sizes=(3, 3), batch=(), outer=1, ignore=False, op="Op"),
+        cases(((2, 0, 2),), sizes=(2, 3), batch=(2,), outer=2, ignore=True, op="Op"),
+        ("places",),
+        dtypes=("int64",),
+        differentiable=False,
+    ),
     "Floor": one(lambda x: np.trunc(x) - (np.trunc(x) > x), differentiable=False),
     "FloorDiv": two(lambda x, y: np.floor(x / y), "any", "positive", differentiable=False),
     "FloorMod": two(lambda x, y: x - y * np.floor(x / y), "any", "positive"),
+    "GatherV2": Row(
+        gathered,
+        (
+            *cases(((4, 3), (2,)), ((3,), ()), axis=0, outside=False),
+            *cases(((2, 3, 2), (2, 2)), axis=1, outside=False),
+            *cases(((3, 2), (5,)), axis=1, outside=True),
+        ),
+        (
+            *cases(((1000, 1000), (1000,)), ((3, 1), (M,)), axis=0, outside=False),
+            *cases(((1000, 1000), (1000,)), axis=1, outside=True),
+        ),
+        cases(((3, 0), (2,)), ((3, 2), (0,)), axis=0, outside=False),
+        ("any", "labels"),
+        dtypes=ALL,
+    ),
     "Greater": compare(lambda x, y: ~(x <= y)),
     "GreaterEqual": compare(lambda x, y: ~(x < y)),
     "Identity": Row(
@@ -628,6 +698,7 @@ TABLE: dict[str, Row] = {
         cases(((2, 0, 3),), **PERM),
         dtypes=ALL,
     ),
+    "UnsortedSegmentSum": segments(lambda rows: np.add.reduce(rows, axis=0, dtype=rows.dtype)),
     "Xdivy": two(lambda x, y: np.where(x == 0, 0, x * y**-1.0), "any", "positive", dtypes=FLOATS),
     "Xlog1py": two(lambda x, y: x * np.log(1.0 + y), "any", "positive", dtypes=FLOATS),
     "Xlogy": two(lambda x, y: x * np.log(y), "any", "positive", dtypes=FLOATS),

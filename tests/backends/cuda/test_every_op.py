@@ -123,6 +123,15 @@ EDGES: Mapping[str, list[Case]] = {
     ],
     "ExpandDims": _of(((2, 3, 2, 3, 2),), shape=SIX),
     "Fill": _of((), shape=(LONG,), value=-3, dtype=ops.int32),
+    "FlatIndices": [
+        *_of(((LONG, 2),), sizes=(3, 5), batch=(), outer=3, ignore=False, op="Op"),
+        *_of(((2, 7, 3),), sizes=(2, 3, 2), batch=(2,), outer=2, ignore=True, op="Op"),
+    ],
+    "GatherV2": [
+        *_of((SIX, (2, 2)), axis=4, outside=False),
+        *_of(((2, 3, 4), (LONG,)), ((3, 3), (3, 3)), axis=1, outside=True),
+        *_of(((3, LONG), (5,)), axis=0, outside=False),
+    ],
     "MatMul": _products(((37, 41), (41, 43)), ((1, LONG), (LONG, 1)), ((LONG, 1), (1, 2))),
     "Pack": _of(((LONG,),) * 3, (SIX[1:],) * 2),
     "RandomStandardNormal": _of(
@@ -150,6 +159,9 @@ EDGES: Mapping[str, list[Case]] = {
         *_of((SIX,), ((1, 5, 4, 3, 2, 7),), perm=PERM),
         *_of(((LONG, 3),), ((33, 65),), perm=(1, 0)),
     ],
+    "UnsortedSegmentSum": _of(
+        ((LONG, 3), (LONG,)), (SIX, SIX[:2]), ((5, LONG), (5,)), num_segments=5
+    ),
     **{name: _along_an_axis() for name in ("LogSoftmax", "Softmax")},
     **{name: _scans(exclusive=True) for name in ("Cumprod", "Cumsum")},
     "CumulativeLogsumexp": _scans(exclusive=False),  # The first of those is infinite.
@@ -213,7 +225,7 @@ def inputs_of(row: Row, case: Case, dtype: str) -> list[Array]:
     """Draw inputs; labels are below the number of classes."""
     drawn = row.inputs(case, "float32" if dtype == "bfloat16" else dtype, np.random.default_rng(20))
     if "labels" in row.kinds:
-        drawn[1] = drawn[1] % case.shapes[0][1]
+        drawn[1] = drawn[1] % max(1, case.shapes[0][-1])
     return drawn
 
 

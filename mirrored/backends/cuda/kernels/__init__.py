@@ -10,6 +10,7 @@ from mirrored.backends.cuda.kernels import (
     cross_entropy,
     filling,
     finite,
+    gathering,
     products,
     random,
     reductions,
@@ -19,7 +20,17 @@ from mirrored.backends.cuda.kernels import (
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
 
-_MODULES = (copying, cross_entropy, filling, products, random, reductions, scans, softmax)
+_MODULES = (
+    copying,
+    cross_entropy,
+    filling,
+    gathering,
+    products,
+    random,
+    reductions,
+    scans,
+    softmax,
+)
 
 KERNELS: dict[str, DeviceKernel] = {
     name: kernel for module in _MODULES for name, kernel in module.KERNELS.items()

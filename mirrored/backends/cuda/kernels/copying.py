@@ -16,7 +16,7 @@ _AXES = 8  # As many as the kernels' struct has; copies of more are made of seve
 _TILE = 32
 # A tile is mostly empty, and its barrier costs more than it gains, where an axis is shorter.
 _SHORTEST_TILED = 16
-_ELEMENTS = {
+ELEMENTS = {
     1: "typedef unsigned char Element;",
     2: "typedef unsigned short Element;",
     4: "typedef u32 Element;",
@@ -85,7 +85,7 @@ extern "C" __global__ void tiled_copy(
 
 _SOURCES = {
     width: source(f"copies of {width} bytes", f"{element}\n{_TEXT}")
-    for width, element in _ELEMENTS.items()
+    for width, element in ELEMENTS.items()
 }
 
 

@@ -24,13 +24,6 @@ _PLACE_BYTES = 16  # Of a value and its index, as they are aligned.
 _WIDE_INTEGER_BYTES = 8
 _LOGIC_BYTES = 4
 
-# Integers are summed in 64 bits, so that means are exact, and without a sign: sums and products
-# wrap, as NumPy's do.
-_WIDE = """
-template <class T> struct Wide { typedef u64 Type; };
-template <> struct Wide<float> { typedef float Type; };
-template <> struct Wide<double> { typedef double Type; };
-"""
 _SUM = """
 __device__ inline float quotient(float sum, i64 count) { return sum / (float)count; }
 __device__ inline double quotient(double sum, i64 count) { return sum / (double)count; }
@@ -89,8 +82,8 @@ struct Op {
 };
 """
 _KINDS = {
-    "Sum": _WIDE + _SUM,
-    "Prod": _WIDE + _PROD,
+    "Sum": teams.WIDE + _SUM,
+    "Prod": teams.WIDE + _PROD,
     "Max": _EXTREME.replace("EXTREME", "Largest"),
     "Min": _EXTREME.replace("EXTREME", "Smallest"),
     "All": _LOGIC.replace("NOTHING", "1").replace("OPERATOR", "&"),

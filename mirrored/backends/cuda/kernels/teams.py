@@ -19,6 +19,14 @@ _SMALL_BLOCK = 128  # Enough warps to fill a multiprocessor with its most blocks
 _EACH = 8  # Elements that a thread has in flight at once; as in the text.
 _MOST_BLOCKS = 2**31 - 1  # Along the first axis of a grid. The kernels go round where it is less.
 
+# Integers are summed in 64 bits, so that means are exact, and without a sign: sums and products
+# wrap, as NumPy's do.
+WIDE = """
+template <class T> struct Wide { typedef u64 Type; };
+template <> struct Wide<float> { typedef float Type; };
+template <> struct Wide<double> { typedef double Type; };
+"""
+
 TEXT = """
 __device__ inline float lowest(float) { return -INFINITY_F; }
 __device__ inline double lowest(double) { return -INFINITY_D; }

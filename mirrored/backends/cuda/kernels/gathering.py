@@ -1,0 +1,200 @@
+"""Kernels that read rows from the places that indices name, and that bring rows together there.
+
+Rows of one place are combined in their order, without atomics, so that the bits are the host's.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels import teams
+from mirrored.backends.cuda.kernels.copying import ELEMENTS
+from mirrored.backends.cuda.kernels.kernel import (
+    DeviceKernel,
+    Launcher,
+    Shape,
+    Spec,
+    launch_for_each,
+)
+from mirrored.backends.cuda.source import Source, source
+
+_WIDEST = 16  # Bytes that a thread moves at once.
+_MOST_AXES = 8
+# Threads that combine rows: two blocks for each multiprocessor of the largest cards.
+_THREADS = 264 * 256
+
+_GATHER = """
+extern "C" __global__ void gather(
+    Element *__restrict__ out, const Element *__restrict__ in, const L *__restrict__ indices,
+    i64 elements, i64 count, i64 size, i64 width
+) {
+    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= elements) { return; }
+    i64 row = number / width, outer = row / count, index = indices[row % count];
+    Element nothing = {};
+    out[number] = index >= 0 && index < size
+        ? in[(outer * size + index) * width + number % width] : nothing;
+}
+"""
+_FLAT = """
+struct Sizes { i64 size[8]; };
+
+extern "C" __global__ void flat_indices(
+    i64 *__restrict__ out, const i64 *__restrict__ indices, i64 elements, i64 each, i64 outer,
+    int depth, Sizes sizes
+) {
+    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= elements) { return; }
+    i64 matrix = number / each, flat = matrix;
+    const i64 *index = indices + (matrix / outer * each + number % each) * depth;
+    bool inside = true;
+#pragma unroll
+    for (int axis = 0; axis < 8; ++axis) {
+        if (axis >= depth) { continue; }
+        inside = inside && index[axis] >= 0 && index[axis] < sizes.size[axis];
+        flat = flat * sizes.size[axis] + index[axis];
+    }
+    out[number] = inside ? flat : -1;
+}
+"""
+# A thread has one column of `each` rows of the result, and goes through all rows in their order.
+# `sums` is `out`, but for bfloat16, which is rounded once at the end.
+_COMBINE = """
+extern "C" __global__ void combine(
+    T *out, T_C *sums, const L *__restrict__ places, const T *__restrict__ rows,
+    i64 size, i64 count, i64 width, i64 each, int filled, T_C value
+) {
+    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    i64 column = number % width, first = number / width * each;
+    i64 end = first + each < size ? first + each : size;
+    for (i64 row = first; filled && row < end; ++row) { sums[row * width + column] = value; }
+    for (i64 i = 0; i < count; ++i) {
+        i64 place = places[i];
+        if (place >= first && place < end) {
+            T_C x = sums[place * width + column], y = load(rows[i * width + column]);
+            sums[place * width + column] = COMBINED;
+        }
+    }
+    for (i64 row = first; (void *)sums != (void *)out && row < end; ++row) {
+        store(out[row * width + column], sums[row * width + column]);
+    }
+}
+"""
+_COMBINED = {"sum": "(T_C)Sum<Wide<T_C>::Type>::combine(x, y)"}
+_DTYPES = {"sum": teams.INTEGERS}
+
+
+def sources() -> Iterator[Source]:
+    """Yield each text of this module."""
+    yield _FLAT_SOURCE
+    for index in map(np.dtype, teams.INDICES):
+        for width in ELEMENTS:
+            yield _gather_source(width, index)
+        for kind in _COMBINED:
+            for dtype in (*teams.float_dtypes(), *map(np.dtype, _DTYPES[kind])):
+                yield _combine_source(kind, dtype, index)
+
+
+_FLAT_SOURCE = source("flat indices", _FLAT)
+
+
+@cache
+def _gather_source(width: int, index: np.dtype[Any]) -> Source:
+    return source(f"gather of {width} bytes by", f"{ELEMENTS[width]}\n{_GATHER}", L=index)
+
+
+@cache
+def _combine_source(kind: str, dtype: np.dtype[Any], index: np.dtype[Any]) -> Source:
+    text = teams.TEXT + teams.WIDE + _COMBINE.replace("COMBINED", _COMBINED[kind])
+    return source(f"{kind} of rows", text, T=dtype, L=index)
+
+
+def _gather(
+    xp: Launcher,
+    out: Any,
+    x: Any,
+    indices: Any,
+    *,
+    axis: int,
+    outside: bool,
+    workspace: tuple[Any, ...] = (),
+) -> None:
+    if not out.size:
+        return
+    if not x.size:
+        xp.clear(out)
+        return
+    row = math.prod(x.shape[axis + 1 :]) * x.itemsize
+    # The widest elements that rows are made of.
+    together = math.gcd(row, x.data.ptr, out.data.ptr, _WIDEST)
+    sizes = (out.nbytes // together, indices.size, x.shape[axis], row // together)
+    text = _gather_source(together, indices.dtype)
+    args = (out, x, indices, *map(np.int64, sizes))
+    launch_for_each(xp, text, "gather", sizes[0], args)
+
+
+def _flat(
+    xp: Launcher,
+    out: Any,
+    indices: Any,
+    *,
+    sizes: Shape,
+    outer: int,
+    workspace: tuple[Any, ...] = (),
+    **_: Any,
+) -> None:
+    if not out.size:
+        return
+    depth, padded = len(sizes), np.ones(_MOST_AXES, np.int64)
+    padded[:depth] = sizes
+    numbers = map(np.int64, (out.size, out.shape[-1], outer))
+    args = (out, indices, *numbers, np.int32(depth), padded)
+    launch_for_each(xp, _FLAT_SOURCE, "flat_indices", out.size, args)
+
+
+def _segments(
+    xp: Launcher,
+    out: Any,
+    data: Any,
+    ids: Any,
+    *,
+    kind: str,
+    num_segments: int,
+    workspace: tuple[Any, ...] = (),
+) -> None:
+    sums = workspace[0] if workspace else out
+    _combine(xp, out, sums, ids, data, kind, filled=True)
+
+
+def _segments_workspace(data: Spec, ids: Spec, *, num_segments: int) -> tuple[Spec, ...]:
+    (shape, dtype), (own, _) = data, ids
+    return _sums((num_segments, *shape[len(own) :]), dtype)
+
+
+def _sums(shape: Shape, dtype: np.dtype[Any]) -> tuple[Spec, ...]:
+    return ((shape, np.dtype(np.float32)),) if dtype.name == "bfloat16" else ()
+
+
+def _combine(
+    xp: Launcher, out: Any, sums: Any, places: Any, rows: Any, kind: str, *, filled: bool
+) -> None:
+    if not out.size:
+        return
+    width = out.size // out.shape[0]
+    each = -(-out.shape[0] // max(1, _THREADS // width))
+    threads = -(-out.shape[0] // each) * width
+    numbers = map(np.int64, (out.shape[0], places.size, width, each))
+    value = np.asarray(0).astype(sums.dtype)[()]
+    args = (out, sums, places, rows, *numbers, np.int32(filled), value)
+    text = _combine_source(kind, out.dtype, places.dtype)
+    launch_for_each(xp, text, "combine", threads, args)
+
+
+KERNELS: dict[str, DeviceKernel] = {
+    "FlatIndices": DeviceKernel(_flat),
+    "GatherV2": DeviceKernel(_gather),
+    "UnsortedSegmentSum": DeviceKernel(partial(_segments, kind="sum"), _segments_workspace),
+}

@@ -1,0 +1,395 @@
+"""Elements of a tensor by their places: slices by an index along one axis, or along several.
+
+Whatever the axes are, what moves is rows of a matrix. Their gradient adds rows where they came
+from, which `scattering` does.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt
+from mirrored.ops.index_range import (
+    check_index_dtype,
+    check_of_range,
+    check_of_ranges,
+    index_text,
+)
+from mirrored.ops.op import OPS, Check, Grads, Op, OpCall, register
+from mirrored.ops.shaping import BROADCAST_TO, RESHAPE, cast
+from mirrored.ops.spec import Shape, TensorSpec, bool_, int64, shape_text
+from mirrored.ops.tensor import Tensor
+
+# ---------------------------------------------------------------------------- along one axis
+
+
+def _infer_gather(x: TensorSpec, indices: TensorSpec, *, axis: int, outside: bool) -> TensorSpec:
+    check_index_dtype("GatherV2", indices)
+    return TensorSpec((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+
+
+def _gather_workspace(
+    x: TensorSpec, indices: TensorSpec, *, axis: int, outside: bool
+) -> tuple[TensorSpec, ...]:
+    wide = () if indices.dtype == int64 else (TensorSpec(indices.shape, int64),)
+    return (*wide, *[TensorSpec(indices.shape, bool_)] * (2 * outside))
+
+
+def _gather(
+    xp: Any, out: Any, x: Any, indices: Any, *, axis: int, outside: bool, workspace: tuple[Any, ...]
+) -> None:
+    if not out.size:
+        return
+    if not x.shape[axis]:  # All of them are outside.
+        xp.copyto(out, 0, casting="unsafe")
+        return
+    if indices.dtype != int64:  # NumPy would make the copy anyway.
+        places, *workspace_left = workspace
+        xp.copyto(places, indices)
+        indices, workspace = places, tuple(workspace_left)
+    xp.take(x, indices, axis=axis, out=out, mode="clip")  # Which lets NumPy write right into it.
+    if outside:
+        below, beyond = workspace
+        xp.less(indices, 0, out=below)
+        xp.greater_equal(indices, x.shape[axis], out=beyond)
+        xp.logical_or(below, beyond, out=below)
+        along = below.reshape(*indices.shape, *[1] * (x.ndim - axis - 1))
+        xp.copyto(out, 0, casting="unsafe", where=along)
+
+
+def _check_gather(x: Any, indices: Any, *, axis: int, outside: bool) -> Check | None:
+    size = x.shape[axis]
+    moves = math.prod(x.shape[:axis]) * math.prod(x.shape[axis + 1 :])
+
+    def refuse(place: tuple[Any, ...]) -> None:
+        raise InvalidArgumentError(
+            f"{index_text(place)} = {indices[place]} is not in [0, {size}) [Op:GatherV2]"
+        )
+
+    # As in TensorFlow, nothing of nothing is as it should be.
+    return None if outside or not moves else check_of_range(indices, size, refuse)
+
+
+def _grad_gather(call: OpCall, g: Tensor) -> Grads:
+    (x, indices), axis = call.inputs, call.attrs["axis"]
+    outer, size, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if outer != 1:
+        each = RESHAPE(indices, shape=(*indices.shape, 1))
+        ignore = call.attrs["outside"]
+        indices = flat_indices(each, (size,), outer=outer, ignore=ignore, op="GatherV2")
+    places = RESHAPE(indices, shape=(indices.size,))
+    rows = RESHAPE(g, shape=(indices.size, inner))
+    sums = OPS["UnsortedSegmentSum"](rows, places, num_segments=outer * size)
+    return [RESHAPE(sums, shape=x.shape), None]
+
+
+# With `outside`, what is outside gives zeros; otherwise it is refused where the host can see it.
+GATHER = register(
+    Op(
+        name="GatherV2",
+        infer=_infer_gather,
+        kernel=_gather,
+        gradient=_grad_gather,
+        workspace=_gather_workspace,
+        validate=_check_gather,
+    )
+)
+
+
+# ---------------------------------------------------------------------------- along several axes
+
+# From indices of several axes, which are the last axis, to rows of a matrix: of one for each of a
+# batch of indices, and for each of those `outer` ones. What is outside becomes -1, a row of nobody.
+
+
+def _infer_flat(
+    indices: TensorSpec,
+    *,
+    sizes: Shape,
+    batch: Shape,
+    outer: int,
+    ignore: bool,
+    op: str,
+) -> TensorSpec:
+    each = math.prod(indices.shape[len(batch) : -1])
+    return TensorSpec((math.prod(batch), outer, each), int64)
+
+
+def _flat_workspace(
+    indices: TensorSpec, *, batch: Shape, outer: int, ignore: bool, **_: Any
+) -> tuple[TensorSpec, ...]:
+    rows = math.prod(indices.shape[:-1])
+    masks = [TensorSpec((rows,), bool_)] * (2 * ignore)
+    return TensorSpec((math.prod(batch) * outer,), int64), *masks
+
+
+def _flat(
+    xp: Any,
+    out: Any,
+    indices: Any,
+    *,
+    sizes: Shape,
+    batch: Shape,
+    outer: int,
+    ignore: bool,
+    op: str,
+    workspace: tuple[Any, ...],
+) -> None:
+    if not out.size:
+        return
+    matrices, *masks = workspace
+    xp.copyto(matrices, 1)
+    xp.copyto(matrices[:1], 0)
+    xp.cumsum(matrices, out=matrices)
+    xp.copyto(out, matrices.reshape(math.prod(batch), outer, 1))
+    columns = indices.reshape(len(out), 1, -1, len(sizes))
+    for axis, size in enumerate(sizes):
+        xp.multiply(out, size, out=out)
+        xp.add(out, columns[..., axis], out=out)
+    for axis, size in enumerate(sizes if ignore else ()):
+        below, beyond = (each.reshape(columns.shape[:-1]) for each in masks)
+        xp.less(columns[..., axis], 0, out=below)
+        xp.greater_equal(columns[..., axis], size, out=beyond)
+        xp.logical_or(below, beyond, out=below)
+        xp.copyto(out, -1, where=below)
+
+
+def _check_flat(
+    indices: Any, *, sizes: Shape, batch: Shape, outer: int, ignore: bool, op: str
+) -> Check | None:
+    shape = (*batch, *sizes)
+
+    def refuse(place: tuple[Any, ...]) -> None:
+        index, what = [*place[: len(batch)], *indices[place].tolist()], index_text(place)
+        if op == "GatherV2":
+            raise InvalidArgumentError(
+                f"{what} = {index[-1]} is not in [0, {sizes[0]}) [Op:GatherV2]"
+            )
+        raise InvalidArgumentError(
+            f"{what} = {index} does not index into shape {shape_text(shape)} [Op:{op}]"
+        )
+
+    return None if ignore or not sizes else check_of_ranges(indices, sizes, refuse)
+
+
+FLAT_INDICES = register(
+    Op(
+        name="FlatIndices",
+        infer=_infer_flat,
+        kernel=_flat,
+        dtypes=frozenset({int64}),
+        workspace=_flat_workspace,
+        validate=_check_flat,
+    )
+)
+
+
+def flat_indices(
+    indices: Tensor,
+    sizes: Shape,
+    *,
+    op: str,
+    batch: Shape = (),
+    outer: int = 1,
+    ignore: bool = False,
+) -> Tensor:
+    """Return the rows of a matrix that indices of several axes mean, as a vector of int64.
+
+    Args:
+        indices: Of shape (*batch, ..., axes).
+        sizes: The sizes of the axes.
+        op: What errors call it.
+        batch: Leading axes, each element of which has so many rows of its own.
+        outer: How many times as many rows it has, in each of which the indices mean one.
+        ignore: Whether what is outside becomes -1; otherwise it is refused where the host sees it.
+    """
+    flat = FLAT_INDICES(
+        cast(indices, int64), sizes=sizes, batch=batch, outer=outer, ignore=ignore, op=op
+    )
+    return RESHAPE(flat, shape=(flat.size,))
+
+
+# ---------------------------------------------------------------------------- the functions
+
+
+@explained
+def gather(
+    params: Any,
+    indices: Any,
+    validate_indices: bool | None = None,
+    axis: Any = None,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Tensor:
+    """Return slices of a tensor along an axis, in the order of their indices.
+
+    Args:
+        params: The tensor.
+        indices: Int32 or int64 numbers of the slices, of any shape, which the result has in the
+            place of the axis.
+        validate_indices: Accepted for compatibility: the host always looks at them.
+        axis: The axis; None: the first one behind those of `batch_dims`.
+        batch_dims: How many leading axes both have in common: for each of their elements there are
+            slices of its own. As in TensorFlow, none where `axis` is 0.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, an index is outside of it, or the leading axes
+            differ. On a GPU what is outside gives zeros.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.gather([[1, 2], [3, 4], [5, 6]], [2, 0]).numpy()
+        array([[5, 6],
+               [1, 2]], dtype=int32)
+        >>> mr.gather([[1, 2], [3, 4], [5, 6]], [[1], [0], [1]], batch_dims=1).numpy()
+        array([[2],
+               [3],
+               [6]], dtype=int32)
+    """
+    x, places = adopt(params, None), adopt(indices, None)
+    check_index_dtype("GatherV2", places.spec)
+    batch = _batch_dims(batch_dims, places.ndim)
+    along = batch if axis is None else _axis(axis)
+    if along == 0:
+        batch = 0
+    if not x.ndim:
+        raise InvalidArgumentError("params must be at least 1 dimensional [Op:GatherV2]")
+    least = max(batch, along if along < 0 else along + 1, -along)
+    if x.ndim < max(least, batch + 1):
+        raise InvalidArgumentError(
+            f"Shape must be at least rank {max(least, batch + 1)} but is rank {x.ndim} "
+            "[Op:GatherV2]"
+        )
+    along %= x.ndim
+    if along < batch:
+        raise InvalidArgumentError(
+            f"batch_dims ({batch}) must be less than or equal to axis ({along}) [Op:GatherV2]"
+        )
+    if not batch:
+        return GATHER(x, places, axis=along, outside=False)
+    return _gather_of_batch(x, places, along, batch)
+
+
+def _gather_of_batch(x: Tensor, places: Tensor, axis: int, batch: int) -> Tensor:
+    for i in np.arange(batch).tolist():
+        if x.shape[i] != places.shape[i]:
+            raise InvalidArgumentError(
+                f"params.shape[{i}]: {x.shape[i]} should be equal to indices.shape[{i}]: "
+                f"{places.shape[i]} [Op:GatherV2]"
+            )
+    outer, inner = x.shape[batch:axis], x.shape[axis + 1 :]
+    flat = flat_indices(
+        RESHAPE(places, shape=(*places.shape, 1)),
+        x.shape[axis : axis + 1],
+        batch=places.shape[:batch],
+        outer=math.prod(outer),
+        op="GatherV2",
+    )
+    rows = RESHAPE(x, shape=(math.prod(x.shape[: axis + 1]), math.prod(inner)))
+    found = GATHER(rows, flat, axis=0, outside=False)
+    return RESHAPE(found, shape=(*x.shape[:axis], *places.shape[batch:], *inner))
+
+
+def _axis(axis: Any) -> int:
+    spec = adopt(axis, None)
+    check_index_dtype("GatherV2", spec.spec, "Taxis")
+    if spec.ndim:
+        raise InvalidArgumentError("axis must be scalar [Op:GatherV2]")
+    return int(spec)
+
+
+def _batch_dims(batch_dims: int, rank: int) -> int:
+    if not -rank <= batch_dims <= rank:
+        raise InvalidArgumentError(
+            f"Expected batch_dims in the range [{-rank}, {rank}], but got {batch_dims} "
+            "[Op:GatherV2]"
+        )
+    return batch_dims + rank if batch_dims < 0 else batch_dims
+
+
+_POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
+
+
+def ignores(bad_indices_policy: str, op: str) -> bool:
+    """Return whether indices that are outside are left out.
+
+    Raises:
+        InvalidArgumentError: There is no such policy.
+    """
+    if bad_indices_policy not in _POLICIES:
+        raise InvalidArgumentError(
+            f"Bad indices policy {bad_indices_policy!r} is none of {_POLICIES} [Op:{op}]"
+        )
+    return bad_indices_policy == "IGNORE"
+
+
+@explained
+def gather_nd(
+    params: Any,
+    indices: Any,
+    batch_dims: int = 0,
+    name: str | None = None,
+    bad_indices_policy: str = "",
+) -> Tensor:
+    """Return elements or slices of a tensor, each by its indices along the first axes.
+
+    Args:
+        params: The tensor.
+        indices: Int32 or int64, of which the last axis has one index for each of so many axes of
+            the tensor; the result has the other axes in their place.
+        batch_dims: How many leading axes both have in common: for each of their elements there are
+            indices of its own.
+        name: Accepted for compatibility.
+        bad_indices_policy: "IGNORE" gives zeros for indices that are outside.
+
+    Raises:
+        InvalidArgumentError: There are more indices than axes, one is outside, or the leading axes
+            differ. On a GPU what is outside gives zeros.
+        ValueError: `batch_dims` is negative, or not below the ranks.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy()
+        array([2, 3], dtype=int32)
+    """
+    x, places = adopt(params, None), adopt(indices, None)
+    ignore = ignores(bad_indices_policy, "GatherNd")
+    check_index_dtype("GatherNd", places.spec)
+    _check_gather_nd(x, places, batch_dims)
+    depth = places.shape[-1]
+    sizes = x.shape[batch_dims : batch_dims + depth]
+    batch, inner = places.shape[:batch_dims], x.shape[batch_dims + depth :]
+    shape = (*places.shape[:-1], *inner)
+    if not depth:  # All of it, each time.
+        one = RESHAPE(x, shape=(*batch, *[1] * (places.ndim - 1 - batch_dims), *inner))
+        return BROADCAST_TO(one, shape=shape)
+    flat = flat_indices(places, sizes, batch=batch, ignore=ignore, op="GatherNd")
+    rows = RESHAPE(x, shape=(math.prod((*batch, *sizes)), math.prod(inner)))
+    found = GATHER(rows, flat, axis=0, outside=ignore)
+    return RESHAPE(found, shape=shape)
+
+
+def _check_gather_nd(x: Tensor, places: Tensor, batch: int) -> None:
+    if batch < 0:
+        raise ValueError("tf.gather_nd does not allow negative batch_dims.")
+    for what, tensor in (("params", x), ("indices", places)):
+        if not tensor.ndim:
+            raise InvalidArgumentError(f"{what} must be at least a vector [Op:GatherNd]")
+        if batch and batch >= tensor.ndim:
+            raise ValueError(
+                f"Argument `batch_dims` = {batch} must be less than rank(`{what}`) = {tensor.ndim}"
+            )
+    if x.shape[:batch] != places.shape[:batch]:
+        raise InvalidArgumentError(
+            f"The first {batch} axes of params and indices must be the same. Received: shapes "
+            f"{shape_text(x.shape)} and {shape_text(places.shape)} [Op:GatherNd]"
+        )
+    if places.shape[-1] > x.ndim - batch:
+        raise InvalidArgumentError(
+            "index innermost dimension length must be <= params rank; saw: "
+            f"{places.shape[-1]} vs. {x.ndim - batch} [Op:GatherNd]"
+        )

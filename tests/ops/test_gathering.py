@@ -1,0 +1,166 @@
+"""Elements by their places, with indices and batches of any rank; what is outside is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def per_batch(function: Callable[[Array, Array], Array], x: Array, indices: Any) -> Array:
+    """Return what a function gives for each of the first axis's elements of both."""
+    return np.stack([function(*each) for each in zip(x, np.array(indices), strict=True)])
+
+
+SAME: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "rows": (lambda x: ops.gather(x, [1, 0, 1]), lambda x: x[[1, 0, 1]]),
+    "one row": (lambda x: ops.gather(x, 1), lambda x: x[1]),
+    "a middle axis": (
+        lambda x: ops.gather(x, [[2, 0], [0, 0]], axis=-2),
+        lambda x: x[:, [[2, 0], [0, 0]]],
+    ),
+    "the last axis": (lambda x: ops.gather(x, [3, 3], axis=2), lambda x: x[..., [3, 3]]),
+    "no rows": (lambda x: ops.gather(x, np.zeros(0, np.int64), axis=1), lambda x: x[:, :0]),
+    "of batches": (
+        lambda x: ops.gather(x, [[2, 0], [1, 1]], batch_dims=1),
+        lambda x: per_batch(lambda a, i: a[i], x, [[2, 0], [1, 1]]),
+    ),
+    "of batches, from the end": (
+        lambda x: ops.gather(x, [[2, 0], [1, 3]], batch_dims=-1, axis=-1),
+        lambda x: per_batch(lambda a, i: a[:, i], x, [[2, 0], [1, 3]]),
+    ),
+    "of batches of batches": (
+        lambda x: ops.gather(x, [[1, 0, 3], [2, 2, 2]], batch_dims=2),
+        lambda x: np.take_along_axis(x, np.array([[1, 0, 3], [2, 2, 2]])[..., None], 2)[..., 0],
+    ),
+    "elements": (
+        lambda x: ops.gather_nd(x, [[1, 2, 3], [0, 0, 0], [1, 2, 3]]),
+        lambda x: x[[1, 0, 1], [2, 0, 2], [3, 0, 3]],
+    ),
+    "slices": (
+        lambda x: ops.gather_nd(x, [[[1, 2]], [[0, 0]]]),
+        lambda x: x[[[1], [0]], [[2], [0]]],
+    ),
+    "all, twice": (
+        lambda x: ops.gather_nd(x, np.zeros((2, 0), np.int32)),
+        lambda x: np.stack([x, x]),
+    ),
+    "elements of batches": (
+        lambda x: ops.gather_nd(x, [[[2, 3], [0, 1]], [[1, 1], [1, 1]]], batch_dims=1),
+        lambda x: per_batch(lambda a, i: a[tuple(i.T)], x, [[[2, 3], [0, 1]], [[1, 1], [1, 1]]]),
+    ),
+    "what is not outside": (
+        lambda x: ops.gather_nd(x, [[1, 2], [0, 3], [-1, 0]], bad_indices_policy="IGNORE"),
+        lambda x: np.stack([x[1, 2], 0 * x[0, 0], 0 * x[0, 0]]),
+    ),
+    "sums": (
+        lambda x: ops.unsorted_segment_sum(x, [[3, 0, 3], [-1, 0, 0]], 4),
+        lambda x: np.stack(
+            [x[0, 1] + x[1, 1] + x[1, 2], 0 * x[0, 0], 0 * x[0, 0], x[0, 0] + x[0, 2]]
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_as_in_numpy(name: str) -> None:
+    """Eagerly and recorded; and the gradients of both orders are those of a linear function."""
+    function, reference = SAME[name]
+    expected = reference(X)
+    x = ops.constant(X)
+    for found in (function(x), mr.function(function)(x)):
+        np.testing.assert_array_equal(found.numpy(), expected)
+    weights = np.random.default_rng(0).integers(1, 9, expected.shape).astype(np.float32)
+    with mr.GradientTape() as outer:
+        outer.watch(x)
+        with mr.GradientTape() as tape:
+            tape.watch(x)
+            total = ops.reduce_sum(ops.square(function(x)) * weights)
+        slopes = tape.gradient(total, x)
+        again = ops.reduce_sum(slopes)
+    unit = np.eye(X.size, dtype=np.float32).reshape(X.size, *X.shape)
+    ways = np.stack([reference(each) for each in unit]).reshape(X.size, -1)
+    along = 2.0 * weights.reshape(-1) * ways
+    np.testing.assert_allclose(slopes.numpy().reshape(-1), along @ expected.reshape(-1))
+    np.testing.assert_allclose(
+        outer.gradient(again, x).numpy().reshape(-1), along @ ways.sum(axis=0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda i: ops.gather(X, i[0, 0]), "indices = 5 is not in [0, 2) [Op:GatherV2]"),
+        (lambda i: ops.gather(X, -i, axis=1), "indices[0,0] = -5 is not in [0, 3)"),
+        (lambda i: ops.gather(X, i, batch_dims=1), "indices[0,0] = 5 is not in [0, 3)"),
+        (lambda i: ops.gather_nd(X, i), "indices[0] = [5, 1, 0] does not index into shape [2,3,4]"),
+        (
+            lambda i: ops.gather_nd(X, i[:, :, None], batch_dims=1),
+            "indices[0,0] = [0, 5] does not index into shape [2,3] [Op:GatherNd]",
+        ),
+        (lambda i: ops.unsorted_segment_sum(X[0], i[0], 5), "segment_ids[0] = 5 is out of range"),
+    ],
+)
+def test_what_is_outside(call: Callable[[Any], Any], text: str) -> None:
+    """In a recorded function as well, each time, with indices that are given to it."""
+    fine, wrong = np.zeros((2, 3), np.int32), np.array([[5, 1, 0], [0, 0, 0]], np.int32)
+    recorded = mr.function(call)
+    recorded(ops.constant(fine))
+    for each in (call, recorded, recorded):
+        with pytest.raises(InvalidArgumentError) as caught:
+            each(ops.constant(wrong))
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: ops.gather(X, [1.0]), "attr 'Tindices' of float"),
+        (lambda: ops.gather(X, [0], axis=1.5), "attr 'Taxis' of float"),
+        (lambda: ops.gather(X, [0], axis=[1]), "axis must be scalar"),
+        (lambda: ops.gather(X, [0], axis=3), "at least rank 4 but is rank 3"),
+        (lambda: ops.gather(3.0, [0]), "at least 1 dimensional"),
+        (lambda: ops.gather(X, [[0], [0]], batch_dims=3), "batch_dims in the range [-2, 2]"),
+        (lambda: ops.gather(X, [[0]], batch_dims=1), "params.shape[0]: 2 should be equal to"),
+        (lambda: ops.gather(X, [[0], [0]], axis=1, batch_dims=2), "less than or equal to axis"),
+        (lambda: ops.gather_nd(X, 1), "indices must be at least a vector"),
+        (lambda: ops.gather_nd(X, [[0, 0, 0, 0]]), "saw: 4 vs. 3"),
+        (lambda: ops.gather_nd(X, [[0]], batch_dims=1), "first 1 axes of params and indices"),
+        (lambda: ops.gather_nd(X, [0], bad_indices_policy="X"), "Bad indices policy 'X'"),
+        (lambda: ops.unsorted_segment_sum(X, [0], 1), "does not start with segment_ids.shape"),
+        (lambda: ops.unsorted_segment_sum(X, [0, 0], [1]), "num_segments should be a scalar"),
+        (lambda: ops.unsorted_segment_sum(X, [0, 0], -1), "must not be negative"),
+    ],
+)
+def test_what_does_not_fit(call: Callable[[], Any], error: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        call()
+    assert error in str(caught.value)
+
+
+def test_in_fit_an_index_outside_stops_the_step() -> None:
+    """Labels are looked at before; other integers are not."""
+
+    class Rows(mr.layers.Layer):
+        def build(self, input_shape: Any) -> None:
+            self.table = self.add_weight(shape=(3, 2), initializer="ones", name="table")
+
+        def call(self, inputs: Any) -> Any:
+            return ops.gather(self.table, ops.cast(inputs[:, 0], ops.int32))
+
+    model = mr.Sequential([mr.layers.Input((1,)), Rows()])
+    model.compile("sgd", "mse")
+    x = np.array([[0.0], [2.0], [2.0], [1.0]], np.float32)
+    model.fit(x, np.zeros((4, 2), np.float32), batch_size=4, verbose=0)
+    (kept,) = model.get_weights()
+    np.testing.assert_allclose(kept, [[0.9975] * 2, [0.9975] * 2, [0.995] * 2], rtol=1e-6)
+    with pytest.raises(InvalidArgumentError, match=r"indices\[1\] = 4 is not in \[0, 3\)"):
+        model.fit(x + x[::-1], np.zeros((4, 2)), batch_size=4, shuffle=False, verbose=0)
+    np.testing.assert_array_equal(model.get_weights()[0], kept)
