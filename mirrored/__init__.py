@@ -45,6 +45,7 @@ from mirrored.ops import add as add
 from mirrored.ops import add_n as add_n
 from mirrored.ops import argmax as argmax
 from mirrored.ops import argmin as argmin
+from mirrored.ops import argsort as argsort
 from mirrored.ops import as_dtype as as_dtype
 from mirrored.ops import asin as asin
 from mirrored.ops import asinh as asinh
@@ -123,6 +124,7 @@ from mirrored.ops import sign as sign
 from mirrored.ops import sin as sin
 from mirrored.ops import sinh as sinh
 from mirrored.ops import size as size
+from mirrored.ops import sort as sort
 from mirrored.ops import split as split
 from mirrored.ops import sqrt as sqrt
 from mirrored.ops import square as square
@@ -168,6 +170,7 @@ __all__ = [
     "add_n",
     "argmax",
     "argmin",
+    "argsort",
     "as_dtype",
     "asin",
     "asinh",
@@ -271,6 +274,7 @@ __all__ = [
     "sin",
     "sinh",
     "size",
+    "sort",
     "split",
     "sqrt",
     "square",

@@ -88,6 +88,7 @@ from mirrored.ops import squared_difference as squared_difference
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
+from mirrored.ops import top_k as top_k
 from mirrored.ops import unsorted_segment_sum as unsorted_segment_sum
 from mirrored.ops import xdivy as xdivy
 from mirrored.ops import xlog1py as xlog1py

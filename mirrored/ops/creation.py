@@ -100,3 +100,11 @@ def ones_like(input: Any, dtype: Any = None, name: str | None = None) -> Tensor:
         array([1., 1.], dtype=float32)
     """
     return ONES_LIKE(input) if dtype is None else ones(adopt(input, None).shape, dtype)
+
+
+def count_up_into(xp: Any, out: Any) -> None:
+    """Write 0, 1, 2, ... into an array of a kernel's."""
+    flat = out.reshape(-1)
+    xp.copyto(flat, 1)
+    xp.copyto(flat[:1], 0)
+    xp.cumsum(flat, out=flat)

@@ -12,6 +12,7 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
+from mirrored.ops.creation import count_up_into
 from mirrored.ops.index_range import (
     check_index_dtype,
     check_of_range,
@@ -141,9 +142,7 @@ def _flat(
     if not out.size:
         return
     matrices, *masks = workspace
-    xp.copyto(matrices, 1)
-    xp.copyto(matrices[:1], 0)
-    xp.cumsum(matrices, out=matrices)
+    count_up_into(xp, matrices)
     xp.copyto(out, matrices.reshape(math.prod(batch), outer, 1))
     columns = indices.reshape(len(out), 1, -1, len(sizes))
     for axis, size in enumerate(sizes):

@@ -84,6 +84,11 @@ def _reduction(ufunc: str) -> Callable[..., None]:
 class ArrayNotes(_Notes):
     """Stands for an array module of the host, and notes calls in the form that takes least time."""
 
+    @property
+    def ndarray(self) -> "_NotedMethods":
+        """The class of arrays, of which kernels call methods that change one in place."""
+        return _NotedMethods(self._add, self._xp.ndarray)
+
     def moveaxis(self, *args: Any) -> Any:
         """Return a view, which is made once."""
         return self._xp.moveaxis(*args)
@@ -122,6 +127,21 @@ class ArrayNotes(_Notes):
     def __getattr__(self, name: str) -> "_Noted":
         """Return a function that notes its call."""
         return _Noted(self._add, name, getattr(self._xp, name))
+
+
+class _NotedMethods(NamedTuple):
+    """Stands for a class of arrays, and notes calls of its methods."""
+
+    add: Callable[..., None]
+    array: Any
+
+    def sort(self, x: Any) -> None:
+        """Note that an array is sorted along its last axis."""
+        self.add(self.array.sort, (x,))
+
+    def partition(self, x: Any, kth: int) -> None:
+        """Note that an array is partitioned along its last axis."""
+        self.add(self.array.partition, (x, kth))
 
 
 class _Noted:

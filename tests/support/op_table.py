@@ -263,6 +263,16 @@ def scanned(
     )
 
 
+def in_order(x: Array, k: int, ascending: bool, output_type: Any) -> Array:
+    """Return the places of the first elements of each row, from comparisons of all with all."""
+    mine, other = x[..., None], x[..., None, :]
+    before = other < mine if ascending else other > mine
+    earlier = np.tri(x.shape[-1], k=-1, dtype=bool)
+    ranks = np.sum(before | ((other == mine) & earlier), axis=-1)
+    places = np.sum(np.arange(x.shape[-1])[:, None] * (ranks[..., None] == np.arange(k)), axis=-2)
+    return np.asarray(places, output_type)
+
+
 def mean_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     """Return the mean; that of integers is rounded to zero."""
     count = math.prod(x.shape[i] for i in axis)
@@ -691,6 +701,17 @@ TABLE: dict[str, Row] = {
     "Tan": one(lambda x: np.exp(1j * x).imag / np.exp(1j * x).real),
     "Tanh": one(lambda x: 2.0 * sigmoid(2.0 * x) - 1.0),
     "TanhGrad": alike(lambda g, y: g - g * y * y, 2, "any", "unit"),
+    "TopKV2": Row(
+        in_order,
+        (
+            *cases(((2, 3),), k=2, ascending=False, output_type=ops.int32),
+            *cases(((3, 1, 7),), ((4,),), k=4, ascending=True, output_type=ops.int64),
+        ),
+        cases(((1000, 1000),), ((1, M),), k=1000, ascending=True, output_type=ops.int32),
+        cases(((0, 3),), ((2, 1),), k=0, ascending=False, output_type=ops.int32),
+        dtypes=NUMBERS,
+        differentiable=False,
+    ),
     "Transpose": Row(
         lambda x, perm: np.einsum(x, [0, 1, 2], list(perm)),
         cases(((2, 3, 4),), ((1, 3, 2),), **PERM),

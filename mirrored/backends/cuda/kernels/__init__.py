@@ -16,6 +16,7 @@ from mirrored.backends.cuda.kernels import (
     reductions,
     scans,
     softmax,
+    sorting,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
@@ -30,6 +31,7 @@ _MODULES = (
     reductions,
     scans,
     softmax,
+    sorting,
 )
 
 KERNELS: dict[str, DeviceKernel] = {
