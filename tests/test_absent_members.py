@@ -35,6 +35,9 @@ MAKERS: dict[str, list[Callable[[], Any]]] = {
     "tf.TensorShape": [lambda: mr.zeros((2, 3)).shape, lambda: mr.layers.Input((3,)).shape],
     "tf.data.Dataset": [lambda: mr.data.Dataset.range(3), lambda: mr.data.Dataset],
     "tf.function": [lambda: mr.function(lambda: 1)],
+    "tf.types.experimental.ConcreteFunction": [
+        lambda: mr.function(lambda: 1).get_concrete_function()
+    ],
     "tf.distribute.Strategy": [mr.distribute.get_strategy, mr.MirroredStrategy],
     "tf.distribute.ReplicaContext": [replica_context],
     "tf.keras.Model": [model],

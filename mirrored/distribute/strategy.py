@@ -37,7 +37,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.random import ShardPosition
 from mirrored.ops.tensor import Operators
-from mirrored.program import Function, ThreadPool
+from mirrored.program import Function, ThreadPool, functions_run_eagerly
 from mirrored.variables import Variable, variable_creator_scope
 
 # For type checkers: what a replica may return as one value.
@@ -236,7 +236,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         recorded = Function.behind(fn)
         if recorder is not None:
             recorder.run_by(self)
-        elif recorded is not None:
+        elif recorded is not None and not functions_run_eagerly():
             # Recorded as a whole, so that its replicas can meet and run side by side.
             function, bound = recorded
             return function.under(self, self.run)(*bound, *args, **kwargs)

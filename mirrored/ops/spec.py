@@ -115,6 +115,72 @@ class TensorSpec(_Spec):
             dtype = as_dtype(dtype)
         return tuple.__new__(cls, (shape, dtype))
 
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> Self:
+        """Return the spec of a tensor.
+
+        Args:
+            tensor: The tensor.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is no tensor.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.TensorSpec.from_tensor(mr.constant([1, 2])).shape
+            (2,)
+        """
+        spec = getattr(tensor, "spec", None)
+        if not isinstance(spec, TensorSpec):
+            raise ValueError(f"`tensor` should be a mr.Tensor, but got type {type(tensor)}.")
+        return cls(*spec, name)
+
+    @classmethod
+    def from_spec(cls, spec: "TensorSpec", name: str | None = None) -> Self:
+        """Return a spec of another one's shape and dtype.
+
+        Args:
+            spec: The other one.
+            name: Accepted for compatibility.
+        """
+        return cls(spec.shape, spec.dtype, name)
+
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
+        """Return whether a tensor, or one of another spec, may be of this spec.
+
+        Args:
+            spec_or_tensor: A tensor or a spec; what is neither is not.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.TensorSpec([None, 2]).is_compatible_with(mr.zeros((3, 2)))
+            True
+        """
+        other = getattr(spec_or_tensor, "spec", spec_or_tensor)
+        if not isinstance(other, TensorSpec) or other.dtype != self.dtype:
+            return False
+        own: Any = self.shape
+        given: Any = other.shape
+        if own is None or given is None:
+            return True
+        pairs = zip(own, given, strict=False)
+        return len(own) == len(given) and all(a == b or None in (a, b) for a, b in pairs)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Return whether each tensor of this spec is one of the other.
+
+        Args:
+            other: The other spec.
+        """
+        if not isinstance(other, TensorSpec) or other.dtype != self.dtype:
+            return False
+        own: Any = self.shape
+        wider: Any = other.shape
+        if wider is None:
+            return True
+        return own is not None and has_shape(own, wider)
+
 
 def _open_shape(shape: Any) -> tuple[Any, ...]:
     """Return sizes that a user wrote, some of which may be None, as a tuple."""

@@ -66,21 +66,22 @@ class Arguments:
         arrays: The values to feed.
         iterators: The iterators over datasets among them.
         known: Those that are known by their identity, which is theirs while somebody keeps them.
+        structures: What they were made of.
     """
 
     __slots__ = (
         "_device",
         "_key",
-        "_structures",
         "arrays",
         "inputs",
         "iterators",
         "key",
         "known",
+        "structures",
     )
 
     def __init__(self, *structures: Any) -> None:
-        self._structures = structures
+        self.structures = structures
         self.inputs: list[Input] = []
         self.arrays: list[Any] = []
         self.iterators: list[PeekingIterator] = []
@@ -119,9 +120,10 @@ class Arguments:
             key += (kind, len(item))
             self._add_all(item)
         elif isinstance(item, dict):
-            key += (kind, *item)
+            names = _nest.sorted_keys(item)
+            key += (kind, *names)
             if item:
-                self._add_all(list(map(item.__getitem__, _nest.sorted_keys(item))))
+                self._add_all(list(map(item.__getitem__, names)))
         elif isinstance(item, PeekingIterator):
             key.append(kind)
             self.iterators.append(item)
@@ -156,7 +158,7 @@ class Arguments:
             return next(remaining) if fed else leaf
 
         made: tuple[Any, ...] = _nest.map_structure(
-            lambda leaf: with_parts(leaf, taken), self._structures
+            lambda leaf: with_parts(leaf, taken), self.structures
         )
         return made
 

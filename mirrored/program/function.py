@@ -13,7 +13,6 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
-    Protocol,
     Self,
     TypeVar,
     overload,
@@ -23,15 +22,17 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._absent import refused_members
-from mirrored._arguments import explained
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
 from mirrored.ops.random import current_position
-from mirrored.ops.tensor import Operators, Tensor
+from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Arguments
+from mirrored.program.concrete_function import ConcreteFunction, Structure, described, outlined
 from mirrored.program.dataset_inputs import DatasetInputs, Demand
+from mirrored.program.parameters import Parameters
 from mirrored.program.results import as_tensors
+from mirrored.program.running_eagerly import functions_run_eagerly
 from mirrored.program.signature import Signature
 from mirrored.program.trace_cache import Trace, TraceCache
 from mirrored.program.tracing import trace
@@ -48,9 +49,7 @@ _TAKES_NOTHING: Sequence[Demand] = [()]
 
 @refused_members(
     "tf.function",
-    "experimental_get_compiler_ir experimental_get_tracing_count function_spec function_type "
-    "get_concrete_function get_initialization_function input_signature name "
-    "pretty_printed_concrete_signatures",
+    "experimental_get_compiler_ir function_spec function_type get_initialization_function",
 )
 class Function(Generic[_P, _R]):
     """A Python function that is recorded; `function` makes them.
@@ -67,6 +66,7 @@ class Function(Generic[_P, _R]):
     ) -> None:
         """Record nothing yet."""
         self._signature = signature
+        self.parameters = Parameters(python_function)
         functools.update_wrapper(self, python_function)
         self.python_function: Callable[..., _R] = python_function
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
@@ -109,11 +109,23 @@ class Function(Generic[_P, _R]):
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Return the function as a method."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else _Method(self, instance)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self._name
+
+    @property
+    def input_signature(self) -> tuple[Any, ...] | None:
+        """The specs that it was given as `input_signature`; None: there are none."""
+        return None if self._signature is None else self._signature.specs
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run the function: replayed where it was recorded for such arguments."""
-        given: tuple[Any, Any] = args, kwargs
+        if functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
+        given: Structure = args, kwargs
         if self._signature is not None:
             given = self._signature.converted(args, kwargs)
         inside = active_recorder() is not None or current_position().run is not None
@@ -121,6 +133,8 @@ class Function(Generic[_P, _R]):
             tensors, named = _nest.map_structure(_as_tensor, given)
             result: _R = self._run_python(tensors, named)
             return result
+        if self._signature is None and (kwargs or len(args) != self.parameters.count):
+            given = self.parameters.completed(args, kwargs)
         with self._traces.lock:
             arguments = Arguments(*given)
             # The usual case, and the one that has to be quick.
@@ -133,6 +147,79 @@ class Function(Generic[_P, _R]):
             with contextlib.closing(DatasetInputs(arguments.iterators)) as dataset_inputs:
                 result = self._run_with(arguments, dataset_inputs)
                 return result
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Return the function for one kind of call, which is recorded now.
+
+        Args:
+            *args: Its arguments: a tensor, or a `TensorSpec`, for each tensor. Where the function
+                has an `input_signature`, they may be left out.
+            **kwargs: Others by their names.
+
+        Raises:
+            TypeError: They are not those of the function.
+
+        Example:
+            >>> import mirrored as mr
+            >>> double = mr.function(lambda x: x * 2.0)
+            >>> concrete = double.get_concrete_function(mr.TensorSpec([2]))
+            >>> concrete([1.0, 2.0]).numpy()
+            array([2., 4.], dtype=float32)
+            >>> concrete.structured_outputs.shape
+            (2,)
+        """
+        return self._concrete((), args, kwargs)
+
+    def _concrete(
+        self, own: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ConcreteFunction:
+        if self._signature is not None and not args and not kwargs:
+            return ConcreteFunction(self, (*own, *self._signature.specs), {}, len(own))
+        values, named = self.parameters.completed((*own, *args), kwargs)
+        self.parameters.check(values, named)
+        return ConcreteFunction(self, values, named, len(own))
+
+    def trace_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trace:
+        """Return the recording for a complete call, made where there is none.
+
+        Args:
+            args: The call's positional arguments.
+            kwargs: Its keyword arguments.
+        """
+        if self._signature is not None:
+            args, kwargs = self._signature.converted(args, kwargs)
+        arguments = Arguments(args, kwargs)
+        with self._traces.lock, contextlib.closing(DatasetInputs([])) as dataset_inputs:
+            known = self._known(arguments.key, dataset_inputs)
+            return known or self._record(arguments, dataset_inputs)[0]
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how many recordings were made: one for each kind of call.
+
+        Calls that run Python - with a tape open around them, in replicas, in other recorded
+        functions - make none.
+
+        Example:
+            >>> import mirrored as mr
+            >>> double = mr.function(lambda x: x * 2.0)
+            >>> y = double(double(mr.constant(1.0)))
+            >>> double.experimental_get_tracing_count()
+            1
+        """
+        return self._traces.made + sum(each._traces.made for _, each in self._under.values())
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """Return a text that says for which kinds of calls there are recordings.
+
+        Args:
+            verbose: Whether each argument has a line of its own.
+        """
+        texts = []
+        for each in self._traces:
+            arguments = list(self.parameters.named(*each.given))
+            returned = None if each.results is None else each.results.structure
+            texts.append(described(arguments, returned, verbose=verbose))
+        return ("\n\n" if verbose else "\n").join(texts)
 
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function as it is; where nobody else looks, it makes variables in one call."""
@@ -216,7 +303,7 @@ class Function(Generic[_P, _R]):
             self._name, arguments.inputs, function, dataset_inputs=dataset_inputs, may_make=is_first
         )
         moves = Moves.count
-        made.kept = arguments.known
+        made.kept, made.given = arguments.known, outlined(arguments.structures)
         made.program()  # Where there is no room for it, it is not kept.
         if dataset_inputs.demand or arguments.key in self._demands:
             demands = self._demands.setdefault(arguments.key, [])
@@ -226,6 +313,19 @@ class Function(Generic[_P, _R]):
         return self._traces.keep((arguments.key, dataset_inputs.demand), made), moves
 
 
+class _Method(functools.partial[Any]):
+    """A recorded function as the method of an object."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.func, name)
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Return the method for one kind of call; see `Function.get_concrete_function`."""
+        recorded: Any = self.func
+        concrete: ConcreteFunction = recorded._concrete(self.args, args, kwargs)
+        return concrete
+
+
 def _as_tensor(leaf: Any) -> Any:
     return constant(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
 
@@ -233,112 +333,3 @@ def _as_tensor(leaf: Any) -> Any:
 def _same(some: list[Any], others: list[Any]) -> bool:
     """Return whether the objects of two calls are the same."""
     return list(map(id, some)) == list(map(id, others))
-
-
-class _Decorator(Protocol):
-    """What `function` returns where it is given no function."""
-
-    @overload
-    def __call__(self, func: Callable[_P, Operators | float], /) -> Function[_P, Tensor]: ...
-
-    @overload
-    def __call__(self, func: Callable[_P, _R], /) -> Function[_P, _R]: ...
-
-
-@overload
-def function(
-    func: Callable[_P, Operators | float],
-    input_signature: Sequence[Any] | None = None,
-    *,
-    jit_compile: bool | None = None,
-    autograph: bool | None = None,
-    reduce_retracing: bool = False,
-) -> Function[_P, Tensor]: ...
-
-
-@overload
-def function(
-    func: Callable[_P, _R],
-    input_signature: Sequence[Any] | None = None,
-    *,
-    jit_compile: bool | None = None,
-    autograph: bool | None = None,
-    reduce_retracing: bool = False,
-) -> Function[_P, _R]: ...
-
-
-@overload
-def function(
-    func: None = None,
-    input_signature: Sequence[Any] | None = None,
-    *,
-    jit_compile: bool | None = None,
-    autograph: bool | None = None,
-    reduce_retracing: bool = False,
-) -> _Decorator: ...
-
-
-@explained
-def function(
-    func: Callable[..., Any] | None = None,
-    input_signature: Sequence[Any] | None = None,
-    *,
-    jit_compile: bool | None = None,
-    autograph: bool | None = None,
-    reduce_retracing: bool = False,
-) -> Any:
-    """Return a function that is recorded once for each kind of call, and then replayed.
-
-    The first call with arguments of some shapes and dtypes runs Python and notes which ops it
-    calls; later ones replay those on memory that is kept. So what Python does beside calling ops -
-    printing, appending to lists, choosing by a number - happens when the function is recorded, and
-    not again. Tensors and arrays are fed to each call; Python's numbers, strings and objects are
-    part of what is recorded, and other ones are recorded anew.
-
-    It returns tensors and None: a variable as the value that it has at the end, a number as a
-    constant. Variables are made by its first call alone, where there are none yet; that call then
-    runs Python twice.
-
-    Around `strategy.run` it records the step of all replicas as one. A call inside a replica, or
-    with a tape open around it, runs Python.
-
-    Args:
-        func: The function; None returns a decorator.
-        input_signature: A `TensorSpec` for each argument, whose sizes may be None, or a structure
-            of them. Numbers and arrays are converted to its dtype, and one recording serves all
-            numbers.
-        jit_compile: Accepted for compatibility, like the two below; there is nothing to choose.
-        autograph: Python's `if` and loops are not translated: on tensors' values they are errors.
-        reduce_retracing: Accepted for compatibility.
-
-    Raises:
-        TypeError: `func` cannot be called, or has not the signature's arguments; or, when it is
-            called, its arguments are not those of the signature, or it returns what becomes no
-            tensor.
-        ValueError: When it is called: it makes variables anew in every call.
-        OperatorNotAllowedInGraphError: When it is called: Python asks for a tensor's value.
-
-    Example:
-        >>> import mirrored as mr
-        >>> w = mr.Variable(2.0)
-        >>> @mr.function
-        ... def step(x):
-        ...     print("recorded for", x.shape)
-        ...     w.assign_add(mr.reduce_sum(x))
-        ...     return w * 2.0
-        >>> float(step(mr.constant([1.0, 2.0])))
-        recorded for (2,)
-        10.0
-        >>> float(step(mr.constant([3.0, 4.0])))
-        24.0
-    """
-    del jit_compile, autograph, reduce_retracing
-    if func is None:
-        return functools.partial(function, input_signature=input_signature)
-    if not callable(func):
-        raise TypeError(f"`mr.function` takes a function. Received: {func!r}")
-    if input_signature is None:
-        return func if isinstance(func, Function) else Function(func)
-    if isinstance(func, Function):
-        func = func.python_function
-    return Function(func, Signature(input_signature, func))

@@ -7,8 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mirrored import _nest
-from mirrored.ops.conversion import convert_to_tensor
+from mirrored.ops.conversion import convert_to_tensor, to_array
 from mirrored.ops.spec import TensorSpec, has_shape
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import with_parts
@@ -26,6 +28,9 @@ class Signature:
 
     Raises:
         TypeError: They are something else, or not those of the function's parameters.
+
+    Attributes:
+        specs: The specs, one an argument.
     """
 
     def __init__(self, specs: Any, function: Callable[..., Any]) -> None:
@@ -36,7 +41,8 @@ class Signature:
             )
         for spec in specs:
             _check(spec)
-        self._specs = tuple(specs)
+        self.specs = tuple(specs)
+        self._slots = tuple(slotted(each) for each in specs)
         self._name: str = getattr(function, "__name__", type(function).__name__)
         self._parameters, self._own = _parameters(function, len(specs), self._name)
 
@@ -53,10 +59,10 @@ class Signature:
             TypeError: They are not those of the signature.
         """
         own = args[: self._own]
-        direct = not kwargs and len(args) == self._own + len(self._specs)
+        direct = not kwargs and len(args) == self._own + len(self._slots)
         values = args[self._own :] if direct else self._bound(args, own, kwargs)
-        pairs = zip(values, self._specs, strict=True)
-        return (*own, *(_conformed(self._name, arg, spec) for arg, spec in pairs)), {}
+        pairs = zip(values, self._slots, strict=True)
+        return (*own, *(conformed(self._name, arg, slot) for arg, slot in pairs)), {}
 
     def _bound(
         self, args: tuple[Any, ...], own: tuple[Any, ...], kwargs: dict[str, Any]
@@ -70,17 +76,17 @@ class Signature:
             raise self._misfit(str(error), args, kwargs) from None
         bound.apply_defaults()
         values = list(bound.arguments.items())
-        for name, value in values[len(self._specs) :]:
+        for name, value in values[len(self._slots) :]:
             default = self._parameters.parameters[name].default
             if value is not default and not (type(value) is type(default) and value == default):
                 what = f"{name} has no type constraint and stays {default!r}: not {value!r:.100}"
                 raise self._misfit(what, args, kwargs)
-        return tuple(value for _, value in values[: len(self._specs)])
+        return tuple(value for _, value in values[: len(self._slots)])
 
     def _misfit(self, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
         specs = ", ".join(
             f"{name}: {spec}"
-            for name, spec in zip(self._parameters.parameters, self._specs, strict=False)
+            for name, spec in zip(self._parameters.parameters, self.specs, strict=False)
         )
         return TypeError(
             f"Binding inputs to mr.function failed due to `{why}`. Received args: {args!r:.200} "
@@ -153,21 +159,68 @@ def _check(spec: Any) -> None:
         _check(each)
 
 
-def _conformed(name: str, value: Any, spec: Any) -> Any:
-    """Return an argument with tensors where its spec has specs."""
-    if isinstance(spec, TensorSpec):
-        return with_parts(value, lambda part: _tensor(name, part, spec))
-    if isinstance(spec, dict) and isinstance(value, dict) and value.keys() == spec.keys():
-        conformed = {key: _conformed(name, value[key], spec[key]) for key in value}
-        return _nest.rebuild_dict(value, conformed)
-    both = isinstance(value, list | tuple) and not isinstance(spec, dict)
-    if not both or len(value) != len(spec):
+class Slot:
+    """Stands in a structure for a tensor of one kind: specs themselves are tuples.
+
+    Args:
+        spec: The kind.
+    """
+
+    __slots__ = ("spec",)
+
+    def __init__(self, spec: TensorSpec) -> None:
+        self.spec = spec
+
+    def __repr__(self) -> str:
+        return repr(self.spec)
+
+
+def slotted(structure: Any) -> Any:
+    """Return a structure with slots in the places of specs, tensors and arrays.
+
+    Args:
+        structure: Nested lists, tuples and dicts.
+    """
+    if isinstance(structure, TensorSpec):
+        return Slot(structure)
+    if isinstance(structure, dict):
+        return _nest.rebuild_dict(structure, {k: slotted(v) for k, v in structure.items()})
+    if isinstance(structure, list | tuple):
+        return _nest.rebuild(structure, [slotted(each) for each in structure])
+    if isinstance(structure, np.ndarray | np.generic):
+        array = to_array(structure)
+        return Slot(TensorSpec(array.shape, array.dtype))
+    return Slot(structure.spec) if isinstance(structure, Tensor) else structure
+
+
+def conformed(name: str, value: Any, like: Any) -> Any:
+    """Return an argument with tensors where there are slots for them.
+
+    Args:
+        name: What messages call the function.
+        value: The argument.
+        like: A structure with slots; what else is in it is known, and the argument's equals it.
+
+    Raises:
+        TypeError: It is another structure, or no such tensors.
+    """
+    if isinstance(like, Slot):
+        return with_parts(value, lambda part: _tensor(name, part, like.spec))
+    if isinstance(like, dict) and isinstance(value, dict) and value.keys() == like.keys():
+        made = {key: conformed(name, value[key], like[key]) for key in value}
+        return _nest.rebuild_dict(value, made)
+    if not isinstance(like, list | tuple | dict):
+        if value is like or (type(value) is type(like) and value == like):
+            return like
+        raise TypeError(f"Can not cast {value!r:.100} to Literal[{like!r}]")
+    both = isinstance(value, list | tuple) and not isinstance(like, dict)
+    if not both or len(value) != len(like):
         raise TypeError(
-            f"The function {name} takes {spec} by its `input_signature`. Received: a "
+            f"The function {name} takes {like} by its signature. Received: a "
             f"{type(value).__name__} of another structure."
         )
-    pairs = zip(value, spec, strict=True)
-    return _nest.rebuild(value, [_conformed(name, each, like) for each, like in pairs])
+    pairs = zip(value, like, strict=True)
+    return _nest.rebuild(value, [conformed(name, each, slot) for each, slot in pairs])
 
 
 def _tensor(name: str, value: Any, spec: TensorSpec) -> Tensor:
@@ -175,15 +228,14 @@ def _tensor(name: str, value: Any, spec: TensorSpec) -> Tensor:
         tensor = convert_to_tensor(value, spec.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"The function {name} takes {spec} by its `input_signature`. Received: {value!r:.100}. "
-            f"{error}"
+            f"The function {name} takes {spec} by its signature. Received: {value!r:.100}. {error}"
         ) from error
     shape: Any = spec.shape
     if shape is None:
         return tensor
     if not has_shape(tensor.shape, shape):
         raise TypeError(
-            f"The function {name} takes {spec} by its `input_signature`. Received: an argument of "
+            f"The function {name} takes {spec} by its signature. Received: an argument of "
             f"shape {tensor.shape}."
         )
     return tensor

@@ -37,12 +37,14 @@ class Trace:
         replicas: How many replicas run in it.
         results: What it returns; None where a dataset ends in it: it does what comes before.
         kept: What its key is made of, so that no other object takes over an identity.
+        given: The arguments of a call that it is for, with slots for tensors.
     """
 
     graph: Graph
     replicas: int
     results: Results | None = None
     kept: list[Any] = field(default_factory=list)
+    given: Any = ((), {})
     _program: Runnable | None = None
     _planned: Planned | None = None
 
@@ -126,6 +128,7 @@ class TraceCache:
     Attributes:
         arenas: Memory for programs that do not run at the same time.
         lock: Held by who records, and by who runs such a program.
+        made: How many there were so far.
     """
 
     def __init__(self, what: str, most: int = _MOST) -> None:
@@ -135,7 +138,7 @@ class TraceCache:
         self._kept: OrderedDict[Hashable, Trace] = OrderedDict()
         # Most calls are like the one before: two keys are compared sooner than one is hashed.
         self._latest: tuple[Hashable, Trace] | None = None
-        self._made = 0
+        self.made = 0
         self._holders = 0
         self.arenas = Arenas()
         self.lock = threading.RLock()
@@ -180,14 +183,14 @@ class TraceCache:
         self._latest = key, made
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
-        self._made += known is None
-        if self._made == _WARN_AT:
+        self.made += known is None
+        if self.made == _WARN_AT:
             logger.warning(
                 "%s has been recorded for %d different kinds of calls, which takes time and "
                 "memory for each. Received: calls whose shapes, dtypes or Python arguments keep "
                 "changing. Pad batches to one size, and pass numbers that change as tensors.",
                 self._what,
-                self._made,
+                self.made,
             )
         return made
 
@@ -214,5 +217,5 @@ class TraceCache:
         """Forget all, and give their memory back."""
         self._kept.clear()
         self._latest = None
-        self._made = 0
+        self.made = 0
         self.arenas.clear()

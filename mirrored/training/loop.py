@@ -14,6 +14,7 @@ from mirrored._numbers import check_count
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
 from mirrored.ops.hooks import active_recorder
+from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.compilation import CompiledNetwork, running
 from mirrored.training.eager_steps import EagerSteps
@@ -246,7 +247,7 @@ def _steps_of(model: CompiledNetwork) -> Iterator[Steps]:
 
     The memory of recorded steps is given back at its end.
     """
-    if model.run_eagerly:
+    if model.run_eagerly or functions_run_eagerly():
         yield EagerSteps(model)
     else:
         with model._traces.memory():

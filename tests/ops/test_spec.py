@@ -130,3 +130,37 @@ def test_specifications_are_equal_however_they_are_written(given: Any, spec: Any
 def test_specifications_that_are_none(given: Any, received: str) -> None:
     with pytest.raises(TypeError, match=received):
         ops.TensorSpec(*given)
+
+
+SPEC = spec.TensorSpec([None, 2])
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "fits", "is_within"),
+    [
+        ([3, 2], "float32", True, True),
+        ([3, None], "float32", True, False),
+        (None, "float32", True, False),
+        ([3, 3], "float32", False, False),
+        ([2], "float32", False, False),
+        ([3, 2], "int32", False, False),
+    ],
+)
+def test_specs_that_fit(shape: Any, dtype: str, fits: bool, is_within: bool) -> None:
+    other = spec.TensorSpec(shape, dtype)
+    assert (SPEC.is_compatible_with(other), other.is_compatible_with(SPEC)) == (fits, fits)
+    assert other.is_subtype_of(SPEC) is is_within
+    assert other.is_subtype_of(spec.TensorSpec(None)) is (dtype == "float32")
+
+
+def test_specs_of_tensors() -> None:
+    tensor = ops.zeros((3, 2))
+    assert (
+        spec.TensorSpec.from_tensor(tensor)
+        == spec.TensorSpec.from_spec(tensor.spec)
+        == ((3, 2), ops.float32)
+    )
+    assert SPEC.is_compatible_with(tensor)
+    assert not SPEC.is_compatible_with(tensor.numpy())
+    with pytest.raises(ValueError, match=r"should be a mr\.Tensor, but got type <class 'float'>"):
+        spec.TensorSpec.from_tensor(3.0)
