@@ -218,8 +218,11 @@ def one_hot(
             f"Expected axis to be -1 or between [0, {places.ndim}]. But received: {axis} "
             "[Op:OneHot]"
         )
-    numbers = np.arange(size).reshape(-1, *[1] * (places.ndim - place))
-    return SELECT(EQUAL(cast(expand_dims(places, place), int64), constant(numbers)), on, off)
+    if places.dtype not in INDICES:
+        places = cast(places, int32)
+    numbers = np.arange(size, dtype=places.dtype).reshape(-1, *[1] * (places.ndim - place))
+    is_on = EQUAL(expand_dims(places, place), constant(numbers))
+    return SELECT(is_on, on, off) if known else cast(is_on, kind)
 
 
 @explained
