@@ -66,10 +66,7 @@ class Dropout(Layer):
             return inputs
         # Mixed precision draws in float32: what it drops is what float32 drops.
         drawn = self.seed_generator.uniform(inputs.shape, dtype=self.dtype, per_example=True)
-        kept = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
-        # At rate 1 nothing is kept, so there is nothing to scale.
-        scale = 1.0 / (1.0 - self.rate) if self.rate < 1 else 0.0
-        return ops.multiply(inputs, ops.multiply(kept, scale))
+        return ops.dropped(inputs, drawn, self.rate)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape``."""

@@ -4,15 +4,19 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
+from mirrored.ops import batch_normalization as batch_normalization
 from mirrored.ops import bias_add as bias_add
 from mirrored.ops import crelu as crelu
+from mirrored.ops import dropout as dropout
 from mirrored.ops import elu as elu
 from mirrored.ops import gelu as gelu
 from mirrored.ops import l2_loss as l2_loss
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import leaky_relu as leaky_relu
+from mirrored.ops import log_poisson_loss as log_poisson_loss
 from mirrored.ops import log_softmax as log_softmax
 from mirrored.ops import moments as moments
+from mirrored.ops import normalize_moments as normalize_moments
 from mirrored.ops import relu as relu
 from mirrored.ops import relu6 as relu6
 from mirrored.ops import selu as selu
@@ -29,6 +33,7 @@ from mirrored.ops import (
 from mirrored.ops import swish as swish
 from mirrored.ops import tanh as tanh
 from mirrored.ops import top_k as top_k
+from mirrored.ops import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
 from mirrored.ops import weighted_moments as weighted_moments
 from mirrored.ops import zero_fraction as zero_fraction
 from mirrored.training.losses.scaling import compute_average_loss as compute_average_loss

@@ -39,12 +39,18 @@ from mirrored.ops.creation import ones as ones
 from mirrored.ops.creation import ones_like as ones_like
 from mirrored.ops.creation import zeros as zeros
 from mirrored.ops.creation import zeros_like as zeros_like
+from mirrored.ops.cross_entropy import log_poisson_loss as log_poisson_loss
 from mirrored.ops.cross_entropy import (
     sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
 )
 from mirrored.ops.cross_entropy import (
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
 )
+from mirrored.ops.cross_entropy import (
+    weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
+)
+from mirrored.ops.dropout import dropout as dropout
+from mirrored.ops.dropout import dropped as dropped
 from mirrored.ops.elementwise import abs as abs
 from mirrored.ops.elementwise import add as add
 from mirrored.ops.elementwise import divide as divide
@@ -87,6 +93,8 @@ from mirrored.ops.nonlinearities import selu as selu
 from mirrored.ops.nonlinearities import silu as silu
 from mirrored.ops.nonlinearities import softsign as softsign
 from mirrored.ops.nonlinearities import swish as swish
+from mirrored.ops.normalization import batch_normalization as batch_normalization
+from mirrored.ops.normalization import normalize_moments as normalize_moments
 from mirrored.ops.norms import l2_loss as l2_loss
 from mirrored.ops.norms import norm as norm
 from mirrored.ops.norms import normalize as normalize

@@ -9,9 +9,9 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt
+from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.creation import FILL, ZEROS_LIKE
-from mirrored.ops.elementwise import unary, when
+from mirrored.ops.elementwise import ADD, unary, when
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import BROADCAST_TO, CAST, RESHAPE
 from mirrored.ops.spec import (
@@ -103,23 +103,40 @@ BIAS_ADD_GRAD = register(
 
 
 @explained
-def bias_add(value: Any, bias: Any, *, name: str | None = None) -> Tensor:
-    """Return `value` plus `bias` along the last axis.
+def bias_add(
+    value: Any, bias: Any, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """Return `value` plus `bias` along the last axis, or along the second.
 
     Args:
         value: A tensor of rank 2 or more.
-        bias: A tensor of shape (size of the last axis,).
+        bias: A tensor of shape (size of that axis,).
+        data_format: "N...C" or None: the last axis; "NC...": the second.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: The sizes differ.
+        ValueError: `data_format` is another one.
 
     Example:
         >>> import mirrored as mr
         >>> mr.nn.bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
         array([[11., 22.]], dtype=float32)
     """
-    return BIAS_ADD(value, bias)
+    if data_format is None or (data_format.startswith("N") and data_format.endswith("C")):
+        return BIAS_ADD(value, bias)
+    if not data_format.startswith("NC"):
+        raise ValueError(
+            "`data_format` must be of the form `N...C` or `NC...`. Received: "
+            f"data_format={data_format}"
+        )
+    value, bias = as_tensors((value, bias))
+    if value.ndim < 2 or bias.shape != value.shape[1:2]:
+        raise InvalidArgumentError(
+            "Must provide as many biases as the channel dimension of the input tensor: "
+            f"{shape_text(bias.shape)} vs. {shape_text(value.shape)} [Op:BiasAdd]"
+        )
+    return ADD(value, RESHAPE(bias, shape=(bias.size, *(1,) * (value.ndim - 2))))
 
 
 # ---------------------------------------------------------------------------- activations

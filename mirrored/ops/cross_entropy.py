@@ -3,15 +3,20 @@
 From logits they are exact and finite where the probabilities would round to 0 or 1.
 """
 
+import math
 from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.activations import SIGMOID
+from mirrored.ops.activations import RELU, SIGMOID
+from mirrored.ops.comparison import LESS_EQUAL, LOGICAL_AND
 from mirrored.ops.conversion import adopt
-from mirrored.ops.elementwise import when
+from mirrored.ops.creation import ZEROS_LIKE
+from mirrored.ops.elementwise import ABS, when
 from mirrored.ops.op import Grads, Op, OpCall, register
+from mirrored.ops.powers import EXP, LOG, LOG1P
 from mirrored.ops.reduction import SUM
+from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import cast, normalize_axis, transpose
 from mirrored.ops.softmax import LOG_SOFTMAX, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.spec import (
@@ -211,3 +216,74 @@ def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None
         array([0.6931472], dtype=float32)
     """
     return SIGMOID_XENT(logits, labels)
+
+
+@explained
+def weighted_cross_entropy_with_logits(
+    labels: Any, logits: Any, pos_weight: Any, name: str | None = None
+) -> Tensor:
+    """Return the cross-entropy of sigmoid(logits), where positive labels count `pos_weight` times.
+
+    It is -labels log(p) pos_weight - (1 - labels) log(1 - p), without overflow.
+
+    Args:
+        labels: Floats in [0, 1].
+        logits: Floats of the same shape and dtype.
+        pos_weight: A number, or a tensor of a shape that broadcasts.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        ValueError: The shapes differ.
+        InvalidArgumentError: The dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy()
+        array([1.3862944], dtype=float32)
+    """
+    z, y = _of_one_shape("logits", adopt(logits, None), "labels", adopt(labels, None))
+    weight = 1.0 + adopt(pos_weight - 1.0, y.dtype) * y
+    return (1.0 - y) * z + weight * (LOG1P(EXP(-ABS(z))) + RELU(-z))
+
+
+@explained
+def log_poisson_loss(
+    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """Return exp(log_input) - log_input targets: the loss of counts whose rate is exp(log_input).
+
+    Args:
+        targets: The counts, floats.
+        log_input: The logarithms of the rates, of the same shape and dtype.
+        compute_full_loss: Whether to add what depends on `targets` alone: Stirling's approximation
+            of log(targets!) above 1.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        ValueError: The shapes differ.
+        InvalidArgumentError: The dtypes differ.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.log_poisson_loss([2.0], [0.0]).numpy()
+        array([1.], dtype=float32)
+    """
+    rate, count = _of_one_shape(
+        "log_input", adopt(log_input, None), "targets", adopt(targets, None)
+    )
+    result = EXP(rate) - rate * count
+    if not compute_full_loss:
+        return result
+    stirling = count * LOG(count) - count + 0.5 * LOG(2.0 * math.pi * count)
+    few = LOGICAL_AND(count >= 0.0, LESS_EQUAL(count, 1.0))
+    return result + SELECT(few, ZEROS_LIKE(count), stirling)
+
+
+def _of_one_shape(name: str, x: Tensor, other: str, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return two tensors whose shapes have to be the same."""
+    if x.shape != y.shape:
+        raise ValueError(
+            f"`{name}` and `{other}` must have the same shape, received "
+            f"({shape_text(x.shape)} vs {shape_text(y.shape)})."
+        )
+    return x, y

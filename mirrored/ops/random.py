@@ -4,6 +4,7 @@ No state hides anywhere: the same seed, draw and position give the same number o
 count.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from mirrored.ops.rng_state import (
     new_seed,
     set_global_rng_state,
 )
-from mirrored.ops.spec import INDICES, DType, as_dtype, as_shape, float32, float64, floatx
+from mirrored.ops.spec import INDICES, DType, Shape, as_dtype, as_shape, float32, float64, floatx
 from mirrored.ops.tensor import Tensor
 
 
@@ -213,15 +214,35 @@ class SeedGenerator:
 
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
         sizes = as_shape(shape)
-        first = 0
-        if per_example:
-            first = current_position().first_example * int(np.prod(sizes[1:], dtype=np.int64))
         return op(
             shape=sizes,
             dtype=_float_dtype(floatx() if dtype is None else dtype),
-            first=first,
+            first=_first_of(sizes) if per_example else 0,
             **_drawn(self._next),
         )
+
+
+def _first_of(sizes: Shape) -> int:
+    """Return how many elements come before those of this replica's part of a global batch."""
+    return current_position().first_example * math.prod(sizes[1:])
+
+
+def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bool) -> Tensor:
+    """Return floats from [0, 1) of the global streams, of which all replicas make the same draw.
+
+    Args:
+        shape: The shape.
+        dtype: Float32 or float64.
+        seed: An integer gives a stream of its own, beside the global seed.
+        batched: Whether the first axis is the batch, of which replicas have parts.
+    """
+    checked = None if seed is None else as_seed(seed)
+    return RANDOM_UNIFORM(
+        shape=shape,
+        dtype=dtype,
+        first=_first_of(shape) if batched else 0,
+        **_drawn(lambda at: current_rng_state().next_of_run(at.run, at.replica, checked)),
+    )
 
 
 class NextDraw:

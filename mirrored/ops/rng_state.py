@@ -20,6 +20,26 @@ GENERATORS, _DERIVED = WORD - 1, WORD - 2
 
 
 @dataclass
+class _RunDraws:
+    """The draws that the replicas of a run share, by their seeds.
+
+    Attributes:
+        run: What all replicas of one step share and no other step does.
+        made: The draws so far.
+        taken: How many of them each replica had, by seed and replica.
+    """
+
+    run: object | None = None
+    made: dict[int | None, list[tuple[Key, int]]] = field(default_factory=dict)
+    taken: dict[tuple[int | None, int], int] = field(default_factory=dict)
+
+    def copy(self) -> "_RunDraws":
+        """Return what later draws do not change."""
+        made = {seed: [*draws] for seed, draws in self.made.items()}
+        return _RunDraws(self.run, made, dict(self.taken))
+
+
+@dataclass
 class RngState:
     """Draws one after another: those without a seed of their own, and those of each such seed.
 
@@ -32,6 +52,7 @@ class RngState:
     seed: int
     draws: int = 0
     draws_by_seed: dict[int, int] = field(default_factory=dict)
+    _of_run: _RunDraws = field(default_factory=_RunDraws, init=False, repr=False, compare=False)
 
     def next(self, seed: int | None = None) -> tuple[Key, int]:
         """Return key and number of the next draw; each seed of its own has its own draws."""
@@ -42,12 +63,31 @@ class RngState:
         self.draws_by_seed[seed] = drawn + 1
         return (self.seed, 1 + seed % (WORD - 1)), drawn
 
+    def next_of_run(self, run: object | None, replica: int, seed: int | None) -> tuple[Key, int]:
+        """Return the next draw of a replica, which is the same on all replicas of a run.
+
+        Args:
+            run: What all replicas of one step share and no other step does; None: outside replicas.
+            replica: The replica's number.
+            seed: As for `next`.
+        """
+        if run is None:
+            return self.next(seed)
+        if run is not self._of_run.run:
+            self._of_run = _RunDraws(run)
+        made = self._of_run.made.setdefault(seed, [])
+        number = self._of_run.taken.get((seed, replica), 0)
+        self._of_run.taken[seed, replica] = number + 1
+        if number == len(made):
+            made.append(self.next(seed))
+        return made[number]
+
     def mark(self) -> Callable[[], None]:
         """Return what takes back all draws that are made from now on."""
-        draws, by_seed = self.draws, dict(self.draws_by_seed)
+        draws, by_seed, of_run = self.draws, dict(self.draws_by_seed), self._of_run.copy()
 
         def back() -> None:
-            self.draws, self.draws_by_seed = draws, by_seed
+            self.draws, self.draws_by_seed, self._of_run = draws, by_seed, of_run.copy()
 
         return back
 

@@ -67,6 +67,20 @@ def test_bias_add() -> None:
     assert ops.bias_add([[1.0, 2.0, 3.0]], bias).dtype == ops.float64
 
 
+def test_bias_add_along_the_second_axis() -> None:
+    value, bias = np.arange(24.0).reshape(2, 3, 4), np.array([1.0, 2.0, 3.0])
+    for data_format in ("NCHW", "NC..."):
+        found = ops.bias_add(value, bias, data_format).numpy()
+        np.testing.assert_array_equal(found, value + bias[:, None])
+    np.testing.assert_array_equal(
+        ops.bias_add(value.swapaxes(1, 2), bias, "N...C"), found.swapaxes(1, 2)
+    )
+    with pytest.raises(InvalidArgumentError, match="as many biases as the channel dimension"):
+        ops.bias_add(value, np.ones(4), "NC...")
+    with pytest.raises(ValueError, match=r"must be of the form `N\.\.\.C` or `NC\.\.\.`"):
+        ops.bias_add(value, bias, "CHWN")
+
+
 @pytest.mark.parametrize(("value", "bias"), [((2, 3), (2,)), ((3,), (3,)), ((2, 3), (1, 3))])
 def test_bias_of_another_size(value: Any, bias: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"as many biases as .* \[Op:BiasAdd\]"):

@@ -1,5 +1,6 @@
 """Cross-entropies from logits."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,36 @@ def test_gradient_stops_at_labels_that_are_indices() -> None:
     np.testing.assert_allclose(
         gradient.numpy(), ops.softmax(logits).numpy() - np.eye(3)[LABELS], rtol=1e-13
     )
+
+
+def test_positive_labels_that_count_more() -> None:
+    labels, logits = np.array([0.0, 1.0, 0.25, 1.0]), np.array([1.0, -2.0, 0.5, -1e4])
+    weight = np.array([2.0, 3.0, 0.5, 2.0])
+    log_p, log_q = -np.logaddexp(0, -logits), -np.logaddexp(0, logits)
+    np.testing.assert_allclose(
+        ops.weighted_cross_entropy_with_logits(labels, logits, weight).numpy(),
+        -(weight * labels * log_p + (1 - labels) * log_q),
+        rtol=1e-14,
+    )
+    same = ops.sigmoid_cross_entropy_with_logits(labels, logits).numpy()
+    found = ops.weighted_cross_entropy_with_logits(labels, logits, 1.0).numpy()
+    np.testing.assert_allclose(found, same, rtol=1e-14)
+
+
+def test_the_loss_of_counts() -> None:
+    counts, rates = np.array([0.0, 1.0, 3.0, 20.0]), np.array([0.5, -1.0, 1.0, 3.0])
+    short = np.exp(rates) - counts * rates
+    np.testing.assert_allclose(ops.log_poisson_loss(counts, rates).numpy(), short, rtol=1e-15)
+    full = ops.log_poisson_loss(counts, rates, compute_full_loss=True).numpy()
+    factorials = [0.0, 0.0, math.lgamma(4.0), math.lgamma(21.0)]
+    np.testing.assert_allclose(full, short + factorials, atol=0.03)  # By Stirling's formula.
+    assert full[3] != short[3] + factorials[3]
+
+
+@pytest.mark.parametrize(
+    ("loss", "options"),
+    [(ops.weighted_cross_entropy_with_logits, (2.0,)), (ops.log_poisson_loss, ())],
+)
+def test_shapes_that_differ(loss: Any, options: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"must have the same shape, received \(\[3\] vs \[2\]\)"):
+        loss(np.ones(2), np.ones(3), *options)
