@@ -18,6 +18,7 @@ from mirrored import linalg as linalg
 from mirrored import losses as losses
 from mirrored import math as math
 from mirrored import metrics as metrics
+from mirrored import nest as nest
 from mirrored import nn as nn
 from mirrored import optim as optim
 from mirrored import optimizers as optimizers
@@ -36,6 +37,7 @@ from mirrored.autodiff.tape import gradients as gradients
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
 from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
+from mirrored.ops import Assert as Assert
 from mirrored.ops import Tensor as Tensor
 from mirrored.ops import TensorSpec as TensorSpec
 from mirrored.ops import abs as abs
@@ -49,6 +51,10 @@ from mirrored.ops import argsort as argsort
 from mirrored.ops import as_dtype as as_dtype
 from mirrored.ops import asin as asin
 from mirrored.ops import asinh as asinh
+from mirrored.ops import assert_equal as assert_equal
+from mirrored.ops import assert_greater as assert_greater
+from mirrored.ops import assert_less as assert_less
+from mirrored.ops import assert_rank as assert_rank
 from mirrored.ops import atan as atan
 from mirrored.ops import atan2 as atan2
 from mirrored.ops import atanh as atanh
@@ -102,6 +108,8 @@ from mirrored.ops import ones as ones
 from mirrored.ops import ones_like as ones_like
 from mirrored.ops import pad as pad
 from mirrored.ops import pow as pow
+from mirrored.ops import print as print
+from mirrored.ops import py_function as py_function
 from mirrored.ops import range as range
 from mirrored.ops import rank as rank
 from mirrored.ops import reduce_all as reduce_all
@@ -152,6 +160,7 @@ from mirrored.variables import VariableAggregation as VariableAggregation
 from mirrored.variables import VariableSynchronization as VariableSynchronization
 
 __all__ = [
+    "Assert",
     "GradientTape",
     "IndexedSlices",
     "MirroredStrategy",
@@ -174,6 +183,10 @@ __all__ = [
     "as_dtype",
     "asin",
     "asinh",
+    "assert_equal",
+    "assert_greater",
+    "assert_less",
+    "assert_rank",
     "atan",
     "atan2",
     "atanh",
@@ -240,6 +253,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "nest",
     "newaxis",
     "nn",
     "norm",
@@ -252,6 +266,7 @@ __all__ = [
     "optimizers",
     "pad",
     "profiler",
+    "py_function",
     "random",
     "rank",
     "recompute_grad",

@@ -46,7 +46,7 @@ KERAS = [
     mr.keras.regularizers,
     mr.keras.utils,
 ]
-OPERATIONS = [mr, mr.linalg, mr.math, mr.nn, mr.random]
+OPERATIONS = [mr, mr.debugging, mr.linalg, mr.math, mr.nest, mr.nn, mr.random]
 ALIAS_MODULES = [
     *OPERATIONS,
     *KERAS,
@@ -54,7 +54,6 @@ ALIAS_MODULES = [
     mr.config,
     mr.config.experimental,
     mr.data,
-    mr.debugging,
     mr.distribute,
     mr.distribute.experimental,
     mr.dtypes,

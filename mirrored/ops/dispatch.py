@@ -73,7 +73,7 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
     for tensor in tensors:  # A generator would take longer, in each op.
         if type(tensor) is RecordedTensor:
             return True
-    return op.random
+    return op.random or op.stateful
 
 
 def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:

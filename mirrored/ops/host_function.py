@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from mirrored._arguments import explained
 from mirrored.devices import log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
-from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt, to_array
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from mirrored.ops.conversion import adopt, convert_to_tensor, to_array
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.host_tensor import transfer
-from mirrored.ops.spec import DType, as_dtype
+from mirrored.ops.spec import DType, TensorSpec, as_dtype
 
 
 @explained
@@ -62,6 +63,76 @@ def numpy_function(
         transfer(_checked(value, dtype, position), device)
         for position, (value, dtype) in enumerate(zip(values, dtypes, strict=True))
     ]
+    return tensors if several else tensors[0]
+
+
+@explained
+def py_function(
+    func: Callable[..., Any] | None = None,
+    inp: Sequence[Any] | None = None,
+    Tout: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Call a Python function on tensors, which it may look at, and return its results as tensors.
+
+    What it computes with operations has a gradient. It runs as any Python code does: on the
+    devices that are current, and not in a recorded function.
+
+    Args:
+        func: Takes one tensor an input and returns a tensor, an array or a number, or a list of
+            such; None returns a decorator.
+        inp: The inputs.
+        Tout: The dtype of the result, or a list of dtypes for a list of results.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        TypeError: `Tout` or `inp` is missing.
+        ValueError: `func` cannot be called.
+        InvalidArgumentError: The results are not as many or of the dtypes that `Tout` says.
+        OperatorNotAllowedInGraphError: It is called in a function that is being recorded.
+
+    Example:
+        >>> import mirrored as mr
+        >>> def halve_if_large(x):
+        ...     return x / 2.0 if x > 4.0 else x
+        >>> x = mr.constant(6.0)
+        >>> with mr.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = mr.py_function(halve_if_large, [x], mr.float32)
+        >>> float(y), float(tape.gradient(y, x))
+        (3.0, 0.5)
+    """
+    del name
+    if Tout is None:
+        raise TypeError("Missing required argument: 'Tout'. Give the dtype of the result.")
+    if func is None:
+        return lambda func: lambda *inputs: py_function(func, inputs, Tout)
+    if inp is None:
+        raise TypeError("Missing argument `inp`: the list of arguments to the function.")
+    if not callable(func):
+        raise ValueError(
+            f"Expected func to be callable. Received func={func!r} of type {type(func)}."
+        )
+    if active_recorder() is not None:
+        raise OperatorNotAllowedInGraphError(
+            "A recorded function replays operations, not Python: `py_function` cannot be called in "
+            "it. Call it outside, compute with operations alone, or run without recording: "
+            "compile(run_eagerly=True), or leave mr.function away."
+        )
+    several = isinstance(Tout, list | tuple) and not isinstance(Tout, TensorSpec)
+    wanted = Tout if several else [Tout]
+    dtypes = [as_dtype(each.dtype if isinstance(each, TensorSpec) else each) for each in wanted]
+    result = func(*(adopt(value, None) for value in inp))
+    values = list(result) if isinstance(result, list | tuple) else [result] * (result is not None)
+    if len(values) != len(dtypes):
+        raise InvalidArgumentError(
+            f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes. A "
+            "list that is one value is made an array first. [Op:EagerPyFunc]"
+        )
+    try:
+        tensors = [convert_to_tensor(*each) for each in zip(values, dtypes, strict=True)]
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{error} [Op:EagerPyFunc]") from error
     return tensors if several else tensors[0]
 
 

@@ -53,6 +53,9 @@ class Op:
             host makes one call of it.
         of_labels: Whether what `validate` checks are labels, all of which `fit` has looked at
             before.
+        stateful: Whether each run of it counts, whatever it is given: its `validate` looks at
+            values of any dtype, or tells of them. A program with such an op is the host's alone,
+            and those whose output is a boolean run in their order: they take the one before, too.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
     """
@@ -72,11 +75,13 @@ class Op:
     random: bool = False
     whole: bool = False
     of_labels: bool = False
+    stateful: bool = False
     lower: Callable[..., Tensor] | None = None
 
     def may_refuse(self, inputs: Iterable[TensorSpec]) -> bool:
         """Return whether values of such inputs are checked."""
-        return self.validate is not None and any(each.dtype in INTEGERS for each in inputs)
+        looks = self.stateful or any(each.dtype in INTEGERS for each in inputs)
+        return self.validate is not None and looks
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""

@@ -213,7 +213,7 @@ def as_dtype(type_value: Any) -> DType:
     if dtype is None:
         try:
             dtype = np.dtype(type_value)
-        except TypeError:
+        except (TypeError, ValueError):
             dtype = None
     if type_value is None or dtype is None or dtype not in ALL_DTYPES:
         name = type_value if isinstance(type_value, str) else getattr(dtype, "name", None)

@@ -5,6 +5,7 @@ The threads are a function of the program alone, never of timing, because they c
 
 from mirrored.backends.blas_threads import available_threads, threads_of_products
 from mirrored.backends.stream_backend import is_streamed
+from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.program.buffers import Arenas
 from mirrored.program.graph import SHARED, Graph, product_operations
 from mirrored.program.overlap import Threads
@@ -68,8 +69,16 @@ def make_program(
 
     Raises:
         ResourceExhaustedError: A device has no room for the program.
+        OperatorNotAllowedInGraphError: It prints or checks values, and has devices with streams.
     """
     if any(is_streamed(value.device.backend) for value in graph.values()):
+        for node in graph.nodes:
+            if node.op.stateful:
+                raise OperatorNotAllowedInGraphError(
+                    f"{node.op.name} looks at values on the host, and a function that is recorded "
+                    "for a real GPU does not wait for them. Call it outside, or run without "
+                    "recording: compile(run_eagerly=True), or leave mr.function away."
+                )
         return StreamedProgram(graph, memory, planned)
     schedule = make_schedule(graph, Threads())
     threads, blas = choose_executor(graph, schedule, replicas, executor)

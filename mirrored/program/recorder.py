@@ -20,7 +20,7 @@ from mirrored.ops.host_bfloat16 import suited
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.random import current_position
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.spec import TensorSpec, bool_
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.program.graph import (
     ALL_REDUCE,
@@ -66,6 +66,7 @@ class GraphRecorder:
         self._written: dict[int, tuple[Any, Value]] = {}
         self._bound: dict[tuple[int, int, int], tuple[Any, Any, int]] = {}
         self._known: dict[Any, Value] = {}
+        self._told: dict[int, Value] = {}
         self._updating = False
         self._undo: list[Callable[[], None]] = []
         self.on_pull: Callable[[Any], Any] | None = None
@@ -118,14 +119,25 @@ class GraphRecorder:
         if op.elementwise:
             values = tuple([self._scalar_for(each, values, spec) for each in values])
         replica = self._replica_of(op, values)
+        told = op.stateful and spec.dtype == bool_
+        if told:
+            values += self._told_before(replica)
         settings = repr(sorted(attrs.items())) if attrs else ""
-        key = None if op.random else (op, device, replica, settings, *values)
+        key = None if op.random or op.stateful else (op, device, replica, settings, *values)
         known = self._known.get(key)
         if known is None:
             known = self._node(op, values, attrs, Value(spec, device, replica))
             if key is not None:
                 self._known[key] = known
+        if told:
+            self._told = {replica: known} if replica == SHARED else {**self._told, replica: known}
         return self._tensor(known)
+
+    def _told_before(self, replica: int) -> tuple[Value, ...]:
+        """Return what checks and prints have left that come before one of a replica, or of all."""
+        if replica == SHARED:
+            return tuple(self._told.values())
+        return tuple(self._told[each] for each in (replica, SHARED) if each in self._told)[:1]
 
     def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
         """Return what stands for the tensor's copy on another device."""

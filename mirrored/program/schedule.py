@@ -170,10 +170,13 @@ def split_at_guard(graph: Graph) -> tuple[list[Node], list[Node]]:
 def _needed(graph: Graph) -> list[Node]:
     """Return the nodes that outputs, writes and guards depend on, in the order of recording.
 
-    Random ones are needed in any case: a draw that nobody reads moves its stream on.
+    Random ones are needed in any case, since a draw that nobody reads moves its stream on, and so
+    are those that check values or tell of them.
     """
     results = [*graph.outputs, *graph.guards, *(value for _, value in graph.writes)]
-    wanted = ancestors([*results, *(node.output for node in graph.nodes if node.op.random)])
+    wanted = ancestors(
+        [*results, *(node.output for node in graph.nodes if node.op.random or node.op.stateful)]
+    )
     for each in graph.collectives:
         if not wanted.isdisjoint(each.nodes):
             wanted.update(each.nodes)  # All ranks take part, whoever reads the sums.

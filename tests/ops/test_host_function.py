@@ -8,7 +8,8 @@ import pytest
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
-from mirrored.errors import InvalidArgumentError
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from mirrored.program import function as recorded
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -104,3 +105,52 @@ def test_hard_placement_is_an_error(simulate: Any) -> None:
     assert calls == []
     with devices.device("CPU:0"):
         assert float(ops.numpy_function(lambda: 2.0, [], ops.float32)) == 2.0
+
+
+def test_a_function_on_tensors_looks_at_values_and_has_a_gradient() -> None:
+    def halved_if_large(x: ops.Tensor) -> ops.Tensor:
+        return x / 2.0 if x > 4.0 else x * x
+
+    for value, result, slope in [(6.0, 3.0, 0.5), (3.0, 9.0, 6.0)]:
+        x = ops.constant(value)
+        with GradientTape() as tape:
+            tape.watch(x)
+            y = ops.py_function(halved_if_large, [x], ops.float32)
+        assert (float(y), float(tape.gradient(y, x))) == (result, slope)
+
+
+@pytest.mark.parametrize(
+    ("returned", "tout", "dtypes"),
+    [
+        (lambda x: 5, ops.float32, "float32"),
+        (lambda x: np.array([1.0, 2.0]), "float32", "float32"),
+        (lambda x: (x, x + 1), [ops.int32, ops.int32], ["int32", "int32"]),
+        (lambda x: x, (ops.TensorSpec((), ops.int32),), ["int32"]),
+        (lambda x: None, [], []),
+    ],
+)
+def test_what_a_function_on_tensors_returns(returned: Any, tout: Any, dtypes: Any) -> None:
+    for result in (ops.py_function(returned, [3], tout), ops.py_function(Tout=tout)(returned)(3)):
+        several = isinstance(result, list)
+        assert ([each.dtype for each in result] if several else result.dtype) == dtypes
+
+
+@pytest.mark.parametrize(
+    ("function", "tout", "error"),
+    [
+        (lambda x: x * 2, ops.float32, InvalidArgumentError),
+        (lambda x: 5.5, ops.int32, InvalidArgumentError),
+        (lambda x: None, ops.int32, InvalidArgumentError),
+        (lambda x: [[1, 2], [3, 4]], ops.int32, InvalidArgumentError),
+        (lambda x: x, None, TypeError),
+        (lambda x: x, {"a": ops.int32}, TypeError),
+        (3, ops.int32, ValueError),
+        (lambda x: [][0], ops.int32, IndexError),
+    ],
+)
+def test_what_is_refused_of_a_function_on_tensors(function: Any, tout: Any, error: Any) -> None:
+    with pytest.raises(error) as caught:
+        ops.py_function(function, [3], tout)
+    assert type(caught.value) is error
+    with pytest.raises(OperatorNotAllowedInGraphError, match="replays operations, not Python"):
+        recorded(lambda: ops.py_function(len, [3], ops.int32))()

@@ -92,7 +92,7 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
     if kind == "labels":
         return rng.integers(0, 3, shape).astype("int64" if dtype == "float64" else "int32")
     if dtype == "bool":
-        return rng.random(shape) < 0.5
+        return rng.random(shape) < (1.0 if kind == "positive" else 0.5)
     if dtype == "uint8":  # All of them, so that results wrap around.
         return rng.integers(kind == "positive", 256, shape).astype(dtype)
     if dtype.startswith("int"):
@@ -730,6 +730,33 @@ TABLE: dict[str, Row] = {
 
 # One function of NumPy's and one expression each, made as others are that every run of the tests
 # tries on everything: of these it tries values and gradients, and the slow tests the rest.
+TABLE |= {
+    "Assert": Row(
+        lambda held, *_, text, shown: np.True_,
+        cases(((2, 3),), ((), (2,)), text=str, shown=1),
+        cases(((1000, 1000),), text=str, shown=0),
+        cases(((0,),), text=str, shown=0),
+        kinds=("positive",),
+        dtypes=ALL,
+        differentiable=False,
+    ),
+    "CheckNumerics": Row(
+        lambda x, message: x,
+        cases(*ONE_SMALL, message="x"),
+        cases(((1000, 1000),), message="x"),
+        cases(*ONE_EMPTY, message="x"),
+        kinds=("positive",),
+    ),
+    "PrintV2": Row(
+        lambda *_, write: np.True_,
+        cases(((2, 3),), ((), (2,)), write=lambda *_: None),
+        cases(((1000, 1000),), write=lambda *_: None),
+        cases(((0,),), write=lambda *_: None),
+        dtypes=ALL,
+        differentiable=False,
+    ),
+}
+
 ALIKE = {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh", "Sin", "Sinh"}
 ALIKE |= {"Any", "ArgMin", "AssignSubVariableOp", "Min", "Minimum", "OnesLike", "Tan"}
 ALIKE |= {"Ceil", "Expm1", "FloorMod", "Log1p", "Reciprocal", "Rint", "Round", "Sqrt", "Sub"}
