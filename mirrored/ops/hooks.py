@@ -147,6 +147,10 @@ def recorded_by(recorder: Recorder | None) -> Iterator[None]:
         yield
 
 
+class _NoNumpy(OperatorNotAllowedInGraphError, AttributeError):
+    """What scripts expect that ask for `numpy()`, which TensorFlow's recorded tensors have not."""
+
+
 class RecordedTensor(Tensor):
     """A tensor of a function that is being recorded: it has a shape and a dtype, and no values.
 
@@ -165,16 +169,16 @@ class RecordedTensor(Tensor):
         self._id = new_id()
         self._logits = None
 
-    def _no_values(self) -> NoReturn:
+    def _no_values(self, kind: type[TypeError] = OperatorNotAllowedInGraphError) -> NoReturn:
         if active_recorder() is self.recorder:
-            raise OperatorNotAllowedInGraphError(
+            raise kind(
                 "A tensor has no value while its function is being recorded, so Python cannot "
                 "branch on it, print it as a number or hand it to NumPy. Received: "
                 f"{self!r}. Compute with mirrored's ops (mr.maximum, a product with a mask), "
                 "return the tensor and look at it outside, or run without recording: "
                 "compile(run_eagerly=True), or leave mr.function away."
             )
-        raise OperatorNotAllowedInGraphError(
+        raise kind(
             "A tensor of a recorded function has no value outside of it. Received: "
             f"{self!r}, kept from a call that was recorded. Return it from the function instead "
             "of storing it."
@@ -184,8 +188,8 @@ class RecordedTensor(Tensor):
     _array = _storage = property(_no_values)
 
     def numpy(self) -> Any:
-        """Raise OperatorNotAllowedInGraphError: there are no values."""
-        self._no_values()
+        """Raise OperatorNotAllowedInGraphError, an AttributeError too: there are no values."""
+        self._no_values(_NoNumpy)
 
     def copy_to(self, device: Device) -> Tensor:
         """Return what stands for this tensor on another device."""
