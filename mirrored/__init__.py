@@ -71,6 +71,7 @@ from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
 from mirrored.ops import cumsum as cumsum
 from mirrored.ops import divide as divide
+from mirrored.ops import einsum as einsum
 from mirrored.ops import ensure_shape as ensure_shape
 from mirrored.ops import equal as equal
 from mirrored.ops import exp as exp
@@ -142,6 +143,7 @@ from mirrored.ops import stop_gradient as stop_gradient
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
+from mirrored.ops import tensordot as tensordot
 from mirrored.ops import tile as tile
 from mirrored.ops import transpose as transpose
 from mirrored.ops import uint8 as uint8
@@ -213,6 +215,7 @@ __all__ = [
     "divide",
     "double",
     "dtypes",
+    "einsum",
     "ensure_shape",
     "equal",
     "errors",
@@ -299,6 +302,7 @@ __all__ = [
     "subtract",
     "tan",
     "tanh",
+    "tensordot",
     "test",
     "tile",
     "train",

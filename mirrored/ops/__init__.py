@@ -63,8 +63,15 @@ from mirrored.ops.cross_entropy import (
 from mirrored.ops.cross_entropy import (
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
 )
+from mirrored.ops.diagonals import diag as diag
+from mirrored.ops.diagonals import diag_part as diag_part
+from mirrored.ops.diagonals import set_diag as set_diag
+from mirrored.ops.diagonals import tensor_diag as tensor_diag
+from mirrored.ops.diagonals import tensor_diag_part as tensor_diag_part
+from mirrored.ops.diagonals import trace as trace
 from mirrored.ops.dropout import dropout as dropout
 from mirrored.ops.dropout import dropped as dropped
+from mirrored.ops.einsum import einsum as einsum
 from mirrored.ops.elementwise import abs as abs
 from mirrored.ops.elementwise import add as add
 from mirrored.ops.elementwise import divide as divide
@@ -130,6 +137,11 @@ from mirrored.ops.powers import sqrt as sqrt
 from mirrored.ops.powers import square as square
 from mirrored.ops.powers import squared_difference as squared_difference
 from mirrored.ops.printing import print as print
+from mirrored.ops.products import adjoint as adjoint
+from mirrored.ops.products import cross as cross
+from mirrored.ops.products import matrix_transpose as matrix_transpose
+from mirrored.ops.products import matvec as matvec
+from mirrored.ops.products import tensordot as tensordot
 from mirrored.ops.random import SeedGenerator as SeedGenerator
 from mirrored.ops.random import ShardPosition as ShardPosition
 from mirrored.ops.random import random_normal as random_normal

@@ -11,7 +11,14 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
-from mirrored.ops.spec import SIGNED, TensorSpec, broadcast_shapes, check_same_dtype, shape_text
+from mirrored.ops.spec import (
+    SIGNED,
+    TensorSpec,
+    as_dtype,
+    broadcast_shapes,
+    check_same_dtype,
+    shape_text,
+)
 from mirrored.ops.tensor import Tensor
 
 
@@ -69,7 +76,18 @@ BATCH_MATMUL = _define("BatchMatMulV2")
 
 @explained
 def matmul(
-    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *, name: str | None = None
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the matrix product of `a` and `b`; leading axes are batches and broadcast.
 
@@ -78,10 +96,18 @@ def matmul(
         b: A tensor of shape (..., k, m), or (..., m, k) with `transpose_b`.
         transpose_a: Whether to transpose the last two axes of `a` first; nothing is copied.
         transpose_b: The same for `b`.
+        adjoint_a: The same as `transpose_a`, since numbers are real.
+        adjoint_b: The same for `b`.
+        a_is_sparse: Accepted for compatibility: zeros are multiplied as other numbers are.
+        b_is_sparse: The same for `b`.
+        output_type: None, or the dtype that `a` and `b` have.
+        grad_a: Accepted for compatibility.
+        grad_b: The same for `b`.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         InvalidArgumentError: The ranks, sizes or dtypes do not fit.
+        ValueError: A matrix is to be transposed and adjoint; or `output_type` is another dtype.
 
     Example:
         >>> import mirrored as mr
@@ -89,6 +115,19 @@ def matmul(
         array([[17],
                [39]], dtype=int32)
     """
+    for which, both in (("a", transpose_a and adjoint_a), ("b", transpose_b and adjoint_b)):
+        if both:
+            raise ValueError(
+                f"Only one of `transpose_{which}` and `adjoint_{which}` can be True. Received "
+                f"`transpose_{which}`=True, `adjoint_{which}`=True."
+            )
     a, b = as_tensors((a, b))
+    if output_type is not None and as_dtype(output_type) != a.dtype:
+        raise ValueError(
+            "`output_type` is the dtype of the matrices here. Received: "
+            f"output_type={output_type} for {a.dtype.name}. Cast the product with mr.cast."
+        )
     op = MATMUL if a.ndim == b.ndim == 2 else BATCH_MATMUL
-    return op(a, b, transpose_a=bool(transpose_a), transpose_b=bool(transpose_b))
+    return op(
+        a, b, transpose_a=bool(transpose_a or adjoint_a), transpose_b=bool(transpose_b or adjoint_b)
+    )
