@@ -85,6 +85,8 @@ from mirrored.ops import gather as gather
 from mirrored.ops import gather_nd as gather_nd
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import histogram_fixed_width as histogram_fixed_width
+from mirrored.ops import histogram_fixed_width_bins as histogram_fixed_width_bins
 from mirrored.ops import identity as identity
 from mirrored.ops import int32 as int32
 from mirrored.ops import int64 as int64
@@ -126,6 +128,7 @@ from mirrored.ops import reverse as reverse
 from mirrored.ops import roll as roll
 from mirrored.ops import round as round
 from mirrored.ops import scalar_mul as scalar_mul
+from mirrored.ops import searchsorted as searchsorted
 from mirrored.ops import sequence_mask as sequence_mask
 from mirrored.ops import shape as shape
 from mirrored.ops import sigmoid as sigmoid
@@ -147,6 +150,8 @@ from mirrored.ops import tensordot as tensordot
 from mirrored.ops import tile as tile
 from mirrored.ops import transpose as transpose
 from mirrored.ops import uint8 as uint8
+from mirrored.ops import unique as unique
+from mirrored.ops import unique_with_counts as unique_with_counts
 from mirrored.ops import unstack as unstack
 from mirrored.ops import where as where
 from mirrored.ops import zeros as zeros
@@ -233,6 +238,8 @@ __all__ = [
     "gradients",
     "greater",
     "greater_equal",
+    "histogram_fixed_width",
+    "histogram_fixed_width_bins",
     "identity",
     "initializers",
     "int32",
@@ -285,6 +292,7 @@ __all__ = [
     "reverse",
     "roll",
     "scalar_mul",
+    "searchsorted",
     "sequence_mask",
     "shape",
     "sigmoid",
@@ -309,6 +317,8 @@ __all__ = [
     "transpose",
     "truediv",
     "uint8",
+    "unique",
+    "unique_with_counts",
     "unstack",
     "version",
     "where",

@@ -17,7 +17,9 @@ from mirrored.ops import asinh as asinh
 from mirrored.ops import atan as atan
 from mirrored.ops import atan2 as atan2
 from mirrored.ops import atanh as atanh
+from mirrored.ops import bincount as bincount
 from mirrored.ops import ceil as ceil
+from mirrored.ops import confusion_matrix as confusion_matrix
 from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
 from mirrored.ops import count_nonzero as count_nonzero
@@ -36,6 +38,7 @@ from mirrored.ops import floordiv as floordiv
 from mirrored.ops import floormod as floormod
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import invert_permutation as invert_permutation
 from mirrored.ops import is_finite as is_finite
 from mirrored.ops import is_inf as is_inf
 from mirrored.ops import is_nan as is_nan

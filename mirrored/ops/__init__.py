@@ -48,6 +48,10 @@ from mirrored.ops.comparison import reduce_all as reduce_all
 from mirrored.ops.comparison import reduce_any as reduce_any
 from mirrored.ops.conversion import constant as constant
 from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
+from mirrored.ops.counting import bincount as bincount
+from mirrored.ops.counting import invert_permutation as invert_permutation
+from mirrored.ops.counting import unique as unique
+from mirrored.ops.counting import unique_with_counts as unique_with_counts
 from mirrored.ops.creation import fill as fill
 from mirrored.ops.creation import ones as ones
 from mirrored.ops.creation import ones_like as ones_like
@@ -86,6 +90,9 @@ from mirrored.ops.error_functions import erf as erf
 from mirrored.ops.error_functions import erfc as erfc
 from mirrored.ops.gathering import gather as gather
 from mirrored.ops.gathering import gather_nd as gather_nd
+from mirrored.ops.histograms import confusion_matrix as confusion_matrix
+from mirrored.ops.histograms import histogram_fixed_width as histogram_fixed_width
+from mirrored.ops.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins
 from mirrored.ops.host_bfloat16 import autocast as autocast
 from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_function import numpy_function as numpy_function
@@ -175,6 +182,7 @@ from mirrored.ops.scans import cumprod as cumprod
 from mirrored.ops.scans import cumsum as cumsum
 from mirrored.ops.scans import cumulative_logsumexp as cumulative_logsumexp
 from mirrored.ops.scattering import unsorted_segment_sum as unsorted_segment_sum
+from mirrored.ops.searching import searchsorted as searchsorted
 from mirrored.ops.select import where as where
 from mirrored.ops.shaping import broadcast_to as broadcast_to
 from mirrored.ops.shaping import cast as cast

@@ -12,13 +12,12 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import count_up_into
 from mirrored.ops.gathering import gather
+from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.op import Op, register
 from mirrored.ops.shaping import normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,
-    INDICES,
     NUMBERS,
-    TENSORFLOW_NAMES,
     DType,
     TensorSpec,
     as_dtype,
@@ -199,11 +198,7 @@ def top_k(
         (array([[5., 3.]], dtype=float32), array([[1, 2]], dtype=int32))
     """
     x, dtype = adopt(input, None), as_dtype(index_type)
-    if dtype not in INDICES:
-        raise InvalidArgumentError(
-            f"Value for attr 'index_type' of {TENSORFLOW_NAMES[dtype]} is not in the list of "
-            "allowed values: int32, int64 [Op:TopKV2]"
-        )
+    check_index_dtype("TopKV2", TensorSpec((), dtype), "index_type")
     places = TOP_K(x, k=_integer(k), ascending=False, output_type=dtype)
     return TopKV2(_gathered(x, places), places)
 

@@ -84,7 +84,9 @@ class Row:
 
 
 def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
-    """Draw an array: away from 0, positive, in (0, 1), above 1, rows that sum to 1, or labels."""
+    """Draw an array: in order, away from 0, positive, in (0, 1), rows that sum to 1, or labels."""
+    if kind == "ordered":
+        return np.sort(draw("any", shape, dtype, rng), axis=-1)
     if kind == "condition":
         return rng.random(shape) < 0.5
     if kind == "places":
@@ -271,6 +273,24 @@ def in_order(x: Array, k: int, ascending: bool, output_type: Any) -> Array:
     ranks = np.sum(before | ((other == mine) & earlier), axis=-1)
     places = np.sum(np.arange(x.shape[-1])[:, None] * (ranks[..., None] == np.arange(k)), axis=-2)
     return np.asarray(places, output_type)
+
+
+def bound(before: Callable[..., Any]) -> Row:
+    """Return the row of an op that counts the elements of a row before each value."""
+    return Row(
+        lambda rows, values, output_type: np.sum(
+            before(rows[:, None], values[..., None]), axis=-1, dtype=output_type
+        ),
+        (
+            *cases(((2, 5), (2, 3)), ((1, 1), (1, 4)), output_type=ops.int32),
+            *cases(((3, 8), (3, 8)), ((1, 0), (1, 2)), output_type=ops.int64),
+        ),
+        cases(((1000, 1000),) * 2, ((1, M), (1, M)), output_type=ops.int32),
+        cases(((0, 3), (0, 2)), ((2, 3), (2, 0)), output_type=ops.int32),
+        ("ordered", "any"),
+        dtypes=NUMBERS,
+        differentiable=False,
+    )
 
 
 def mean_of(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
@@ -588,6 +608,7 @@ TABLE: dict[str, Row] = {
     "LogicalAnd": compare(lambda x, y: x * y, dtypes=BOOLS),
     "LogicalNot": one(lambda x: x ^ True, dtypes=BOOLS, differentiable=False),
     "LogicalOr": compare(lambda x, y: ~(~x & ~y), dtypes=BOOLS),
+    "LowerBound": bound(np.less),
     "MatMul": products((((2, 3), (3, 4)), ((1, 3), (3, 1))), ((700, 1000), (1000, 300))),
     "Max": reduction(max_of),
     "Maximum": two(lambda x, y: np.where(x > y, x, y)),
@@ -720,6 +741,7 @@ TABLE: dict[str, Row] = {
         dtypes=ALL,
     ),
     "UnsortedSegmentSum": segments(lambda rows: np.add.reduce(rows, axis=0, dtype=rows.dtype)),
+    "UpperBound": bound(np.less_equal),
     "Xdivy": two(lambda x, y: np.where(x == 0, 0, x * y**-1.0), "any", "positive", dtypes=FLOATS),
     "Xlog1py": two(lambda x, y: x * np.log(1.0 + y), "any", "positive", dtypes=FLOATS),
     "Xlogy": two(lambda x, y: x * np.log(y), "any", "positive", dtypes=FLOATS),

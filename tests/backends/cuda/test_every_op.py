@@ -168,6 +168,10 @@ EDGES: Mapping[str, list[Case]] = {
         ((LONG, 3), (LONG,)), (SIX, SIX[:2]), ((5, LONG), (5,)), num_segments=5
     ),
     **{name: _along_an_axis() for name in ("LogSoftmax", "Softmax")},
+    **{
+        name: _of(((3, LONG), (3, 40)), ((1, LONG), (1, LONG)), output_type=ops.int32)
+        for name in ("LowerBound", "UpperBound")
+    },
     **{name: _scans(exclusive=True) for name in ("Cumprod", "Cumsum")},
     "CumulativeLogsumexp": _scans(exclusive=False),  # The first of those is infinite.
     **{name: _places() for name in ("ArgMax", "ArgMin")},
@@ -191,7 +195,7 @@ BRIEFLY |= {
     "Cosh",
     "Floor",
 }
-BRIEFLY |= {"Cumprod", "DivNoNan", "Xdivy", "Xlog1py", "Xlogy"}
+BRIEFLY |= {"Cumprod", "DivNoNan", "UpperBound", "Xdivy", "Xlog1py", "Xlogy"}
 BRIEFLY |= {"IsFinite", "IsInf", "IsNan", "Rint", "Round", "Sin", "Sinh", "Tan"}
 
 

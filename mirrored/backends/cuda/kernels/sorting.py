@@ -1,11 +1,11 @@
-"""The places of the first elements of each row, as they are in order.
+"""The places of the first elements of each row in order, and of values in rows that are in order.
 
 An element's place in the order is the number of those before it, which its thread counts: for rows
 of some thousands that is quick, and every run gives the same.
 """
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,26 @@ extern "C" __global__ void top_k(
     }
     if (rank < k) { out[line * k + rank] = (OUT)here; }
 }
+
+// `each` values belong to a row.
+extern "C" __global__ void bound(
+    OUT *__restrict__ out, const T *__restrict__ rows, const T *__restrict__ values,
+    i64 count, i64 each, i64 length, int right
+) {
+    i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= count) { return; }
+    const T *row = rows + number / each * length;
+    T_C value = load(values[number]);
+    i64 first = 0, left = length;
+    while (left > 0) {
+        i64 step = left / 2;
+        T_C found = load(row[first + step]);
+        bool before = right ? !(value < found) : found < value;
+        if (before) { first += step + 1; left -= step + 1; }
+        else { left = step; }
+    }
+    out[number] = (OUT)first;
+}
 """
 
 
@@ -45,7 +65,7 @@ def sources() -> Iterator[Source]:
 
 @cache
 def _source(dtype: np.dtype[Any], index: np.dtype[Any]) -> Source:
-    return source("top k", _TEXT, T=dtype, OUT=index)
+    return source("orders", _TEXT, T=dtype, OUT=index)
 
 
 def _top_k(
@@ -58,4 +78,18 @@ def _top_k(
     launch_for_each(xp, _source(x.dtype, output_type), "top_k", x.size, args)
 
 
-KERNELS: dict[str, DeviceKernel] = {"TopKV2": DeviceKernel(_top_k)}
+def _bound(
+    xp: Launcher, out: Any, rows: Any, values: Any, *, right: bool, output_type: np.dtype[Any]
+) -> None:
+    if not out.size:
+        return
+    sizes = (np.int64(out.size), np.int64(out.shape[1]), np.int64(rows.shape[1]))
+    args = (out, rows, values, *sizes, np.int32(right))
+    launch_for_each(xp, _source(values.dtype, output_type), "bound", out.size, args)
+
+
+KERNELS: dict[str, DeviceKernel] = {
+    "LowerBound": DeviceKernel(partial(_bound, right=False)),
+    "TopKV2": DeviceKernel(_top_k),
+    "UpperBound": DeviceKernel(partial(_bound, right=True)),
+}

@@ -1,0 +1,228 @@
+"""The distinct values of a tensor, and how often each comes.
+
+What these return is as long as the values make it, or is refused by them, so they are computed on
+the host when they are called, and a recorded function has no such ops.
+"""
+
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt, constant
+from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.shaping import cast
+from mirrored.ops.spec import (
+    INDICES,
+    INTEGERS,
+    SIGNED,
+    TensorSpec,
+    as_dtype,
+    check_dtype,
+    int32,
+    is_bfloat16,
+)
+from mirrored.ops.tensor import Tensor
+
+Array = NDArray[Any]
+
+
+class Unique(NamedTuple):
+    """What `unique` returns.
+
+    Attributes:
+        y: The distinct elements, in the order in which they first come.
+        idx: For each element which of these it is.
+    """
+
+    y: Tensor
+    idx: Tensor
+
+
+class UniqueWithCounts(NamedTuple):
+    """What `unique_with_counts` returns.
+
+    Attributes:
+        y: The distinct elements, in the order in which they first come.
+        idx: For each element which of these it is.
+        count: How often each of these comes.
+    """
+
+    y: Tensor
+    idx: Tensor
+    count: Tensor  # type: ignore[assignment]  # Tuples have a method of this name.
+
+
+@explained
+def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> Unique:
+    """Return the distinct elements of a vector, and which of them each element is.
+
+    Both zeros are one value, and each NaN is another one. No gradient flows through it.
+
+    Args:
+        x: A tensor of rank 1.
+        out_idx: The dtype of the numbers, int32 or int64.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: It is not of rank 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> y, idx = mr.unique([4, 1, 4])
+        >>> y.numpy(), idx.numpy()
+        (array([4, 1], dtype=int32), array([0, 1, 0], dtype=int32))
+    """
+    y, idx, _ = _distinct("Unique", x, out_idx)
+    return Unique(y, idx)
+
+
+@explained
+def unique_with_counts(x: Any, out_idx: Any = int32, name: str | None = None) -> UniqueWithCounts:
+    """Return the distinct elements of a vector, which each element is, and how often each comes.
+
+    Args and errors: as for `unique`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.unique_with_counts([4, 1, 4]).count.numpy()
+        array([2, 1], dtype=int32)
+    """
+    return UniqueWithCounts(*_distinct("UniqueWithCounts", x, out_idx))
+
+
+def _distinct(op_name: str, x: Any, out_idx: Any) -> tuple[Tensor, Tensor, Tensor]:
+    dtype = as_dtype(out_idx)
+    check_index_dtype(op_name, TensorSpec((), dtype), "out_idx")
+    values = adopt(x, None).numpy()
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"unique expects a 1D vector. [Op:{op_name}]")
+    wide = values.astype(np.float32) if is_bfloat16(values.dtype) else values
+    _, first, which, counts = np.unique(wide, True, True, True, equal_nan=False)
+    order = np.argsort(first)  # From that of the values to that in which they come.
+    places = np.argsort(order)
+    return (
+        constant(values[first[order]]),
+        constant(places[which].astype(dtype)),
+        constant(counts[order].astype(dtype)),
+    )
+
+
+def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+    """Return the permutation that undoes another one: where in it 0, 1, 2, ... are.
+
+    Args:
+        x: Int32 or int64 of shape (n,), each number from 0 to n - 1 once.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: It is no permutation, or not of rank 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.invert_permutation([2, 0, 1]).numpy()
+        array([1, 2, 0], dtype=int32)
+    """
+    tensor = adopt(x, None)
+    if tensor.size:
+        check_dtype("InvertPermutation", INDICES, tensor.spec)
+    values = tensor.numpy()
+    if values.ndim != 1:
+        raise InvalidArgumentError("invert_permutation expects a 1D vector. [Op:InvertPermutation]")
+    for value in values[(values < 0) | (values >= values.size)]:
+        raise InvalidArgumentError(
+            f"{value} is not between 0 and {values.size} [Op:InvertPermutation]"
+        )
+    for value in np.flatnonzero(np.bincount(values.astype(np.int64)) > 1):
+        raise InvalidArgumentError(f"{value} is duplicated in the input. [Op:InvertPermutation]")
+    return constant(np.argsort(values).astype(values.dtype))
+
+
+@explained
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = int32,
+    name: str | None = None,
+    axis: int | None = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """Return how often each of 0, 1, 2, ... comes in a tensor.
+
+    No gradient flows through it.
+
+    Args:
+        arr: Int32 or int64, none of them below 0; floats and booleans become int32.
+        weights: What an element counts, of the shape of `arr`; None, or nothing: 1.
+        minlength: The least length of the result; None: the largest element and one.
+        maxlength: The most, beyond which elements are left out.
+        dtype: The dtype of the result, where there are no weights, of which it is otherwise.
+        name: Accepted for compatibility.
+        axis: None or 0 counts all elements, -1 those of each row of a matrix.
+        binary_output: Whether only that an element comes counts, however often.
+
+    Raises:
+        ValueError: The axis is another one, or there are weights with `binary_output`.
+        InvalidArgumentError: An element is negative, the shapes differ, or a row has axes.
+        TypeError: A length is no integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.bincount([1, 1, 3]).numpy()
+        array([0, 2, 0, 1], dtype=int32)
+    """
+    if weights is not None and binary_output:
+        raise ValueError(
+            "Arguments `binary_output` and `weights` are mutually exclusive. Please specify only "
+            "one."
+        )
+    if axis not in (None, 0, -1):
+        raise ValueError(
+            f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported."
+        )
+    tensor = adopt(arr, None)
+    tensor = tensor if tensor.dtype in INTEGERS else cast(tensor, int32)
+    check_dtype("DenseBincount", INDICES, tensor.spec)
+    values = tensor.numpy()
+    counted = np.ones(values.shape, as_dtype(dtype))
+    if weights is not None:
+        given = adopt(weights, None).numpy()
+        counted = given if given.size else np.ones(values.shape, given.dtype)
+    check_dtype("DenseBincount", SIGNED, TensorSpec((), counted.dtype))
+    if axis != -1:
+        values, counted = values.reshape(-1), counted.reshape(-1)
+    _check_counted(values, counted)
+    size = int(values.max(initial=-1)) + 1
+    size = size if minlength is None else max(index(minlength), size)
+    size = size if maxlength is None else min(index(maxlength), size)
+    return constant(_counts(values, counted, size, binary_output))
+
+
+def _check_counted(values: Array, counted: Array) -> None:
+    if values.ndim > 2:
+        raise InvalidArgumentError(
+            f"Shape must be at most rank 2 but is rank {values.ndim} [Op:DenseBincount]"
+        )
+    if values.shape != counted.shape:
+        raise InvalidArgumentError(
+            "`weights` must be the same shape as `arr`. Received: shapes "
+            f"{counted.shape} and {values.shape} [Op:DenseBincount]"
+        )
+    if values.size and values.min() < 0:
+        raise InvalidArgumentError("Input arr must be non-negative! [Op:DenseBincount]")
+
+
+def _counts(values: Array, counted: Array, size: int, only_whether: bool) -> Array:
+    counts = np.zeros((*values.shape[:-1], size), counted.dtype)
+    kept = np.nonzero(values < size)
+    places = (*kept[:-1], values[kept])
+    if only_whether:
+        counts[places] = 1
+    else:
+        np.add.at(counts, places, counted[kept])
+    return counts

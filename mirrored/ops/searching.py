@@ -1,0 +1,139 @@
+"""Where values belong in rows that are in order.
+
+Each step of the search halves what is left to look at, for all values at once.
+"""
+
+import math
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt
+from mirrored.ops.creation import count_up_into
+from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.op import Op, register
+from mirrored.ops.shaping import RESHAPE
+from mirrored.ops.spec import (
+    NUMBERS,
+    DType,
+    TensorSpec,
+    as_dtype,
+    bool_,
+    check_same_dtype,
+    int32,
+    int64,
+)
+from mirrored.ops.tensor import Tensor
+
+
+def _define_bound(name: str, *, right: bool) -> Op:
+    """Define an op that counts the elements of a row before each value, or up to it."""
+
+    def infer(rows: TensorSpec, values: TensorSpec, *, output_type: DType) -> TensorSpec:
+        check_same_dtype(name, rows, values)
+        if rows.shape[:1] != values.shape[:1]:
+            raise InvalidArgumentError(
+                f"Leading dim_size of both tensors must match. Received: rows of shape "
+                f"{rows.shape} and values of shape {values.shape} [Op:{name}]"
+            )
+        return TensorSpec(values.shape, output_type)
+
+    def workspace(
+        rows: TensorSpec, values: TensorSpec, *, output_type: DType
+    ) -> tuple[TensorSpec, ...]:
+        places = TensorSpec(values.shape, int64)
+        starts, mask = TensorSpec((values.shape[0], 1), int64), TensorSpec(values.shape, bool_)
+        return (places, places, places, places, starts, values, mask, mask)
+
+    def kernel(
+        xp: Any, out: Any, rows: Any, values: Any, *, output_type: DType, workspace: tuple[Any, ...]
+    ) -> None:
+        if not out.size:
+            return
+        first, count, middle, step, starts, found, before, more = workspace
+        length = rows.shape[1]
+        count_up_into(xp, starts)
+        xp.multiply(starts, length, out=starts)
+        xp.copyto(first, 0)
+        xp.copyto(count, length)
+        for _ in range(length.bit_length()):
+            xp.right_shift(count, 1, out=step)
+            xp.add(first, step, out=middle)
+            xp.add(middle, starts, out=middle)
+            xp.take(rows.reshape(-1), middle, out=found, mode="clip")
+            if right:
+                xp.less(values, found, out=before)
+                xp.logical_not(before, out=before)
+            else:
+                xp.less(found, values, out=before)
+            xp.greater(count, 0, out=more)
+            xp.logical_and(before, more, out=before)
+            # Where the middle one is before: behind it, with what is left of the count.
+            xp.copyto(middle, before)
+            xp.subtract(count, step, out=count)
+            xp.subtract(count, step, out=count)
+            xp.subtract(count, middle, out=count)
+            xp.multiply(count, middle, out=count)
+            xp.add(count, step, out=count)
+            xp.add(step, 1, out=step)
+            xp.multiply(step, middle, out=step)
+            xp.add(first, step, out=first)
+        xp.copyto(out, first)
+
+    return register(Op(name=name, infer=infer, kernel=kernel, dtypes=NUMBERS, workspace=workspace))
+
+
+LOWER_BOUND = _define_bound("LowerBound", right=False)
+UPPER_BOUND = _define_bound("UpperBound", right=True)
+
+
+# ---------------------------------------------------------------------------- public functions
+
+
+@explained
+def searchsorted(
+    sorted_sequence: Any,
+    values: Any,
+    side: str = "left",
+    out_type: Any = int32,
+    name: str | None = None,
+) -> Tensor:
+    """Return before which element of a row that is in order each value belongs.
+
+    Args:
+        sorted_sequence: The rows: numbers in ascending order along the last axis.
+        values: What to look for, of the same dtype and the same axes but for the last.
+        side: "left" finds the first place where a value keeps the order, "right" the last one.
+        out_type: The dtype of the result, int32 or int64.
+        name: Accepted for compatibility.
+
+    Returns:
+        Numbers from 0 to the length of a row, of the shape of `values`.
+
+    Raises:
+        ValueError: `side` is neither.
+        InvalidArgumentError: Dtypes or the leading axes differ, or one of both is a scalar.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.searchsorted([1, 3, 5], [0, 3, 4, 9]).numpy()
+        array([0, 1, 2, 3], dtype=int32)
+        >>> mr.searchsorted([1, 3, 5], [0, 3, 4, 9], side="right").numpy()
+        array([0, 2, 2, 3], dtype=int32)
+    """
+    if side not in ("left", "right"):
+        raise ValueError(
+            f"Argument `side` must be either 'right' or 'left'. Received: `side` = {side!r}."
+        )
+    op, dtype = UPPER_BOUND if side == "right" else LOWER_BOUND, as_dtype(out_type)
+    rows, wanted = adopt(sorted_sequence, None), adopt(values, None)
+    check_index_dtype(op.name, TensorSpec((), dtype), "out_type")
+    for tensor in (rows, wanted):
+        if not tensor.ndim:
+            raise InvalidArgumentError(
+                f"searchsorted takes tensors of rank 1 or more. Received: a scalar [Op:{op.name}]"
+            )
+    flat, places = (
+        RESHAPE(each, shape=(math.prod(each.shape[:-1]), each.shape[-1])) for each in (rows, wanted)
+    )
+    return RESHAPE(op(flat, places, output_type=dtype), shape=wanted.shape)

@@ -1,0 +1,94 @@
+"""Histograms and confusion matrices, by their public names. The results are TensorFlow's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored import ops
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+
+INF, NAN = np.inf, np.nan
+X = [-1.0, 0.0, 1.5, 2.0, 5.0, 15.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "limits", "nbins", "expected"),
+    [
+        (X, [0.0, 5.0], 5, [2, 1, 1, 0, 2]),
+        (np.array(X), [0.0, 5.0], 5, [2, 1, 1, 0, 2]),
+        ([[1, 2], [3, 9]], [0, 10], 3, [3, 0, 1]),
+        ([INF, -INF], [0.0, 5.0], 3, [1, 0, 1]),
+        # As single precision has them.
+        ([0.1 * i for i in range(10)], [0.0, 1.0], 10, [1, 1, 1, 1, 1, 1, 2, 0, 2, 0]),
+        ([], [0.0, 5.0], 3, [0, 0, 0]),
+    ],
+)
+def test_a_histogram(values: Any, limits: Any, nbins: int, expected: list[int]) -> None:
+    found = ops.histogram_fixed_width(values, limits, nbins, dtype="int64")
+    assert (found.dtype, found.numpy().tolist()) == (ops.int64, expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "limits", "nbins", "message"),
+    [
+        ([1.0], [5.0, 0.0], 5, "value_range.0. < value_range.1., but got '.5.0, 0.0.'"),
+        ([1.0], [0.0, 5.0, 6.0], 5, "a vector of 2 elements"),
+        ([1.0], [0.0, 5.0], 0, "a positive number, but got '0'"),
+        ([NAN], [0.0, 5.0], 5, "must not contain NaN"),
+        (np.array([1.0]), np.array([0.0, 5.0], np.float32), 5, "expected to be a double tensor"),
+    ],
+)
+def test_no_histogram(values: Any, limits: Any, nbins: int, message: str) -> None:
+    given = [ops.constant(each) for each in (values, limits)]
+    with pytest.raises(InvalidArgumentError, match=message):
+        ops.histogram_fixed_width(*given, nbins)
+
+
+def test_the_part_that_each_value_is_in() -> None:
+    for function in (ops.histogram_fixed_width_bins, mr.function(ops.histogram_fixed_width_bins)):
+        found = function(ops.constant(X), [0.0, 5.0], 5)
+        assert (found.dtype, found.numpy().tolist()) == (ops.int32, [0, 0, 1, 2, 4, 4])
+    with pytest.raises(InvalidArgumentError, match="nbins must be > 0"):
+        ops.histogram_fixed_width_bins(X, [0.0, 5.0], 0)
+    with pytest.raises(InvalidArgumentError, match="int32 tensor but is a double"):
+        ops.histogram_fixed_width_bins([1, 2], [0, 5], 5)
+
+
+def test_a_confusion_matrix() -> None:
+    rng = np.random.default_rng(4)
+    labels, predictions = rng.integers(0, 4, (2, 30))
+    weights = rng.normal(size=30)
+    expected = np.zeros((5, 5))
+    np.add.at(expected, (labels, predictions), weights)
+
+    @mr.function
+    def recorded(*given: ops.Tensor) -> ops.Tensor:
+        return ops.confusion_matrix(given[0], given[1], 5, given[2], ops.float64)
+
+    given = [ops.constant(each) for each in (labels, predictions[:, None], weights)]
+    np.testing.assert_allclose(recorded(*given).numpy(), expected, rtol=1e-13)
+    found = ops.confusion_matrix(given[0], given[1])
+    assert found.dtype == ops.int32
+    counts = np.zeros((4, 4), int)
+    np.add.at(counts, (labels, predictions), 1)
+    assert found.numpy().tolist() == counts.tolist()
+    with pytest.raises(OperatorNotAllowedInGraphError):
+        mr.function(ops.confusion_matrix)(*given[:2])
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "options", "message"),
+    [
+        ([1, 4], [0, 0], {"num_classes": 4}, r"\[4, 0\] does not index into shape \[4,4\]"),
+        ([0, 0], [1, -1], {}, r"\[0, -1\] does not index into shape \[2,2\]"),
+        ([1, 2], [1, 2, 3], {}, "Shapes of all inputs must match"),
+        ([[1, 2]], [[1, 2]], {}, "are vectors"),
+        ([], [], {}, "Give `num_classes`"),
+        ([1, 2], [1, 2], {"weights": [1]}, "are incompatible"),
+    ],
+)
+def test_no_confusion_matrix(labels: Any, predictions: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ops.confusion_matrix(labels, predictions, **options)
