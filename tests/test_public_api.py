@@ -59,6 +59,7 @@ ALIAS_MODULES = [
     mr.dtypes,
     mr.keras,
     mr.layers,
+    mr.random.experimental,
     mr.test,
     mr.train,
     mr.version,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow_random
 
 from mirrored import ops
 
@@ -87,6 +88,8 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
     """Draw an array: in order, away from 0, positive, in (0, 1), rows that sum to 1, or labels."""
     if kind == "ordered":
         return np.sort(draw("any", shape, dtype, rng), axis=-1)
+    if kind == "state" or (kind == "words" and dtype == "int64"):
+        return rng.integers(-(2**63), 2**63, shape)
     if kind == "condition":
         return rng.random(shape) < 0.5
     if kind == "places":
@@ -454,6 +457,31 @@ def random(reference: Callable[..., Any], dtype: Any = ops.float32, **attrs: Any
     return Row(reference, small, large, empty, dtypes=(dtype.name,), differentiable=False)
 
 
+def stateless(reference: Callable[..., Any], dtype: Any = ops.float32, **attrs: Any) -> Row:
+    """Return the row of an op that draws TensorFlow's numbers from a state."""
+    keys = {"dtype": dtype, "first": 0, **attrs}
+    small, large, empty = (
+        tuple(Case(((3,),), {"shape": shape, **keys}) for shape in shapes)
+        for shapes in (((3, 5), ()), ((100, 1000), (M // 10 + 1,)), ((0,), (2, 0)))
+    )
+    small += (Case(((3,),), {"shape": (7,), **keys, "first": 5}),)
+    return Row(reference, small, large, empty, ("words",), ("int64",), differentiable=False)
+
+
+def rates(reference: Callable[..., Any], dtypes: tuple[str, ...], **attrs: Any) -> Row:
+    """Return the row of an op that draws a number for each parameter, often."""
+    small, large, empty = (
+        tuple(Case(((3,), each), {"shape": shape, **attrs}) for each, shape in pairs)
+        for pairs in (
+            (((2,), (3, 2)), ((), (4,)), ((2, 1), (2, 1))),
+            (((), (10_000,)), ((1000,), (10, 1000))),
+            (((), (0,)), ((0,), (2, 0)), ((2,), (0, 2))),
+        )
+    )
+    kinds = ("state", "positive")
+    return Row(reference, small, large, empty, kinds, dtypes, differentiable=False)
+
+
 AXIS_1 = {"axis": 1}
 INDEX = (slice(None, None, -1), Ellipsis, 1, None)
 PERM = {"perm": (2, 0, 1)}
@@ -650,6 +678,15 @@ TABLE: dict[str, Row] = {
     "ReluGrad": alike(lambda g, y: np.where(y > 0, g, 0), 2),
     "Reshape": view(((2, 3), (3, 2)), ((4,), (2, 1, 2)), ((1,), ())),
     "Rint": one(lambda x: np.floor(x + 0.5), differentiable=False),
+    "RngReadAndSkip": Row(
+        lambda state, delta: tensorflow_random.after(state, delta),
+        cases(((3,),), delta=2**60 + 7),
+        cases(((3,),), delta=1),
+        (),
+        ("words",),
+        ("int64",),
+        differentiable=False,
+    ),
     "Round": one(lambda x: np.floor(x + 0.5), differentiable=False),
     "Rsqrt": one(lambda x: x**-0.5, "positive"),
     "SelectV2": Row(
@@ -694,6 +731,42 @@ TABLE: dict[str, Row] = {
     "SquaredDifference": two(lambda x, y: x * x - 2 * x * y + y * y, dtypes=SIGNED),
     "Squeeze": view(((2, 1, 3), (2, 3)), ((1,), ())),
     "StopGradient": one(lambda x: x, dtypes=ALL, differentiable=False),
+    "StatelessMultinomial": Row(
+        tensorflow_random.categorical,
+        cases(((3,), (2, 3)), ((3,), (1, 1)), num_samples=5, dtype=ops.int32, first=3),
+        cases(((3,), (4, 9)), num_samples=25_000, dtype=ops.int64, first=0),
+        cases(((3,), (0, 3)), num_samples=5, dtype=ops.int64, first=0),
+        ("state", "any"),
+        FLOATS,
+        differentiable=False,
+    ),
+    "StatelessRandomGammaV3": rates(tensorflow_random.gamma, FLOATS),
+    "StatelessRandomGetKeyCounter": Row(
+        tensorflow_random.state_of,
+        cases(((2,),)),
+        cases(((2,),)),
+        (),
+        ("words",),
+        ("int64",),
+        differentiable=False,
+    ),
+    "StatelessRandomNormalV2": stateless(tensorflow_random.normal),
+    "StatelessRandomPoisson": rates(tensorflow_random.poisson, SIGNED, dtype=ops.int32),
+    "StatelessRandomUniformFullIntV2": stateless(tensorflow_random.full_int, ops.int64),
+    "StatelessRandomUniformIntV2": stateless(
+        tensorflow_random.uniform_int, ops.int32, minval=-3, maxval=10**6
+    ),
+    "StatelessRandomUniformV2": stateless(tensorflow_random.uniform),
+    "StatelessShuffle": Row(
+        tensorflow_random.shuffle,
+        cases(((3,), (7,)), ((3,), (4, 2, 1)), ((3,), (1,))),
+        cases(((3,), (1000, 100)), ((3,), (10_000,))),
+        cases(((3,), (0, 2)), ((3,), (2, 0))),
+        ("state", "any"),
+        ALL,
+        differentiable=False,
+    ),
+    "StatelessTruncatedNormalV2": stateless(tensorflow_random.truncated_normal),
     "StridedSlice": Row(
         sliced,
         (

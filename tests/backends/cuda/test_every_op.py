@@ -102,6 +102,10 @@ def _labels(shape: tuple[int, int]) -> tuple[int, ...]:
     return shape[:1]
 
 
+def _drawn(dtype: Any, **attrs: Any) -> list[Case]:
+    return _of(((3,),), shape=(LONG,), dtype=dtype, first=2**33 + 7, **attrs)
+
+
 PERM = (4, 2, 5, 0, 3, 1)
 EDGES: Mapping[str, list[Case]] = {
     "AddN": _of(((LONG,),) * 3, (SIX,) * 2, ((3,),) * 40),
@@ -143,6 +147,7 @@ EDGES: Mapping[str, list[Case]] = {
         (), shape=(LONG,), dtype=ops.int32, key=(1, 0), draw=0, first=3, minval=-5, maxval=2**31 - 1
     ),
     "Reshape": _of((SIX,), shape=(72,)),
+    "RngReadAndSkip": _of(((3,),), delta=2**70 + 5),
     "SoftmaxCrossEntropyGrad": _rows(_same, _labels),
     "SoftmaxCrossEntropyWithLogits": _rows(_same),
     "SparseSoftmaxCrossEntropyGrad": _rows(_labels, _labels),
@@ -150,6 +155,16 @@ EDGES: Mapping[str, list[Case]] = {
     "SelectV2": _of(
         ((LONG,), (LONG,), ()), ((3, LONG), (3, 1), (LONG,)), ((), (1,), (1,)), (SIX, SIX, SIX)
     ),
+    "StatelessMultinomial": _of(((3,), (3, LONG)), num_samples=7, dtype=ops.int64, first=2**33),
+    "StatelessRandomGammaV3": _of(((3,), (2, 3)), shape=(LONG, 2, 3)),
+    "StatelessRandomGetKeyCounter": _of(((2,),)),
+    "StatelessRandomNormalV2": _drawn(ops.float64),
+    "StatelessRandomPoisson": _of(((3,), (3,)), shape=(LONG, 3), dtype=ops.float64),
+    "StatelessRandomUniformFullIntV2": _drawn(ops.int32),
+    "StatelessRandomUniformIntV2": _drawn(ops.int64, minval=-(2**63), maxval=2**63 - 1),
+    "StatelessRandomUniformV2": _drawn(ops.float64),
+    "StatelessShuffle": _of(((3,), (3, LONG)), ((3,), (LONG,))),
+    "StatelessTruncatedNormalV2": _drawn(ops.float64),
     "Squeeze": _of((SIX,), shape=(2, 3, 2, 3, 2)),
     "StridedSlice": [
         *_of(((LONG, 3),), index=(slice(None, None, -2), 1)),

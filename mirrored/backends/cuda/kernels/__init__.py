@@ -13,10 +13,12 @@ from mirrored.backends.cuda.kernels import (
     gathering,
     products,
     random,
+    random_samples,
     reductions,
     scans,
     softmax,
     sorting,
+    stateless_random,
 )
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel
 from mirrored.backends.cuda.source import Source
@@ -28,10 +30,12 @@ _MODULES = (
     gathering,
     products,
     random,
+    random_samples,
     reductions,
     scans,
     softmax,
     sorting,
+    stateless_random,
 )
 
 KERNELS: dict[str, DeviceKernel] = {

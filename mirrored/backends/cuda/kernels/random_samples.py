@@ -1,0 +1,263 @@
+"""Kernels of the distributions that have parameters: gamma, Poisson, classes and orders.
+
+They draw TensorFlow's numbers, as the host does: a thread for each number, with blocks of its own.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mirrored.backends.cuda.kernels import teams
+from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher, Spec, launch_for_each
+from mirrored.backends.cuda.kernels.stateless_random import PHILOX
+from mirrored.backends.cuda.source import Source, source
+
+_THREADS = 128
+_COUNTS = ("float32", "float64", "int32", "int64")
+
+# What is left of a block is taken from its end.
+_PLACES = """
+struct Places {
+    State state;
+    u64 next;
+    double uniform[2], normal[2];
+    int uniforms, normals_left;
+};
+
+__device__ inline double next_uniform(Places &places) {
+    if (!places.uniforms) {
+        Words words = words_at(places.state, places.next++);
+        places.uniform[0] = unit_double(words.word[0], words.word[1]);
+        places.uniform[1] = unit_double(words.word[2], words.word[3]);
+        places.uniforms = 2;
+    }
+    return places.uniform[--places.uniforms];
+}
+
+__device__ inline double next_normal(Places &places) {
+    if (!places.normals_left) {
+        normals(words_at(places.state, places.next++), places.normal);
+        places.normals_left = 2;
+    }
+    return places.normal[--places.normals_left];
+}
+"""
+
+_GAMMA = """
+__device__ inline double drawn(Places &places, double alpha) {
+    if (alpha == 1.0) { return -log1p(-next_uniform(places)); }
+    bool small = alpha < 1.0;
+    double d = alpha + (small ? 2.0 / 3.0 : -1.0 / 3.0), c = 1.0 / 3.0 / sqrt(d);
+    if (!(d >= 0.0)) { return NAN_D; }
+    while (true) {
+        double x = next_normal(places), v = 1.0 + c * x;
+        if (v <= 0.0) { continue; }
+        v = v * v * v;
+        double u = next_uniform(places), square = x * x;
+        if (!(u < 1.0 - 0.0331 * square * square)
+            && !(log(u) < 0.5 * square + d * (1.0 - v + log(v)))) { continue; }
+        double made = d * v;
+        return small ? made * pow(next_uniform(places), 1.0 / alpha) : made;
+    }
+}
+"""
+
+_POISSON = """
+__device__ inline double drawn(Places &places, double rate, double most) {
+    if (rate < 10.0) {
+        double bound = exp(-rate), product = 1.0, count = 0.0;
+        while (true) {
+            product *= next_uniform(places);
+            if (product <= bound) { return count < most ? count : most; }
+            count += 1.0;
+        }
+    }
+    if (!isfinite(rate)) { return rate; }
+    double b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
+    double v_r = 0.9277 - 3.6224 / (b - 2.0), inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+    while (true) {
+        double u = next_uniform(places) - 0.5, v = next_uniform(places);
+        double left = 0.5 - fabs(u);
+        double k = floor((2.0 * a / left + b) * u + rate + 0.43);
+        if (k > most) { continue; }
+        if (left >= 0.07 && v <= v_r) { return k; }
+        if (k < 0.0 || (left < 0.013 && v > left)) { continue; }
+        double s = log(v * inverse_alpha / (a / (left * left) + b));
+        if (s <= -rate + k * log(rate) - lgamma(k + 1.0)) { return k; }
+    }
+}
+"""
+
+# All numbers of one parameter come first in the draw, and then those of the next.
+_EACH = """
+extern "C" __global__ void draw(
+    T *out, const P *parameters, const i64 *state, i64 count, i64 each/* parameters */
+) {
+    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) { return; }
+    u64 place = (u64)(i % each * (count / each) + i / each);
+    Places places = {state_of(state), place * 256, {0.0, 0.0}, {0.0, 0.0}, 0, 0};
+    store(out[i], (T_C)drawn(places, (double)load(parameters[i % each])/* arguments */));
+}
+"""
+
+_CATEGORICAL = """
+// The sums of the weights of a row's classes up to each.
+extern "C" __global__ void weigh(double *sums, const L *logits, i64 rows, i64 classes) {
+    i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) { return; }
+    double largest = -INFINITY_D, sum = 0.0;
+    for (i64 i = 0; i < classes; ++i) {
+        double each = (double)load(logits[row * classes + i]);
+        if (isfinite(each) && each > largest) { largest = each; }
+    }
+    for (i64 i = 0; i < classes; ++i) {
+        double each = (double)load(logits[row * classes + i]);
+        if (isfinite(each)) { sum += exp(each - largest); }
+        sums[row * classes + i] = sum;
+    }
+}
+
+extern "C" __global__ void choose(
+    T *out, const double *sums, const i64 *state, i64 count, i64 samples, i64 classes, i64 first
+) {
+    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) { return; }
+    const double *row = sums + i / samples * classes;
+    Words words = words_at(state_of(state), (u64)(first + i) / 2);
+    int half = (int)((first + i) % 2) * 2;
+    double wanted = unit_double(words.word[half], words.word[half + 1]) * row[classes - 1];
+    i64 begin = 0, end = classes;  // The first of them that is above.
+    while (begin < end) {
+        i64 middle = (begin + end) / 2;
+        if (wanted < row[middle]) { end = middle; } else { begin = middle + 1; }
+    }
+    out[i] = (T)begin;
+}
+"""
+
+_SHUFFLE = """
+// One thread: each place takes one of those that are left.
+extern "C" __global__ void order(i64 *places, const i64 *state, i64 count) {
+    State now = state_of(state);
+    for (i64 i = 0; i < count; ++i) { places[i] = i; }
+    Words words = words_at(now, 0);
+    for (i64 i = 0; i + 1 < count; ++i) {
+        if (i % 4 == 0) { words = words_at(now, (u64)(i / 4)); }
+        i64 other = i + (i64)(words.word[i % 4] % (u32)(count - i)), kept = places[i];
+        places[i] = places[other];
+        places[other] = kept;
+    }
+}
+
+extern "C" __global__ void rows(
+    u8 *out, const u8 *value, const i64 *places, i64 bytes, i64 row
+) {
+    i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < bytes) { out[i] = value[places[i / row] * row + i % row]; }
+}
+"""
+
+
+def _each_text(drawn: str, parameters: str = "", arguments: str = "") -> str:
+    entry = _EACH.replace("/* parameters */", parameters).replace("/* arguments */", arguments)
+    return PHILOX + _PLACES + drawn + entry
+
+
+_GAMMA_TEXT = _each_text(_GAMMA)
+_POISSON_TEXT = _each_text(_POISSON, ", double most", ", most")
+
+
+_SHUFFLE_SOURCE = source("orders", PHILOX + _SHUFFLE)
+
+
+def sources() -> Iterator[Source]:
+    """Yield each text of this module."""
+    yield _SHUFFLE_SOURCE
+    floats = teams.float_dtypes()
+    for parameter in floats:
+        yield _each_source("gamma", parameter, parameter)
+    for rate in (*floats, *map(np.dtype, teams.INDICES)):
+        for dtype in map(np.dtype, _COUNTS):
+            yield _each_source("Poisson", dtype, rate)
+    for logits in teams.float_dtypes():
+        for dtype in map(np.dtype, teams.INDICES):
+            yield _categorical_source(dtype, logits)
+
+
+def _each_source(name: str, dtype: np.dtype[Any], parameter: np.dtype[Any]) -> Source:
+    text = _GAMMA_TEXT if name == "gamma" else _POISSON_TEXT
+    return source(f"{name} numbers", text, T=dtype, P=parameter)
+
+
+def _categorical_source(dtype: np.dtype[Any], logits: np.dtype[Any]) -> Source:
+    return source("classes", PHILOX + _CATEGORICAL, T=dtype, L=logits)
+
+
+def _draw_each(
+    xp: Launcher, name: str, out: Any, state: Any, parameters: Any, *more: np.float64
+) -> None:
+    if not out.size:
+        return
+    counts = np.int64(out.size), np.int64(parameters.size)
+    text = _each_source(name, out.dtype, parameters.dtype)
+    args = (out, parameters, state, *counts, *more)
+    launch_for_each(xp, text, "draw", out.size, args, threads=_THREADS)
+
+
+def _gamma(xp: Launcher, out: Any, state: Any, alpha: Any, **_: Any) -> None:
+    _draw_each(xp, "gamma", out, state, alpha)
+
+
+def _poisson(xp: Launcher, out: Any, state: Any, rate: Any, **_: Any) -> None:
+    limits = np.iinfo(out.dtype) if out.dtype.kind == "i" else np.finfo(out.dtype)
+    _draw_each(xp, "Poisson", out, state, rate, np.float64(limits.max))
+
+
+def _categorical(
+    xp: Launcher,
+    out: Any,
+    state: Any,
+    logits: Any,
+    *,
+    num_samples: int,
+    first: int,
+    workspace: tuple[Any, ...],
+    **_: Any,
+) -> None:
+    if not out.size:
+        return
+    (sums,), (rows, classes) = workspace, logits.shape
+    text = _categorical_source(out.dtype, logits.dtype)
+    args: tuple[Any, ...] = (sums, logits, np.int64(rows), np.int64(classes))
+    launch_for_each(xp, text, "weigh", rows, args, threads=_THREADS)
+    sizes = (np.int64(each) for each in (out.size, num_samples, classes, first))
+    launch_for_each(xp, text, "choose", out.size, (out, sums, state, *sizes), threads=_THREADS)
+
+
+def _shuffle(xp: Launcher, out: Any, state: Any, value: Any, *, workspace: tuple[Any, ...]) -> None:
+    if not out.size:
+        return
+    (places,), text = workspace, _SHUFFLE_SOURCE
+    count, row = out.shape[0], out.nbytes // out.shape[0]
+    launch_for_each(xp, text, "order", 1, (places, state, np.int64(count)), threads=1)
+    sizes = np.int64(out.nbytes), np.int64(row)
+    as_bytes = (each.reshape(-1).view(np.uint8) for each in (out, value))
+    launch_for_each(xp, text, "rows", out.nbytes, (*as_bytes, places, *sizes))
+
+
+def _sums(state: Spec, logits: Spec, **_: Any) -> tuple[Spec, ...]:
+    return ((logits[0], np.dtype(np.float64)),)
+
+
+def _order(state: Spec, value: Spec) -> tuple[Spec, ...]:
+    return ((value[0][:1], np.dtype(np.int64)),)
+
+
+KERNELS = {
+    "StatelessMultinomial": DeviceKernel(_categorical, _sums),
+    "StatelessRandomGammaV3": DeviceKernel(_gamma),
+    "StatelessRandomPoisson": DeviceKernel(_poisson),
+    "StatelessShuffle": DeviceKernel(_shuffle, _order),
+}

@@ -1,0 +1,505 @@
+"""Random numbers that are functions of a seed alone: TensorFlow's, for the same seed.
+
+They keep no state: a seed gives the same numbers in every call, on every device and replica.
+"""
+
+import enum
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored._numbers import as_integer
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import philox4x32, philox_samples
+from mirrored.ops.conversion import adopt, convert_to_tensor
+from mirrored.ops.elementwise import add, divide, maximum, multiply, subtract
+from mirrored.ops.joining import stack
+from mirrored.ops.op import Op
+from mirrored.ops.shaping import broadcast_to, cast
+from mirrored.ops.spec import (
+    FLOATS,
+    INDICES,
+    DType,
+    Shape,
+    TensorSpec,
+    as_dtype,
+    as_shape,
+    broadcast_shapes,
+    check_dtype,
+    float32,
+    float64,
+    float_limits,
+    int32,
+    int64,
+)
+from mirrored.ops.tensor import Tensor
+
+_AUTO = "auto_select"
+
+
+class Algorithm(enum.Enum):
+    """The algorithms that TensorFlow draws by; Philox alone is here.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.Algorithm.PHILOX.value
+        1
+    """
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def as_algorithm(alg: Any) -> int:
+    """Return the number of an algorithm that is there.
+
+    Args:
+        alg: An `Algorithm`, its number, or its name in small letters.
+
+    Raises:
+        ValueError: There is no such algorithm.
+        InvalidArgumentError: It is ThreeFry, which TensorFlow's CPU kernels do not have either.
+    """
+    if isinstance(alg, str):
+        found = {each.name.lower(): each.value for each in Algorithm}.get(alg)
+    else:
+        number = alg.value if isinstance(alg, Algorithm) else as_integer(alg)
+        found = number if number in {each.value for each in Algorithm} else None
+    if found is None:
+        raise ValueError(
+            f"Unsupported algorithm. Received: alg={alg!r}. Supported are 'philox' and "
+            "'auto_select', which is the same."
+        )
+    if found == Algorithm.THREEFRY.value:
+        raise InvalidArgumentError(
+            f"Random numbers are drawn by Philox. Received: alg={alg!r}. Use 'philox'."
+        )
+    return int(found)
+
+
+class Draw:
+    """One draw of numbers: by the state that a seed or a generator gives, from a place on.
+
+    Args:
+        state: The state: three integers of 64 bits.
+        first: The place of the first number in the draw.
+    """
+
+    def __init__(self, state: Tensor, first: int = 0) -> None:
+        self.state = state
+        self.first = first
+
+    @classmethod
+    def of_seed(cls, seed: Any, alg: Any = _AUTO) -> "Draw":
+        """Return the draw of a seed of two integers.
+
+        Raises:
+            InvalidArgumentError: It is no seed.
+        """
+        as_algorithm(_AUTO if alg is None else alg)
+        words = adopt(seed, None)
+        if words.dtype.kind in "biu":
+            words = cast(words, int64)
+        return cls(philox4x32.KEY_COUNTER(words))
+
+    def uniform(self, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
+        """Return numbers drawn evenly from [minval, maxval)."""
+        sizes = _sizes(shape)
+        if dtype not in FLOATS:
+            return self._integers(sizes, minval, maxval, dtype)
+        if dtype not in {float32, float64}:
+            raise _unsupported(dtype)
+        low, high = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
+        drawn = self._of(philox4x32.UNIFORM, sizes, dtype)
+        if _are((0, 1), minval, maxval):
+            return drawn
+        return add(multiply(drawn, subtract(high, low)), low)
+
+    def _integers(self, sizes: Shape, minval: Any, maxval: Any, dtype: DType) -> Tensor:
+        if minval is None and maxval is None:
+            return self._of(philox4x32.UNIFORM_FULL_INT, sizes, dtype)
+        low, high = (_limit(each, dtype) for each in (minval, maxval))
+        if low >= high:
+            raise InvalidArgumentError(
+                f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"
+            )
+        return self._of(philox4x32.UNIFORM_INT, sizes, dtype, minval=low, maxval=high)
+
+    def normal(
+        self, shape: Any, mean: Any, stddev: Any, dtype: Any, *, truncated: bool = False
+    ) -> Tensor:
+        """Return normal numbers; truncated ones are up to two deviations from the mean."""
+        wanted = as_dtype(dtype)
+        if wanted not in {float32, float64}:
+            raise _unsupported(wanted)
+        offset, scale = convert_to_tensor(mean, wanted), convert_to_tensor(stddev, wanted)
+        op = philox4x32.TRUNCATED_NORMAL if truncated else philox4x32.NORMAL
+        drawn = self._of(op, _sizes(shape), wanted)
+        if _are((0, 1), mean, stddev):
+            return drawn
+        return add(multiply(drawn, scale), offset)
+
+    def gamma(self, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
+        """Return gamma numbers; the shape ends with that of the parameters."""
+        wanted = as_dtype(dtype)
+        _check_attr("StatelessRandomGammaV3", {float32, float64}, wanted)
+        shapes = convert_to_tensor(alpha, wanted)
+        rates = convert_to_tensor(1 if beta is None else beta, wanted)
+        together = broadcast_shapes("BroadcastArgs", shapes.shape, rates.shape)
+        drawn = philox_samples.GAMMA(
+            self.state, broadcast_to(shapes, together), shape=_sizes(shape)
+        )
+        return maximum(float_limits(wanted)[0], divide(drawn, rates))
+
+    def poisson(self, shape: Any, rates: Tensor, dtype: DType) -> Tensor:
+        """Return Poisson numbers; the shape ends with that of the rates."""
+        for each in (rates.dtype, dtype):
+            _check_attr("StatelessRandomPoisson", {float32, float64, *INDICES}, each)
+        return philox_samples.POISSON(self.state, rates, shape=_sizes(shape), dtype=dtype)
+
+    def categorical(self, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
+        """Return classes drawn for each row of logits."""
+        wanted = int64 if dtype is None else as_dtype(dtype)
+        if wanted not in INDICES:
+            raise ValueError(
+                f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are int32 "
+                "and int64."
+            )
+        rows = adopt(logits, None)
+        _check_attr("StatelessMultinomial", FLOATS, rows.dtype)
+        count = as_integer(num_samples)
+        if count is None:
+            raise TypeError(f"`num_samples` is an integer. Received: {num_samples!r}")
+        if count < 0:
+            raise InvalidArgumentError(
+                f"num_samples should be nonnegative, got {num_samples} [Op:StatelessMultinomial]"
+            )
+        return philox_samples.CATEGORICAL(
+            self.state, rows, num_samples=count, dtype=wanted, first=self.first * count
+        )
+
+    def shuffled(self, value: Any) -> Tensor:
+        """Return a tensor with its rows in another order."""
+        tensor = adopt(value, None)
+        return philox_samples.SHUFFLE(self.state, tensor) if tensor.shape else tensor
+
+    def _of(self, op: Op, shape: Shape, dtype: DType, **attrs: Any) -> Tensor:
+        row = 1
+        for size in shape[1:]:
+            row *= size
+        return op(self.state, shape=shape, dtype=dtype, first=self.first * row, **attrs)
+
+
+def _sizes(shape: Any) -> Shape:
+    """Return a shape; TensorFlow refuses a lone number here."""
+    number = not isinstance(shape, list | tuple) and np.ndim(shape) == 0
+    try:
+        if number:
+            raise TypeError
+        return as_shape(shape)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"shape must be a vector of {{int32,int64}}. Received: shape={shape!r}"
+        ) from None
+
+
+def _are(numbers: tuple[float, ...], *values: Any) -> bool:
+    """Whether values are these numbers, of Python's: what nobody gave is not computed with."""
+    return all(isinstance(each, int | float) for each in values) and values == numbers
+
+
+def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:
+    check_dtype(op_name, frozenset(allowed), TensorSpec((), dtype))
+
+
+def _limit(value: Any, dtype: DType) -> int:
+    """Return a bound of integers, which is one number that the dtype holds."""
+    number, limits = as_integer(value), np.iinfo(dtype)
+    if number is not None and not limits.min <= number <= limits.max:
+        raise InvalidArgumentError(
+            f"The range does not fit {dtype.name}. Received: the bound {value} "
+            "[Op:StatelessRandomUniformIntV2]"
+        )
+    tensor = convert_to_tensor(value, dtype)
+    if tensor.shape:
+        raise InvalidArgumentError(
+            f"minval and maxval of integers are scalars. Received: {value!r:.80} "
+            "[Op:StatelessRandomUniformIntV2]"
+        )
+    return int(tensor)
+
+
+def _unsupported(dtype: DType) -> TypeError:
+    return TypeError(
+        f"Random numbers of this kind are float32 or float64. Received: dtype={dtype.name}"
+    )
+
+
+@explained
+def stateless_uniform(
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = float32,
+    name: str | None = None,
+    alg: Any = _AUTO,
+) -> Tensor:
+    """Return numbers drawn evenly from [minval, maxval), which follow from the seed.
+
+    The numbers are TensorFlow's.
+
+    Args:
+        shape: The shape.
+        seed: Two integers.
+        minval: The least value; of integers it may be None, as `maxval` is then too, for all that
+            the dtype holds.
+        maxval: The bound above all values; None means 1 for floats.
+        dtype: Float32, float64, int32 or int64.
+        name: Accepted for compatibility; eager ops have no name.
+        alg: "philox" or "auto_select".
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers, or a range of integers is empty.
+        ValueError: `dtype` is another one, or one bound of integers is None.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.stateless_uniform([2], seed=[1, 2]).numpy()
+        array([0.8440604 , 0.19204533], dtype=float32)
+    """
+    del name
+    wanted = as_dtype(dtype)
+    if wanted not in INDICES | {float32, float64}:
+        raise ValueError(
+            f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float32, "
+            "float64, int32 and int64."
+        )
+    if wanted in INDICES and (minval is None) != (maxval is None):
+        raise ValueError(
+            f"For integer `dtype` argument {wanted.name}, argument `minval` and `maxval` must be "
+            f"both None or not None. Got `minval`={minval} and `maxval`={maxval}."
+        )
+    if wanted not in INDICES and maxval is None:
+        maxval = 1
+    return Draw.of_seed(seed, alg).uniform(shape, minval, maxval, wanted)
+
+
+@explained
+def stateless_normal(
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = float32,
+    name: str | None = None,
+    alg: Any = _AUTO,
+) -> Tensor:
+    """Return normal numbers that follow from the seed.
+
+    The numbers are TensorFlow's, in float32 but for the last bits: TensorFlow's logarithm and sine
+    there are those of the machine's C library, which differ from one to the next.
+
+    Args:
+        shape: The shape.
+        seed: Two integers.
+        mean: The mean.
+        stddev: The standard deviation.
+        dtype: Float32 or float64.
+        name: Accepted for compatibility; eager ops have no name.
+        alg: "philox" or "auto_select".
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.stateless_normal([2], seed=[1, 2]).shape
+        (2,)
+    """
+    del name
+    return Draw.of_seed(seed, alg).normal(shape, mean, stddev, dtype)
+
+
+@explained
+def stateless_truncated_normal(
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = float32,
+    name: str | None = None,
+    alg: Any = _AUTO,
+) -> Tensor:
+    """Return normal numbers of up to two deviations from the mean, which follow from the seed.
+
+    Arguments, errors and numbers are as of `stateless_normal`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> drawn = mr.random.stateless_truncated_normal([1000], seed=[1, 2])
+        >>> bool(mr.reduce_max(mr.abs(drawn)) < 2.0)
+        True
+    """
+    del name
+    return Draw.of_seed(seed, alg).normal(shape, mean, stddev, dtype, truncated=True)
+
+
+@explained
+def stateless_gamma(
+    shape: Any,
+    seed: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: Any = float32,
+    name: str | None = None,
+) -> Tensor:
+    """Return gamma numbers that follow from the seed, and are TensorFlow's.
+
+    Marsaglia and Tsang, A simple method for generating gamma variables, 2000.
+
+    Args:
+        shape: The shape of the result, which ends with that of `alpha` and `beta` together.
+        seed: Two integers.
+        alpha: The shape parameters, above 0. No gradient flows to them.
+        beta: The rates; None means 1.
+        dtype: Float32 or float64.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers, or the shape does not end so.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.stateless_gamma([3, 2], seed=[1, 2], alpha=[0.5, 2.0]).shape
+        (3, 2)
+    """
+    del name
+    return Draw.of_seed(seed).gamma(shape, alpha, beta, dtype)
+
+
+@explained
+def stateless_poisson(
+    shape: Any, seed: Any, lam: Any, dtype: Any = int32, name: str | None = None
+) -> Tensor:
+    """Return Poisson numbers that follow from the seed, and are TensorFlow's.
+
+    Args:
+        shape: The shape of the result, which ends with that of `lam`.
+        seed: Two integers.
+        lam: The rates.
+        dtype: Float32, float64, int32 or int64.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers, or the shape does not end so.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.stateless_poisson([3], seed=[1, 2], lam=4.0).shape
+        (3,)
+    """
+    del name
+    return Draw.of_seed(seed).poisson(shape, adopt(lam, None), as_dtype(dtype))
+
+
+@explained
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: Any = int64, name: str | None = None
+) -> Tensor:
+    """Return classes drawn by their logits, which follow from the seed.
+
+    The classes are TensorFlow's, as long as it computes all rows on one thread.
+
+    Args:
+        logits: The logits, shape (batch, classes).
+        num_samples: How many to draw for each row.
+        seed: Two integers.
+        dtype: Int32 or int64.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Returns:
+        The classes, shape (batch, num_samples).
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers, or the logits are no matrix.
+        ValueError: `dtype` is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.stateless_categorical([[0.0, -1e9]], 3, seed=[1, 2]).numpy()
+        array([[0, 0, 0]])
+    """
+    del name
+    return Draw.of_seed(seed).categorical(logits, num_samples, dtype)
+
+
+@explained
+def stateless_shuffle(value: Any, seed: Any, alg: Any = _AUTO, name: str | None = None) -> Tensor:
+    """Return a tensor with its rows in an order that follows from the seed; it is TensorFlow's.
+
+    Args:
+        value: The tensor.
+        seed: Two integers.
+        alg: "philox" or "auto_select".
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.experimental.stateless_shuffle(mr.range(5), seed=[1, 2]).numpy()
+        array([0, 2, 1, 4, 3], dtype=int32)
+    """
+    del name
+    return Draw.of_seed(seed, alg).shuffled(value)
+
+
+@explained
+def stateless_split(seed: Any, num: int = 2, alg: Any = _AUTO) -> Tensor:
+    """Return new seeds, which follow from a seed; they are TensorFlow's.
+
+    Args:
+        seed: Two integers.
+        num: How many seeds to make.
+        alg: "philox" or "auto_select".
+
+    Returns:
+        The seeds, shape (num, 2), of the dtype of `seed`.
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.split([1, 2], num=3).shape
+        (3, 2)
+    """
+    tensor = adopt(seed, None)
+    return stateless_uniform([num, 2], tensor, None, None, tensor.dtype, alg=alg)
+
+
+@explained
+def stateless_fold_in(seed: Any, data: Any, alg: Any = _AUTO) -> Tensor:
+    """Return a new seed, which follows from a seed and an integer; it is TensorFlow's.
+
+    Args:
+        seed: Two integers.
+        data: The integer, such as the number of a step.
+        alg: "philox" or "auto_select".
+
+    Raises:
+        InvalidArgumentError: The seed is not two integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.fold_in([1, 2], 7).shape
+        (2,)
+    """
+    number = adopt(data, None)
+    first = stateless_uniform([], seed, None, None, number.dtype, alg=alg)
+    return stack([first, number])

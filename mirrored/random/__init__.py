@@ -1,0 +1,26 @@
+"""The names that TensorFlow keeps under ``tf.random``.
+
+An alias module without logic of its own.
+"""
+
+from mirrored._absent import public_module as _public_module
+from mirrored.ops import random_normal as _random_normal
+from mirrored.ops import random_uniform as _random_uniform
+from mirrored.ops import set_seed as set_seed
+from mirrored.ops.stateless_random import Algorithm as Algorithm
+from mirrored.ops.stateless_random import stateless_categorical as stateless_categorical
+from mirrored.ops.stateless_random import stateless_fold_in as _stateless_fold_in
+from mirrored.ops.stateless_random import stateless_gamma as stateless_gamma
+from mirrored.ops.stateless_random import stateless_normal as stateless_normal
+from mirrored.ops.stateless_random import stateless_poisson as stateless_poisson
+from mirrored.ops.stateless_random import stateless_split as _stateless_split
+from mirrored.ops.stateless_random import stateless_truncated_normal as stateless_truncated_normal
+from mirrored.ops.stateless_random import stateless_uniform as stateless_uniform
+from mirrored.random import experimental as experimental
+
+fold_in = _stateless_fold_in
+normal = _random_normal
+split = _stateless_split
+uniform = _random_uniform
+
+_public_module("tf.random", __name__)
