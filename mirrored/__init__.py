@@ -128,6 +128,7 @@ from mirrored.ops import reverse as reverse
 from mirrored.ops import roll as roll
 from mirrored.ops import round as round
 from mirrored.ops import scalar_mul as scalar_mul
+from mirrored.ops import scatter_nd as scatter_nd
 from mirrored.ops import searchsorted as searchsorted
 from mirrored.ops import sequence_mask as sequence_mask
 from mirrored.ops import shape as shape
@@ -146,6 +147,11 @@ from mirrored.ops import stop_gradient as stop_gradient
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
+from mirrored.ops import tensor_scatter_nd_add as tensor_scatter_nd_add
+from mirrored.ops import tensor_scatter_nd_max as tensor_scatter_nd_max
+from mirrored.ops import tensor_scatter_nd_min as tensor_scatter_nd_min
+from mirrored.ops import tensor_scatter_nd_sub as tensor_scatter_nd_sub
+from mirrored.ops import tensor_scatter_nd_update as tensor_scatter_nd_update
 from mirrored.ops import tensordot as tensordot
 from mirrored.ops import tile as tile
 from mirrored.ops import transpose as transpose
@@ -292,6 +298,7 @@ __all__ = [
     "reverse",
     "roll",
     "scalar_mul",
+    "scatter_nd",
     "searchsorted",
     "sequence_mask",
     "shape",
@@ -310,6 +317,11 @@ __all__ = [
     "subtract",
     "tan",
     "tanh",
+    "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update",
     "tensordot",
     "test",
     "tile",

@@ -78,6 +78,11 @@ from mirrored.ops import rint as rint
 from mirrored.ops import round as round
 from mirrored.ops import rsqrt as rsqrt
 from mirrored.ops import scalar_mul as scalar_mul
+from mirrored.ops import segment_max as segment_max
+from mirrored.ops import segment_mean as segment_mean
+from mirrored.ops import segment_min as segment_min
+from mirrored.ops import segment_prod as segment_prod
+from mirrored.ops import segment_sum as segment_sum
 from mirrored.ops import sigmoid as sigmoid
 from mirrored.ops import sign as sign
 from mirrored.ops import sin as sin
@@ -92,6 +97,11 @@ from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
 from mirrored.ops import top_k as top_k
+from mirrored.ops import unsorted_segment_max as unsorted_segment_max
+from mirrored.ops import unsorted_segment_mean as unsorted_segment_mean
+from mirrored.ops import unsorted_segment_min as unsorted_segment_min
+from mirrored.ops import unsorted_segment_prod as unsorted_segment_prod
+from mirrored.ops import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from mirrored.ops import unsorted_segment_sum as unsorted_segment_sum
 from mirrored.ops import xdivy as xdivy
 from mirrored.ops import xlog1py as xlog1py

@@ -23,7 +23,7 @@ from mirrored.ops.tensor import Tensor
 _MOVES = frozenset(
     {
         *("BroadcastTo", "Cast", "ConcatV2", "GatherV2", "Pack", "SelectV2"),
-        *("StridedSlice", "StridedSliceGrad", "Transpose"),
+        *("StridedSlice", "StridedSliceGrad", "TensorScatterUpdate", "Transpose"),
     }
 )
 

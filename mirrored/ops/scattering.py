@@ -5,73 +5,122 @@ Rows of a place are taken in their order, on every device, so the bits are alway
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt
+from mirrored.ops.comparison import EQUAL, GREATER
+from mirrored.ops.creation import ONES_LIKE, ZEROS_LIKE
+from mirrored.ops.elementwise import MAXIMUM, when
 from mirrored.ops.gathering import GATHER
 from mirrored.ops.index_range import check_index_dtype
-from mirrored.ops.op import Check, Grads, Op, OpCall, register
-from mirrored.ops.spec import NUMBERS, TensorSpec, int64, shape_text
+from mirrored.ops.op import Check, Gradient, Grads, Op, OpCall, register
+from mirrored.ops.select import SELECT
+from mirrored.ops.shaping import cast
+from mirrored.ops.spec import (
+    ALL_DTYPES,
+    NUMBERS,
+    DType,
+    TensorSpec,
+    check_same_dtype,
+    int32,
+    int64,
+    shape_text,
+)
 from mirrored.ops.tensor import Tensor
 
 _CHUNK = 1 << 14  # Elements at a time, whose places fit in a core's own cache.
 _WIDE = 512  # From so many elements on, a row is added faster by itself than by its elements.
 
+# What combines two rows; and of extremes, where the second one takes the place of the first: NumPy
+# keeps every NaN, TensorFlow what its comparisons leave. They differ in how they treat a tie.
+_UFUNCS = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "greater": np.maximum,
+    "less": np.minimum,
+}
+_TAKES: dict[str, Callable[[Any, Any], Any]] = {
+    "max": lambda there, row: ~(there > row),
+    "min": lambda there, row: ~(there < row),
+    "greater": lambda there, row: there < row,
+    "less": lambda there, row: there > row,
+}
 
-def _combine(ufunc: Any, out: Any, places: Any, rows: Any, scratch: Any) -> None:
+
+def _bring(
+    kind: str, start: Callable[[Any], None], out: Any, places: Any, rows: Any, scratch: Any
+) -> None:
     """Combine rows with those of a matrix that they belong to, one after the other.
 
     Args:
-        ufunc: What combines two of them.
+        kind: How.
+        start: Writes what the matrix is before.
         out: The matrix.
         places: For each row its place in `out`; below 0: none.
         rows: As many rows.
         scratch: For the places of some elements.
     """
-    if places.size and places.min() < 0:
+    start(out)
+    if not rows.size:
+        return
+    if places.min() < 0:
         kept = places >= 0
         places, rows = places[kept], rows[kept]
+    if kind == "update":
+        some = _CHUNK // 4  # NumPy copies places that are not int64.
+        for begin in np.arange(0, len(rows), some).tolist():
+            out[places[begin : begin + some]] = rows[begin : begin + some]
+        return
+    _combine(_UFUNCS[kind], out, places, rows, scratch)
+    if kind in _TAKES and out.dtype.kind == "f" and np.isnan(out.max()):
+        start(out)
+        for place, row in zip(places.tolist(), rows, strict=True):
+            np.copyto(out[place], row, where=_TAKES[kind](out[place], row))
+
+
+def _combine(ufunc: Any, out: Any, places: Any, rows: Any, scratch: Any) -> None:
     width = rows.shape[1]
     if width >= _WIDE:
         for place, row in zip(places.tolist(), rows, strict=True):
             ufunc(out[place], row, out=out[place])
-    elif rows.size:
-        # NumPy takes a third of the time for places of elements that it takes for those of rows.
-        elements, columns, some = out.reshape(-1), np.arange(width), _CHUNK // width
-        for begin in np.arange(0, len(rows), some).tolist():
-            part = rows[begin : begin + some]
-            flat = scratch[: part.size].reshape(part.shape)
-            np.multiply(places[begin : begin + some, None], width, out=flat)
-            np.add(flat, columns, out=flat)
-            ufunc.at(elements, flat.reshape(-1), part.reshape(-1))
+        return
+    # NumPy takes a third of the time for places of elements that it takes for those of rows.
+    elements, columns, some = out.reshape(-1), np.arange(width), _CHUNK // width
+    for begin in np.arange(0, len(rows), some).tolist():
+        part = rows[begin : begin + some]
+        flat = scratch[: part.size].reshape(part.shape)
+        np.multiply(places[begin : begin + some, None], width, out=flat)
+        np.add(flat, columns, out=flat)
+        ufunc.at(elements, flat.reshape(-1), part.reshape(-1))
 
 
-def _scratch(rows: int, width: int) -> TensorSpec:
-    return TensorSpec((0 if width >= _WIDE else min(rows * width, _CHUNK),), int64)
+def _scratch(rows: int, width: int) -> tuple[TensorSpec, ...]:
+    return (TensorSpec((0 if width >= _WIDE else min(rows * width, _CHUNK),), int64),)
 
 
 # ---------------------------------------------------------------------------- segments
 
 
-def _infer_segments(data: TensorSpec, ids: TensorSpec, *, num_segments: int) -> TensorSpec:
-    check_index_dtype("UnsortedSegment", ids)
+def _infer_segments(
+    data: TensorSpec, ids: TensorSpec, *, num_segments: int, op: str, **_: Any
+) -> TensorSpec:
+    check_index_dtype(op, ids)
     rank = len(ids.shape)
     if data.shape[:rank] != ids.shape:
         raise InvalidArgumentError(
             f"data.shape = {shape_text(data.shape)} does not start with segment_ids.shape = "
-            f"{shape_text(ids.shape)} [Op:UnsortedSegment]"
+            f"{shape_text(ids.shape)} [Op:{op}]"
         )
     return TensorSpec((num_segments, *data.shape[rank:]), data.dtype)
 
 
-def _segments_workspace(
-    data: TensorSpec, ids: TensorSpec, *, num_segments: int
-) -> tuple[TensorSpec, ...]:
-    return (_scratch(math.prod(ids.shape), math.prod(data.shape[len(ids.shape) :])),)
+def _segments_workspace(data: TensorSpec, ids: TensorSpec, **_: Any) -> tuple[TensorSpec, ...]:
+    return _scratch(math.prod(ids.shape), math.prod(data.shape[len(ids.shape) :]))
 
 
 def _segments(
@@ -80,25 +129,19 @@ def _segments(
     data: Any,
     ids: Any,
     *,
-    ufunc: str,
+    kind: str,
     num_segments: int,
+    initial: float = 0,
     workspace: tuple[Any, ...],
 ) -> None:
-    xp.copyto(out, of_nothing(ufunc, out.dtype))
-    if data.size:
-        places, width = ids.reshape(-1), math.prod(data.shape[ids.ndim :])
-        matrix, rows = out.reshape(-1, width), data.reshape(-1, width)
-        _combine(getattr(xp, ufunc), matrix, places, rows, workspace[0])
+    width = math.prod(data.shape[ids.ndim :])
+    shape = (ids.size, width)
+    matrix = out.reshape(num_segments, width)
+    start = functools.partial(xp.copyto, src=initial)
+    _bring(kind, start, matrix, ids.reshape(-1), data.reshape(shape), workspace[0])
 
 
-def of_nothing(ufunc: str, dtype: Any) -> Any:
-    """Return what such a segment is, to which no row belongs."""
-    if ufunc in ("add", "multiply"):
-        return ufunc == "multiply"
-    raise NotImplementedError
-
-
-def _check_segments(data: Any, ids: Any, *, num_segments: int) -> Check | None:
+def _check_segments(data: Any, ids: Any, *, num_segments: int, op: str, **_: Any) -> Check | None:
     def check() -> None:
         # Ids below 0 belong to no segment.
         largest = ids.argmax()
@@ -106,70 +149,135 @@ def _check_segments(data: Any, ids: Any, *, num_segments: int) -> Check | None:
             place = tuple(int(each) for each in np.unravel_index(largest, ids.shape))
             raise InvalidArgumentError(
                 f"segment_ids{shape_text(place)} = {ids.item(largest)} is out of range "
-                f"[0, {num_segments}) [Op:UnsortedSegment]"
+                f"[0, {num_segments}) [Op:{op}]"
             )
 
     return check if ids.size else None
 
 
+def _rows_of(segments: Tensor, ids: Tensor) -> Tensor:
+    """Return for each row its segment; zeros where it belongs to none."""
+    return GATHER(segments, ids, axis=0, outside=True)
+
+
 def _grad_sum(call: OpCall, g: Tensor) -> Grads:
-    # What belongs to no segment gets zeros.
-    return [GATHER(g, call.inputs[1], axis=0, outside=True), None]
+    return [_rows_of(g, call.inputs[1]), None]
 
 
-UNSORTED_SEGMENT_SUM = register(
-    Op(
-        name="UnsortedSegmentSum",
-        infer=_infer_segments,
-        kernel=functools.partial(_segments, ufunc="add"),
-        gradient=_grad_sum,
-        workspace=_segments_workspace,
-        dtypes=NUMBERS,
-        validate=_check_segments,
-        whole=True,
+def _grad_extreme(call: OpCall, g: Tensor) -> Grads:
+    # Those that are the extreme share its gradient.
+    data, ids = call.inputs
+    count = call.attrs["num_segments"]
+    chosen = EQUAL(data, _rows_of(call.output, ids))
+    sharing = UNSORTED_SEGMENT_SUM(cast(chosen, g.dtype), ids, num_segments=count)
+    share = g / MAXIMUM(sharing, 1)
+    return [SELECT(chosen, _rows_of(share, ids), ZEROS_LIKE(data)), None]
+
+
+def _grad_prod(call: OpCall, g: Tensor) -> Grads:
+    # Of one factor that is 0 the gradient is the product of the others, of more it is 0.
+    data, ids = call.inputs
+    count = call.attrs["num_segments"]
+    is_zero = EQUAL(data, 0)
+    zeros = UNSORTED_SEGMENT_SUM(cast(is_zero, int32), ids, num_segments=count)
+    flows = SELECT(GREATER(zeros, 1), ZEROS_LIKE(g), g)
+    others = SELECT(is_zero, ONES_LIKE(data), data)
+    of_others = UNSORTED_SEGMENT_PROD(others, ids, num_segments=count)
+    slope = SELECT(is_zero, _rows_of(of_others, ids), _rows_of(call.output, ids) / data)
+    return [_rows_of(flows, ids) * slope, None]
+
+
+def _segment_op(name: str, kind: str, gradient: Gradient, initial: float = 0) -> Op:
+    return register(
+        Op(
+            name=name,
+            infer=functools.partial(_infer_segments, op=name),
+            kernel=functools.partial(_segments, kind=kind, initial=initial),
+            gradient=gradient,
+            workspace=_segments_workspace,
+            dtypes=NUMBERS,
+            validate=functools.partial(_check_segments, op=name),
+            whole=True,
+        )
     )
-)
 
 
-def _segment_arguments(
-    data: Any, segment_ids: Any, num_segments: Any, op: str
-) -> tuple[Tensor, Tensor, int]:
-    values, ids, count = (adopt(each, None) for each in (data, segment_ids, num_segments))
-    check_index_dtype(op, ids.spec)
-    check_index_dtype(op, count.spec, "Tnumsegments")
-    if count.ndim:
-        raise InvalidArgumentError(
-            f"num_segments should be a scalar, not shape {shape_text(count.shape)} [Op:{op}]"
+UNSORTED_SEGMENT_SUM = _segment_op("UnsortedSegmentSum", "sum", _grad_sum)
+UNSORTED_SEGMENT_PROD = _segment_op("UnsortedSegmentProd", "prod", _grad_prod, initial=1)
+# What a segment without rows is, is the attribute `initial`.
+UNSORTED_SEGMENT_MAX = _segment_op("UnsortedSegmentMax", "max", _grad_extreme)
+UNSORTED_SEGMENT_MIN = _segment_op("UnsortedSegmentMin", "min", _grad_extreme)
+
+
+# ---------------------------------------------------------------------------- rows of a matrix
+
+
+def _infer_rows(tensor: TensorSpec, places: TensorSpec, rows: TensorSpec, *, op: str) -> TensorSpec:
+    check_same_dtype(op, tensor, TensorSpec(rows.shape, rows.dtype))
+    return tensor
+
+
+def _rows_workspace(
+    tensor: TensorSpec, places: TensorSpec, rows: TensorSpec
+) -> tuple[TensorSpec, ...]:
+    return _scratch(*rows.shape)
+
+
+def _rows(
+    xp: Any, out: Any, tensor: Any, places: Any, rows: Any, *, kind: str, workspace: tuple[Any, ...]
+) -> None:
+    same = out.__array_interface__["data"] == tensor.__array_interface__["data"]
+    start = (lambda _: None) if same else functools.partial(xp.copyto, src=tensor)
+    _bring(kind, start, out, places, rows, workspace[0])
+
+
+def _grad_update(call: OpCall, g: Tensor) -> Grads:
+    _, places, rows = call.inputs
+    return [
+        when(call.needs(0), lambda: TENSOR_SCATTER_UPDATE(g, places, ZEROS_LIKE(rows))),
+        None,
+        when(call.needs(2), lambda: _rows_of(g, places)),
+    ]
+
+
+def _grad_add(call: OpCall, g: Tensor) -> Grads:
+    places = call.inputs[1]
+    return [g, None, when(call.needs(2), lambda: _rows_of(g, places))]
+
+
+def _grad_chosen(call: OpCall, g: Tensor) -> Grads:
+    # All that are the extreme share its gradient, the tensor's own element among them.
+    tensor, places, rows = call.inputs
+    own = cast(EQUAL(tensor, call.output), g.dtype)
+    of_rows = cast(EQUAL(rows, _rows_of(call.output, places)), g.dtype)
+    count = own + UNSORTED_SEGMENT_SUM(of_rows, places, num_segments=len(tensor))
+    return [
+        when(call.needs(0), lambda: g * own / count),
+        None,
+        when(call.needs(2), lambda: _rows_of(g / count, places) * of_rows),
+    ]
+
+
+def _rows_op(
+    name: str, kind: str, gradient: Gradient, dtypes: frozenset[DType], may_alias: tuple[int, ...]
+) -> Op:
+    return register(
+        Op(
+            name=name,
+            infer=functools.partial(_infer_rows, op=name),
+            kernel=functools.partial(_rows, kind=kind),
+            gradient=gradient,
+            workspace=_rows_workspace,
+            dtypes=dtypes,
+            may_alias=may_alias,
+            whole=True,
         )
-    if int(count) < 0:
-        raise InvalidArgumentError(
-            f"Input num_segments == {int(count)} must not be negative. [Op:{op}]"
-        )
-    return values, ids, int(count)
+    )
 
 
-@explained
-def unsorted_segment_sum(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
-) -> Tensor:
-    """Return sums of rows, each of the rows that have its number.
-
-    Args:
-        data: The rows: slices behind the axes of `segment_ids`.
-        segment_ids: Int32 or int64, for each row the number of its sum; below 0: of none.
-        num_segments: How many sums there are. One without rows is 0.
-        name: Accepted for compatibility.
-
-    Raises:
-        InvalidArgumentError: Shapes or dtypes do not fit, or there is no such sum. On a GPU its row
-            is left out.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.math.unsorted_segment_sum([[1, 2], [3, 4], [5, 6]], [1, 0, 1], 3).numpy()
-        array([[3, 4],
-               [6, 8],
-               [0, 0]], dtype=int32)
-    """
-    values, ids, count = _segment_arguments(data, segment_ids, num_segments, "UnsortedSegmentSum")
-    return UNSORTED_SEGMENT_SUM(values, ids, num_segments=count)
+# Each takes a matrix, places of rows, and as many rows. Extremes may start anew, and so need the
+# matrix as it was.
+TENSOR_SCATTER_UPDATE = _rows_op("TensorScatterUpdate", "update", _grad_update, ALL_DTYPES, (0,))
+TENSOR_SCATTER_ADD = _rows_op("TensorScatterAdd", "sum", _grad_add, NUMBERS, (0,))
+TENSOR_SCATTER_MAX = _rows_op("TensorScatterMax", "greater", _grad_chosen, NUMBERS, ())
+TENSOR_SCATTER_MIN = _rows_op("TensorScatterMin", "less", _grad_chosen, NUMBERS, ())

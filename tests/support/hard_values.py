@@ -19,6 +19,7 @@ LARGE, TINY = 3e38, 2e-38  # Of float32's numbers. (TensorFlow takes smaller one
 ONE = (0.0, -0.0, 0.5, 1.0, -1.0, 100.0, -100.0, INF, -INF, NAN, LARGE, -LARGE, TINY, -TINY)
 PAIRED = (0.0, -0.0, 1.0, -2.0, 3.0, 0.5, INF, -INF, NAN, LARGE)
 FIRST, SECOND = zip(*((x, y) for x in PAIRED for y in PAIRED), strict=True)
+EACH = [[i] for i in range(len(FIRST))]
 ROWS = (
     (0.0, 0.0, 0.0),
     (1.0, 1.0, -2.0),
@@ -132,9 +133,18 @@ CASES: dict[str, Case] = {
             "gather_nd": lambda tf, x: tf.gather_nd(
                 tf.reshape(x, (7, 2)), [[4, 1], [4, 1], [6, 0], [1, 1]]
             ),
-            "unsorted_segment_sum": lambda tf, x: tf.math.unsorted_segment_sum(
-                x, [0, 0, 1, 2, 2, -1, 3, 3, 4, 5, 6, 6, 7, 7], 9
-            ),
+            **{
+                f"unsorted_segment_{kind}": lambda tf, x, kind=kind: getattr(
+                    tf.math, f"unsorted_segment_{kind}"
+                )(x, [0, 0, 1, 2, 2, -1, 3, 3, 4, 5, 6, 6, 7, 5], 9)
+                for kind in ("sum", "mean", "sqrt_n", "prod", "max", "min")
+            },
+            **{
+                f"segment_{kind}": lambda tf, x, kind=kind: getattr(tf.math, f"segment_{kind}")(
+                    x, [0, 0, 1, 1, 2, 3, 3, 4, 6, 6, 6, 8, 8, 8]
+                )
+                for kind in ("sum", "mean", "prod", "max", "min")
+            },
             "sigmoid_cross_entropy of ones": lambda tf, x: tf.nn.sigmoid_cross_entropy_with_logits(
                 tf.ones_like(x), x
             ),
@@ -162,6 +172,13 @@ CASES: dict[str, Case] = {
             "pow": lambda tf, x, y: tf.pow(x, y),
             "subtract": lambda tf, x, y: tf.subtract(x, y),
             "where": lambda tf, x, y: tf.where(x > y, x, y),
+            "scatter_nd": lambda tf, x, y: tf.scatter_nd(EACH, y, x.shape),
+            **{
+                f"tensor_scatter_nd_{kind}": lambda tf, x, y, kind=kind: getattr(
+                    tf, f"tensor_scatter_nd_{kind}"
+                )(x, EACH, y)
+                for kind in ("add", "sub", "max", "min", "update")
+            },
             "sigmoid_cross_entropy": lambda tf, x, y: tf.nn.sigmoid_cross_entropy_with_logits(
                 labels=y, logits=x
             ),

@@ -415,22 +415,54 @@ def flat_indices(
     return np.where(inside, own + matrices * math.prod(sizes), -1)
 
 
-def segments(reduced: Callable[[Array], Array], **options: Any) -> Row:
+def segments(reduced: Callable[[Array], Array], **initial: Any) -> Row:
     """Return the row of an op that brings rows together by their numbers."""
 
-    def reference(data: Array, ids: Array, num_segments: int) -> Array:
+    def reference(data: Array, ids: Array, num_segments: int, **_: Any) -> Array:
         return np.stack([reduced(data[ids == number]) for number in range(num_segments)])
 
     return Row(
         reference,
         (
-            *cases(((5, 3), (5,)), ((2, 4), (2, 4)), num_segments=4),
-            *cases(((3, 600), (3,)), ((7,), (7,)), num_segments=3),
+            *cases(((5, 3), (5,)), ((2, 4), (2, 4)), num_segments=4, **initial),
+            *cases(((3, 600), (3,)), ((7,), (7,)), num_segments=3, **initial),
         ),
-        cases(((1000, 1000), (1000,)), ((M,), (M,)), ((10_000, 100), (10_000,)), num_segments=3),
-        cases(((0, 3), (0,)), ((2, 0), (2,)), num_segments=3),
+        cases(
+            ((1000, 1000), (1000,)),
+            ((M,), (M,)),
+            ((10_000, 100), (10_000,)),
+            num_segments=3,
+            **initial,
+        ),
+        cases(((0, 3), (0,)), ((2, 0), (2,)), num_segments=3, **initial),
         ("any", "labels"),
-        **{"dtypes": NUMBERS, **options},
+        dtypes=NUMBERS,
+    )
+
+
+def scattered(
+    combine: Callable[[Any, Any], Any], most: int = 5, dtypes: tuple[str, ...] = NUMBERS
+) -> Row:
+    """Return the row of an op that brings a few rows to those of a matrix."""
+
+    def reference(tensor: Array, places: Array, rows: Array) -> Array:
+        made = list(tensor)
+        for place, row in zip(places.tolist(), rows, strict=True):
+            made[place] = combine(made[place], row)
+        return np.stack(made)
+
+    return Row(
+        reference,
+        cases(
+            *(
+                ((size, width), (rows,), (rows, width))
+                for size, width, rows in ((4, 3, most), (3, 1, 1), (3, 600, most))
+            )
+        ),
+        cases(((1000, 1000), (1000,), (1000, 1000)), ((10, 3), (M // 3,), (M // 3, 3))),
+        cases(((3, 2), (0,), (0, 2)), ((3, 0), (2,), (2, 0))),
+        ("any", "labels", "any"),
+        dtypes=dtypes,
     )
 
 
@@ -806,12 +838,21 @@ TABLE: dict[str, Row] = {
         dtypes=NUMBERS,
         differentiable=False,
     ),
+    "TensorScatterAdd": scattered(lambda old, new: old + new),
+    "TensorScatterMax": scattered(np.maximum),
+    "TensorScatterMin": scattered(np.minimum),
+    "TensorScatterUpdate": scattered(lambda old, new: new, 1, ALL),
     "Transpose": Row(
         lambda x, perm: np.einsum(x, [0, 1, 2], list(perm)),
         cases(((2, 3, 4),), ((1, 3, 2),), **PERM),
         cases(((100, 100, 100),), ((1, 1000, 1000),), ((M, 1, 1),), **PERM),
         cases(((2, 0, 3),), **PERM),
         dtypes=ALL,
+    ),
+    "UnsortedSegmentMax": segments(lambda rows: np.max(rows, axis=0, initial=3), initial=3),
+    "UnsortedSegmentMin": segments(lambda rows: np.min(rows, axis=0, initial=3), initial=3),
+    "UnsortedSegmentProd": segments(
+        lambda rows: np.multiply.reduce(rows, axis=0, dtype=rows.dtype)
     ),
     "UnsortedSegmentSum": segments(lambda rows: np.add.reduce(rows, axis=0, dtype=rows.dtype)),
     "UpperBound": bound(np.less_equal),

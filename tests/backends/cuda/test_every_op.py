@@ -179,9 +179,17 @@ EDGES: Mapping[str, list[Case]] = {
         *_of((SIX,), ((1, 5, 4, 3, 2, 7),), perm=PERM),
         *_of(((LONG, 3),), ((33, 65),), perm=(1, 0)),
     ],
-    "UnsortedSegmentSum": _of(
-        ((LONG, 3), (LONG,)), (SIX, SIX[:2]), ((5, LONG), (5,)), num_segments=5
-    ),
+    **{
+        f"UnsortedSegment{kind}": _of(
+            *(((LONG, 3), (LONG,)), (SIX, SIX[:2]), ((5, LONG), (5,))),
+            **{"num_segments": 5, **({"initial": 1} if kind.startswith("M") else {})},
+        )
+        for kind in ("Max", "Min", "Prod", "Sum")
+    },
+    **{
+        f"TensorScatter{kind}": _of(((3, LONG), (5,), (5, LONG)), ((LONG, 2), (LONG,), (LONG, 2)))
+        for kind in ("Add", "Max", "Min", "Update")
+    },
     **{name: _along_an_axis() for name in ("LogSoftmax", "Softmax")},
     **{
         name: _of(((3, LONG), (3, 40)), ((1, LONG), (1, LONG)), output_type=ops.int32)

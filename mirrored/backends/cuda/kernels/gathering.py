@@ -60,22 +60,27 @@ extern "C" __global__ void flat_indices(
     out[number] = inside ? flat : -1;
 }
 """
-# A thread has one column of `each` rows of the result, and goes through all rows in their order.
+# A thread has one column of `each` rows of the result, which begin as those of `from`, or filled
+# with a value, and goes through all rows in their order.
 # `sums` is `out`, but for bfloat16, which is rounded once at the end.
 _COMBINE = """
+__device__ inline T_C combined(T_C x, T_C y) { return COMBINED; }
+
 extern "C" __global__ void combine(
-    T *out, T_C *sums, const L *__restrict__ places, const T *__restrict__ rows,
+    T *out, T_C *sums, const T *from, const L *__restrict__ places, const T *__restrict__ rows,
     i64 size, i64 count, i64 width, i64 each, int filled, T_C value
 ) {
     i64 number = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     i64 column = number % width, first = number / width * each;
     i64 end = first + each < size ? first + each : size;
-    for (i64 row = first; filled && row < end; ++row) { sums[row * width + column] = value; }
+    for (i64 row = first; row < end; ++row) {
+        sums[row * width + column] = filled ? value : load(from[row * width + column]);
+    }
     for (i64 i = 0; i < count; ++i) {
         i64 place = places[i];
         if (place >= first && place < end) {
-            T_C x = sums[place * width + column], y = load(rows[i * width + column]);
-            sums[place * width + column] = COMBINED;
+            T_C &to = sums[place * width + column];
+            to = combined(to, load(rows[i * width + column]));
         }
     }
     for (i64 row = first; (void *)sums != (void *)out && row < end; ++row) {
@@ -83,8 +88,16 @@ extern "C" __global__ void combine(
     }
 }
 """
-_COMBINED = {"sum": "(T_C)Sum<Wide<T_C>::Type>::combine(x, y)"}
-_DTYPES = {"sum": teams.INTEGERS}
+# Of a NaN, and of zeros of two signs, extremes keep what TensorFlow's comparisons leave.
+_COMBINED = {
+    "sum": "(T_C)Sum<Wide<T_C>::Type>::combine(x, y)",
+    "prod": "(T_C)Product<Wide<T_C>::Type>::combine(x, y)",
+    "max": "x > y ? x : y",
+    "min": "x < y ? x : y",
+    "greater": "x < y ? y : x",
+    "less": "x > y ? y : x",
+    "update": "y",
+}
 
 
 def sources() -> Iterator[Source]:
@@ -94,7 +107,10 @@ def sources() -> Iterator[Source]:
         for width in ELEMENTS:
             yield _gather_source(width, index)
         for kind in _COMBINED:
-            for dtype in (*teams.float_dtypes(), *map(np.dtype, _DTYPES[kind])):
+            for dtype in (
+                *teams.float_dtypes(),
+                *map(np.dtype, (*teams.INTEGERS, "bool") if kind == "update" else teams.INTEGERS),
+            ):
                 yield _combine_source(kind, dtype, index)
 
 
@@ -163,15 +179,34 @@ def _segments(
     *,
     kind: str,
     num_segments: int,
+    initial: float,
     workspace: tuple[Any, ...] = (),
 ) -> None:
-    sums = workspace[0] if workspace else out
-    _combine(xp, out, sums, ids, data, kind, filled=True)
+    _combine(xp, out, out, ids, data, kind, workspace, value=initial)
 
 
-def _segments_workspace(data: Spec, ids: Spec, *, num_segments: int) -> tuple[Spec, ...]:
+def _segments_workspace(
+    data: Spec, ids: Spec, *, num_segments: int, initial: float = 0
+) -> tuple[Spec, ...]:
     (shape, dtype), (own, _) = data, ids
     return _sums((num_segments, *shape[len(own) :]), dtype)
+
+
+def _rows(
+    xp: Launcher,
+    out: Any,
+    tensor: Any,
+    places: Any,
+    rows: Any,
+    *,
+    kind: str,
+    workspace: tuple[Any, ...] = (),
+) -> None:
+    _combine(xp, out, tensor, places, rows, kind, workspace)
+
+
+def _rows_workspace(tensor: Spec, places: Spec, rows: Spec) -> tuple[Spec, ...]:
+    return _sums(*tensor)
 
 
 def _sums(shape: Shape, dtype: np.dtype[Any]) -> tuple[Spec, ...]:
@@ -179,16 +214,24 @@ def _sums(shape: Shape, dtype: np.dtype[Any]) -> tuple[Spec, ...]:
 
 
 def _combine(
-    xp: Launcher, out: Any, sums: Any, places: Any, rows: Any, kind: str, *, filled: bool
+    xp: Launcher,
+    out: Any,
+    start: Any,
+    places: Any,
+    rows: Any,
+    kind: str,
+    workspace: tuple[Any, ...],
+    value: float | None = None,
 ) -> None:
+    sums = workspace[0] if workspace else out
     if not out.size:
         return
     width = out.size // out.shape[0]
     each = -(-out.shape[0] // max(1, _THREADS // width))
     threads = -(-out.shape[0] // each) * width
     numbers = map(np.int64, (out.shape[0], places.size, width, each))
-    value = np.asarray(0).astype(sums.dtype)[()]
-    args = (out, sums, places, rows, *numbers, np.int32(filled), value)
+    filled, number = np.int32(value is not None), np.asarray(value or 0).astype(sums.dtype)[()]
+    args = (out, sums, start, places, rows, *numbers, filled, number)
     text = _combine_source(kind, out.dtype, places.dtype)
     launch_for_each(xp, text, "combine", threads, args)
 
@@ -196,5 +239,19 @@ def _combine(
 KERNELS: dict[str, DeviceKernel] = {
     "FlatIndices": DeviceKernel(_flat),
     "GatherV2": DeviceKernel(_gather),
-    "UnsortedSegmentSum": DeviceKernel(partial(_segments, kind="sum"), _segments_workspace),
+    **{
+        f"UnsortedSegment{kind.capitalize()}": DeviceKernel(
+            partial(_segments, kind=kind, initial=int(kind == "prod")), _segments_workspace
+        )
+        for kind in ("sum", "prod", "max", "min")
+    },
+    **{
+        f"TensorScatter{name}": DeviceKernel(partial(_rows, kind=kind), _rows_workspace)
+        for name, kind in (
+            ("Update", "update"),
+            ("Add", "sum"),
+            ("Max", "greater"),
+            ("Min", "less"),
+        )
+    },
 }
