@@ -3,23 +3,19 @@
 They are those of `Dataset`, which is too long for one file.
 """
 
-from collections.abc import Callable
-from typing import Any, Self, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 from mirrored._arguments import explained
+from mirrored.data.buckets import Buckets
 from mirrored.data.choosing_methods import ChoosingMethods
-from mirrored.data.dataset_arguments import AUTOTUNE, as_count, check_parallel_calls
-from mirrored.data.nested_transforms import FlatMapped, Grouped, Interleaved
-from mirrored.data.pipeline import ElementT, Pipeline
-from mirrored.data.row_transforms import Batched, Unbatched
+from mirrored.data.dataset_arguments import as_count, check_parallel_calls, sizes_of
+from mirrored.data.nested_transforms import Grouped
+from mirrored.data.padded_batches import PaddedBatched
+from mirrored.data.pipeline import ElementT
+from mirrored.data.row_transforms import Batched, Rebatched, Unbatched
 from mirrored.data.spec import check_callable
 from mirrored.ops import Tensor
-
-# How many datasets `interleave` takes turns between where nobody says: in TensorFlow as many as the
-# machine has cores, but an order is not to depend on the machine.
-_CYCLE = 8
-
-DatasetT = TypeVar("DatasetT", bound=Pipeline[Any])
 
 
 @explained
@@ -58,6 +54,45 @@ class BatchingMethods(ChoosingMethods[ElementT]):
         check_parallel_calls(num_parallel_calls)
         return self._of(Batched(self._transform, size, bool(drop_remainder)))
 
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Return elements of several shapes joined, so many at a time; smaller ones are padded.
+
+        Args:
+            batch_size: How many; with a strategy, over all replicas together.
+            padded_shapes: The shape to pad to, in the elements' structure of tuples and dicts:
+                a list of sizes, and of None or -1 for those that are the largest of a batch.
+                None: all are.
+            padding_values: What to pad with, of the elements' dtype: in their structure, or one
+                for all. None: zeros, and False.
+            drop_remainder: Whether to leave out a last batch that has fewer.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `batch_size` is not positive, or a shape does not fit the elements; where
+                that is not known before, it is an error of the iteration.
+            TypeError: What is given has another structure, or a value another dtype.
+            InvalidArgumentError: In the iteration: an element is larger than it is padded to.
+
+        Example:
+            >>> import mirrored as mr
+            >>> rows = mr.data.Dataset.from_generator(lambda: [[1], [2, 3], [4]])
+            >>> [batch.numpy().tolist() for batch in rows.padded_batch(2)]
+            [[[1, 0], [2, 3]], [[4]]]
+        """
+        size = as_count("batch_size", batch_size, least=1)
+        return self._of(
+            PaddedBatched(
+                self._transform, size, padded_shapes, padding_values, bool(drop_remainder)
+            )
+        )
+
     def unbatch(self, name: str | None = None) -> Self:
         """Return the rows of each element, one after another.
 
@@ -71,115 +106,74 @@ class BatchingMethods(ChoosingMethods[ElementT]):
         """
         return self._of(Unbatched(self._transform))
 
-    def flat_map(self, map_func: Callable[..., DatasetT], name: str | None = None) -> DatasetT:
-        """Return the elements of the datasets that a function makes, one dataset after another.
-
-        What those datasets draw follows from this one's iteration, as for `map`.
-
-        Args:
-            map_func: Called as `map`'s function is; returns a dataset.
-            name: Accepted for compatibility.
-
-        Raises:
-            ValueError: It is not callable.
-            TypeError: In the iteration: it does not return a dataset.
-
-        Example:
-            >>> import mirrored as mr
-            >>> Dataset = mr.data.Dataset
-            >>> [int(each) for each in Dataset.range(4).flat_map(lambda x: Dataset.range(x))]
-            [0, 0, 1, 0, 1, 2]
-        """
-        check_callable("map_func", map_func)
-        made: Any = self._of(FlatMapped(self._transform, map_func))
-        return cast(DatasetT, made)
-
-    def interleave(
+    def bucket_by_sequence_length(
         self,
-        map_func: Callable[..., DatasetT],
-        cycle_length: int | None = None,
-        block_length: int | None = None,
-        num_parallel_calls: int | None = None,
-        deterministic: bool | None = None,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
         name: str | None = None,
-    ) -> DatasetT:
-        """Return the elements of the datasets that a function makes, some of each by turns.
+    ) -> Self:
+        """Return batches of elements of about one length, padded; each length has its bucket.
 
         Args:
-            map_func: As for `flat_map`.
-            cycle_length: How many datasets take turns. None and AUTOTUNE: 8, where TensorFlow
-                takes the number of the machine's cores.
-            block_length: How many elements each gives at a time; None: 1.
-            num_parallel_calls: Accepted and checked; the order is that of one call at a time.
-            deterministic: Accepted; the order is always the same.
+            element_length_func: Called as `map`'s function is; returns an element's length.
+            bucket_boundaries: The least length of each bucket but the first, in order.
+            bucket_batch_sizes: The batch size of each bucket, one more than there are boundaries.
+            padded_shapes: As for `padded_batch`.
+            padding_values: As for `padded_batch`.
+            pad_to_bucket_boundary: Whether sizes that are not known are padded to the greatest
+                length of the bucket; all elements are then shorter than the last boundary.
+            no_padding: Whether to join them as `batch` does.
+            drop_remainder: Whether to leave out batches that have fewer elements.
             name: Accepted for compatibility.
 
         Raises:
-            ValueError: `map_func` is not callable, or a number is not positive.
-            TypeError: In the iteration: it does not return a dataset.
+            ValueError: There are not as many sizes as buckets. The rest as for `padded_batch`.
+            InvalidArgumentError: In the iteration: an element is too long for its bucket.
 
         Example:
             >>> import mirrored as mr
-            >>> Dataset = mr.data.Dataset
-            >>> dataset = Dataset.range(2).interleave(lambda x: Dataset.range(10 * x, 10 * x + 3))
-            >>> [int(each) for each in dataset]
-            [0, 10, 1, 11, 2, 12]
+            >>> rows = mr.data.Dataset.from_generator(lambda: [[1], [2, 3, 4], [5, 6], [7, 8, 9]])
+            >>> batches = rows.bucket_by_sequence_length(lambda row: len(row), [3], [2, 2])
+            >>> [batch.numpy().tolist() for batch in batches]
+            [[[1, 0], [5, 6]], [[2, 3, 4], [7, 8, 9]]]
         """
-        check_callable("map_func", map_func)
-        check_parallel_calls(num_parallel_calls)
-        cycle = _CYCLE
-        if cycle_length is not None and cycle_length != AUTOTUNE:
-            cycle = as_count("cycle_length", cycle_length, least=1)
-        block = as_count("block_length", 1 if block_length is None else block_length, least=1)
-        made: Any = self._of(Interleaved(self._transform, map_func, cycle, block))
-        return cast(DatasetT, made)
+        check_callable("element_length_func", element_length_func)
+        buckets = Buckets(element_length_func, [*bucket_boundaries], [*bucket_batch_sizes])
 
-    def group_by_window(
-        self,
-        key_func: Callable[..., Any],
-        reduce_func: Callable[[Tensor, Self], DatasetT],
-        window_size: int | None = None,
-        window_size_func: Callable[[Tensor], Any] | None = None,
-        name: str | None = None,
-    ) -> DatasetT:
-        """Return what a function makes of elements with one key, so many at a time.
+        def batched(bucket: Tensor, group: BatchingMethods[ElementT]) -> Any:
+            size, shapes = buckets.size(bucket), padded_shapes
+            if no_padding:
+                return group.batch(size, drop_remainder)
+            if pad_to_bucket_boundary:
+                shapes = buckets.bounded(int(bucket), group._transform, shapes)
+            return group.padded_batch(size, shapes, padding_values, drop_remainder)
 
-        What is left at the end comes in the order of the keys.
+        return self._of(Grouped(self._transform, buckets.number, batched, buckets.size, self._of))
+
+    def rebatch(
+        self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
+    ) -> Self:
+        """Return batches of another size, of the same rows in the same order.
 
         Args:
-            key_func: Called as `map`'s function is; returns an int64 scalar, the key.
-            reduce_func: From a key and a dataset of elements that have it to a dataset, such as
-                one of a single batch.
-            window_size: How many elements are given to it at a time.
-            window_size_func: From a key to that number, where it is not the same for all keys.
+            batch_size: How many rows each has, or a list of such numbers, which take turns.
+            drop_remainder: Whether to leave out a last batch that has fewer.
             name: Accepted for compatibility.
 
         Raises:
-            ValueError: Both sizes are given, or none, or something is not callable. In the
-                iteration: a key or a size is no int64 scalar.
-            InvalidArgumentError: In the iteration: a size is not positive.
-            TypeError: In the iteration: `reduce_func` does not return a dataset.
+            ValueError: A number is not positive, or elements are no batches.
 
         Example:
             >>> import mirrored as mr
-            >>> pairs = mr.data.Dataset.range(7).group_by_window(
-            ...     lambda x: x % 2, lambda key, window: window.batch(2), window_size=2
-            ... )
-            >>> [each.numpy().tolist() for each in pairs]
-            [[0, 2], [1, 3], [4, 6], [5]]
+            >>> batches = mr.data.Dataset.range(6).batch(4).rebatch(3)
+            >>> [batch.numpy().tolist() for batch in batches]
+            [[0, 1, 2], [3, 4, 5]]
         """
-        if (window_size is None) == (window_size_func is None):
-            raise ValueError(
-                "Either the `window_size` argument or the `window_size_func` argument must be "
-                f"specified. Received: window_size={window_size!r}, "
-                f"window_size_func={window_size_func!r}."
-            )
-        size = window_size_func or (lambda key: window_size)
-        for argument, function in (
-            ("key_func", key_func),
-            ("reduce_func", reduce_func),
-            ("window_size_func", size),
-        ):
-            check_callable(argument, function)
-        made: Any = self._of(Grouped(self._transform, key_func, reduce_func, size, self._of))
-        return cast(DatasetT, made)
+        sizes = sizes_of(batch_size)
+        return self._of(Rebatched(self._transform, sizes, bool(drop_remainder)))

@@ -4,7 +4,7 @@ They are those of `Dataset`, which is too long for one file.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from mirrored._arguments import explained
 from mirrored.data import transforms
@@ -16,6 +16,8 @@ from mirrored.data.row_transforms import Repeated, Shuffled
 from mirrored.data.sources import Slices
 from mirrored.data.spec import check_callable
 from mirrored.errors import InvalidArgumentError
+
+AppliedT = TypeVar("AppliedT")
 
 _AHEAD = 2  # What AUTOTUNE means for `prefetch`: one element is made while another one waits.
 
@@ -43,6 +45,42 @@ class ChoosingMethods(Pipeline[ElementT]):
         """
         check_callable("predicate", predicate)
         return self._of(transforms.Filtered(self._transform, predicate))
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """Return the elements before the first one of which a predicate is not true.
+
+        Args:
+            predicate: Called as `map`'s function is; returns a bool.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: It is not callable.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.range(5).take_while(lambda x: x < 2)]
+            [0, 1]
+        """
+        check_callable("predicate", predicate)
+        return self._of(transforms.TakenWhile(self._transform, predicate))
+
+    def unique(self, name: str | None = None) -> Self:
+        """Return the elements that differ from all before them.
+
+        Args:
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: They are not of int32 or int64.
+            InvalidArgumentError: They have several parts.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.from_tensor_slices([1, 2, 1, 3])
+            >>> [int(each) for each in dataset.unique()]
+            [1, 2, 3]
+        """
+        return self._of(transforms.Unique(self._transform))
 
     def shuffle(
         self,
@@ -160,6 +198,27 @@ class ChoosingMethods(Pipeline[ElementT]):
             return self._of(self._transform.part(start, end))
         return self._of(transforms.Chosen(self._transform, start, stop))
 
+    def apply(self, transformation_func: Callable[[Self], AppliedT]) -> AppliedT:
+        """Return what a function makes of the dataset.
+
+        Args:
+            transformation_func: From a dataset to a dataset.
+
+        Raises:
+            TypeError: It does not return a dataset.
+
+        Example:
+            >>> import mirrored as mr
+            >>> len(mr.data.Dataset.range(5).apply(lambda dataset: dataset.batch(2)))
+            3
+        """
+        made = transformation_func(self)
+        if not isinstance(made, Pipeline):
+            raise TypeError(
+                f"`transformation_func` must return a `mr.data.Dataset` object. Got {type(made)!r}."
+            )
+        return made
+
     def concatenate(self, dataset: Pipeline[Any], name: str | None = None) -> Self:
         """Return the elements of this dataset and then those of another.
 
@@ -179,20 +238,29 @@ class ChoosingMethods(Pipeline[ElementT]):
             raise TypeError(f"`dataset` is a Dataset. Received: a {type(dataset).__name__}.")
         return self._of(transforms.Concatenated(self._transform, dataset._transform))
 
-    def cache(self, name: str | None = None) -> Self:
+    def cache(self, filename: str = "", name: str | None = None) -> Self:
         """Return the same elements, kept in memory from the first whole iteration on.
 
         Iterations before it, which did not come to the end, are in the same order and draw the same
         random numbers.
 
         Args:
+            filename: "", which means memory: elements are not kept in files.
             name: Accepted for compatibility.
+
+        Raises:
+            ValueError: There is a filename.
 
         Example:
             >>> import mirrored as mr
             >>> len(mr.data.Dataset.range(3).cache())
             3
         """
+        if filename != "":
+            raise ValueError(
+                "Elements are kept in memory, not in files. Received: "
+                f"filename={filename!r:.200}. Leave it out, or keep arrays in files of NumPy's."
+            )
         return self._of(transforms.Cached(self._transform))
 
     def prefetch(self, buffer_size: int, name: str | None = None) -> Self:

@@ -10,24 +10,28 @@ from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
-from mirrored import _nest, _overrides
+from mirrored import _overrides
 from mirrored._absent import MembersOfClass, absent_members
 from mirrored._arguments import explained
 from mirrored.data import transforms
-from mirrored.data.batching_methods import BatchingMethods
 from mirrored.data.dataset_arguments import (
     as_count,
     as_whole,
     check_parallel_calls,
+    counted_from,
+    element_of,
     generated_by,
     range_of,
     slices_of,
     transforms_of,
 )
-from mirrored.data.nested_transforms import Listed, Windowed
+from mirrored.data.mixing_methods import MixingMethods
+from mirrored.data.mixtures import Drawn
+from mirrored.data.nested_transforms import Windowed
 from mirrored.data.pipeline import ElementT
-from mirrored.data.sources import Counted, Slices, Transform, zipped
-from mirrored.data.spec import Nested, check_callable, to_element
+from mirrored.data.rng import Rng
+from mirrored.data.sources import Counted, Transform, zipped
+from mirrored.data.spec import check_callable
 from mirrored.data.states import Scanned, States
 from mirrored.ops import Tensor, as_dtype, int64
 from mirrored.ops.tensor import Operators
@@ -40,7 +44,7 @@ MappedT = TypeVar("MappedT", bound=Tensor | tuple[Tensor, ...] | dict[str, Tenso
 
 @explained
 @absent_members("tf.data.Dataset")
-class Dataset(BatchingMethods[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
+class Dataset(MixingMethods[ElementT], _overrides.Subclassable, metaclass=MembersOfClass):
     """Elements, each a tensor or a tuple or dict of such, made while they are iterated over.
 
     Datasets come from `from_tensor_slices` and the other static methods, and each method returns
@@ -126,10 +130,7 @@ class Dataset(BatchingMethods[ElementT], _overrides.Subclassable, metaclass=Memb
             >>> len(mr.data.Dataset.from_tensors([1.0, 2.0]))
             1
         """
-        element = to_element(tensors, "`tensors`")
-        if any(isinstance(leaf, Nested) for leaf in _nest.flatten(element)):
-            return cls(Listed([element]))
-        return cls(Slices(_nest.map_structure(lambda leaf: leaf[None], element), 1))
+        return cls(element_of(tensors))
 
     @classmethod
     def from_generator(
@@ -205,10 +206,56 @@ class Dataset(BatchingMethods[ElementT], _overrides.Subclassable, metaclass=Memb
             >>> list(Dataset.zip(Dataset.range(2), Dataset.range(5, 9)).as_numpy_iterator())
             [(np.int64(0), np.int64(5)), (np.int64(1), np.int64(6))]
         """
-        if datasets is not None:
-            args = (*args, datasets)
-        structure = args[0] if len(args) == 1 else args
-        return cls(zipped(transforms_of(structure)))
+        return cls(zipped(transforms_of(args, datasets)))
+
+    @classmethod
+    def random(
+        cls,
+        seed: int | None = None,
+        rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> "Dataset[Tensor]":
+        """Return random int64 numbers of at least 0 and below 2**32, without end.
+
+        Args:
+            seed: An integer; None takes one from the global seed. The numbers are not those that
+                TensorFlow draws from it.
+            rerandomize_each_iteration: Whether each iteration draws others.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: The seed is no integer.
+
+        Example:
+            >>> import mirrored as mr
+            >>> numbers = mr.data.Dataset.random(seed=4).take(3)
+            >>> [int(each) for each in numbers] == [int(each) for each in numbers]
+            True
+        """
+        drawn: Any = cls(Drawn(Rng(seed), bool(rerandomize_each_iteration)))
+        return cast("Dataset[Tensor]", drawn)
+
+    @classmethod
+    def counter(
+        cls, start: Any = 0, step: Any = 1, dtype: Any = int64, name: str | None = None
+    ) -> "Dataset[Tensor]":
+        """Return numbers without end, each a step further.
+
+        Args:
+            start: The first one.
+            step: What is added.
+            dtype: Their dtype.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: A number is none that the dtype can hold.
+
+        Example:
+            >>> import mirrored as mr
+            >>> [int(each) for each in mr.data.Dataset.counter(2, 5).take(3)]
+            [2, 7, 12]
+        """
+        return cast("Dataset[Tensor]", cls(counted_from(start, step, dtype)))
 
     # ------------------------------------------------------------------ users' functions
 
@@ -267,7 +314,7 @@ class Dataset(BatchingMethods[ElementT], _overrides.Subclassable, metaclass=Memb
             [4, 6]
         """
         check_callable("map_func", map_func)
-        check_parallel_calls(num_parallel_calls)
+        check_parallel_calls(num_parallel_calls, synchronous)
         return Dataset(transforms.Mapped(self._transform, map_func))
 
     def enumerate(

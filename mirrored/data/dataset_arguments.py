@@ -6,15 +6,32 @@ It is checked when a method is called: the pipeline runs much later, and elsewhe
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mirrored import _nest
 from mirrored._numbers import as_integer
 from mirrored.data.leaf_specs import as_signature, signature_of, unsliced
+from mirrored.data.mixtures import Directed, Drawn, Endless, Picked
+from mirrored.data.nested_transforms import Listed
 from mirrored.data.pipeline import Pipeline
-from mirrored.data.sources import Generated, Slices
+from mirrored.data.rng import Rng
+from mirrored.data.row_transforms import Repeated
+from mirrored.data.sources import Generated, Slices, Transform
 from mirrored.data.spec import Nested, to_element, to_leaf
+from mirrored.data.transforms import Chosen
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops import TensorSpec, as_dtype, int64
+from mirrored.ops.conversion import is_tensor, to_array
 
 AUTOTUNE = -1
+
+
+def element_of(tensors: Any) -> Transform:
+    """Return the one element that `from_tensors` is given."""
+    element = to_element(tensors, "`tensors`")
+    if any(isinstance(leaf, Nested) for leaf in _nest.flatten(element)):
+        return Listed([element])
+    return Slices(_nest.map_structure(lambda leaf: leaf[None], element), 1)
 
 
 def slices_of(tensors: Any) -> Slices:
@@ -70,6 +87,18 @@ def _signature(signature: Any, types: Any, shapes: Any) -> Any:
     return None
 
 
+def sizes_of(batch_size: Any) -> list[int]:
+    """Return the sizes that `rebatch` is given: one, or several that take turns."""
+    sizes = batch_size.numpy() if is_tensor(batch_size) else batch_size
+    if np.ndim(sizes) > 1 or np.size(sizes) == 0:
+        raise InvalidArgumentError(
+            "Invalid `batch_size`. Expected `batch_size` to be a scalar or a vector. Received "
+            f"`batch_size` of shape {np.shape(sizes)}."
+        )
+    listed = sizes if np.ndim(sizes) else [sizes]
+    return [as_count("batch_size", each, least=1) for each in listed]
+
+
 def range_of(args: tuple[Any, ...]) -> range:
     """Return the range that `Dataset.range` is given."""
     if not 1 <= len(args) <= 3:
@@ -84,8 +113,82 @@ def range_of(args: tuple[Any, ...]) -> range:
     return range(*numbers)
 
 
-def transforms_of(structure: Any) -> Any:
+def mixed_by_weights(datasets: Any, weights: Any, seed: Any, stops: bool, anew: bool) -> Transform:
+    """Return elements of the datasets that `sample_from_datasets` is given, drawn by weights."""
+    transforms = _transforms_in(datasets)
+    if isinstance(weights, Pipeline):
+        return Directed(Picked(Drawn(Rng(seed), anew), weights._transform), transforms, stops)
+    if weights is None:
+        weights = np.ones(len(transforms), np.float32)
+    elif len(weights) != len(transforms):
+        raise ValueError(
+            "Invalid `weights`. `weights` should have the same length as `datasets` but got "
+            f"`len(weights)={len(weights)}` vs. `len(datasets)={len(transforms)}`."
+        )
+    given = to_leaf(weights)
+    if given.dtype.kind != "f":
+        raise TypeError(
+            "Invalid `weights`. `weights` type must be either `mr.float32` or `mr.float64` but is "
+            f"{given.dtype.name}. Write them with a decimal point."
+        )
+    chosen = [pair for pair in zip(transforms, given.tolist(), strict=True) if pair[1] > 0]
+    if len(chosen) < 2:
+        return chosen[0][0] if chosen else Chosen(transforms[0], 0, 0)
+    positive = Slices(np.array([[weight for _, weight in chosen]]), 1)
+    picked = Picked(Drawn(Rng(seed), anew), Repeated(positive, None))
+    return Directed(picked, [transform for transform, _ in chosen], stops)
+
+
+def mixed_by_choices(datasets: Any, choices: Any, stops: bool) -> Transform:
+    """Return elements of the datasets that `choose_from_datasets` is given."""
+    transforms = _transforms_in(datasets)
+    if not isinstance(choices, Pipeline):
+        raise TypeError(
+            "Invalid `choice_dataset`. `choice_dataset` should be a `mr.data.Dataset` but is "
+            f"{type(choices)}."
+        )
+    spec = choices.element_spec
+    if spec != TensorSpec((), int64):
+        raise TypeError(
+            "Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `mr.int64` "
+            f"tensors but are {spec}."
+        )
+    return Directed(choices._transform, transforms, stops)
+
+
+def _transforms_in(datasets: Any) -> list[Transform]:
+    if not datasets:
+        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+    for each in datasets:
+        if not isinstance(each, Pipeline):
+            raise TypeError(
+                f"Invalid `datasets`. They are `mr.data.Dataset` objects. Received: {each!r:.200}."
+            )
+    return [each._transform for each in datasets]
+
+
+def counted_from(start: Any, step: Any, dtype: Any) -> Endless:
+    """Return the numbers that `counter` is given."""
+    numbers = []
+    for name, value in (("start", start), ("step", step)):
+        if is_tensor(value) and value.dtype != as_dtype(dtype):
+            raise ValueError(
+                f"{name}: Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with "
+                f"dtype {value.dtype.name}: {value!r}. Use mr.cast."
+            )
+        number = value.numpy() if is_tensor(value) else value
+        numbers.append(np.asarray(to_array(number, as_dtype(dtype))))
+    return Endless(*numbers)
+
+
+def transforms_of(args: tuple[Any, ...], datasets: Any) -> Any:
     """Return the transforms of the datasets that `zip` is given, in their structure."""
+    if args and datasets is not None:
+        raise TypeError(
+            "Both `*args` and `datasets` cannot be set. Give all datasets in one of them."
+        )
+    given = args if datasets is None else (datasets,)
+    structure = given[0] if len(given) == 1 else given
     if isinstance(structure, list):
         raise TypeError(
             "Invalid input to `zip`. Nested structures do not support Python lists; please use "
@@ -120,7 +223,12 @@ def as_count(name: str, value: Any, *, least: int) -> int:
     return number
 
 
-def check_parallel_calls(value: Any) -> None:
+def check_parallel_calls(value: Any, synchronous: Any = None) -> None:
     """Raise where a number of parallel calls is neither None nor AUTOTUNE nor positive."""
+    if synchronous and value is not None:
+        raise ValueError(
+            "`synchronous` is not supported with `num_parallel_calls`, but `num_parallel_calls` "
+            f"was set to {value}. Leave out one of them."
+        )
     if value is not None and value != AUTOTUNE:
         as_count("num_parallel_calls", value, least=1)

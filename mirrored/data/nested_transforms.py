@@ -30,10 +30,9 @@ class Listed(Transform):
         specs: Their structure; None: that of the first one.
     """
 
-    known = True
-
     def __init__(self, elements: Sequence[Element], specs: Any = None) -> None:
         self._elements, self._specs = elements, specs
+        self.known = specs is not None
         self.cardinality = len(elements)
 
     def open(self, iteration: Iteration) -> Elements:

@@ -22,6 +22,7 @@ from mirrored.data.sources import (
     Following,
     Slices,
     Transform,
+    batches_of,
 )
 from mirrored.data.spec import Element, Elements, Form, spec_of
 from mirrored.errors import InvalidArgumentError
@@ -111,9 +112,7 @@ class Batched(Following):
         if source.batch_size is None and source.slices is not None:
             self.batch_size = size
         self.known = source.known
-        if self.cardinality > 0:
-            whole, rest = divmod(self.cardinality, size)
-            self.cardinality = whole + (rest > 0 and not drop_remainder)
+        self.cardinality = batches_of(self.cardinality, size, drop_remainder)
 
     @property
     def slices(self) -> Slices | None:
@@ -226,14 +225,8 @@ class Unbatched(Following):
                 if index == 0:
                     for leaf in _nest.flatten(element):
                         spec_of(leaf).row()
-                sizes = {leaf.shape[:1] for leaf in _nest.flatten(element)}
-                if len(sizes) > 1 or () in sizes:
-                    shapes = [leaf.shape for leaf in _nest.flatten(element)]
-                    raise InvalidArgumentError(
-                        "`unbatch` needs arrays of one first size. Received: element "
-                        f"{index} (counted from 0) with the shapes {shapes}. Batch it first."
-                    )
-                yield from Slices(element, *sizes.pop()).open(Iteration())
+                count = _row_count(element, "unbatch", index)
+                yield from Slices(element, count).open(Iteration())
 
     def first(self) -> Element:
         """Return a row."""
@@ -242,6 +235,84 @@ class Unbatched(Following):
     def specs(self) -> Any:
         """Return those of a row."""
         return _nest.map_structure(lambda leaf: leaf.row(), self._source.specs())
+
+
+class Rebatched(Following):
+    """Batches of other sizes, of the same rows in the same order.
+
+    Args:
+        source: What gives batches.
+        sizes: The sizes, which take turns.
+        drop_remainder: Whether to leave out a last batch that has fewer rows.
+    """
+
+    def __init__(self, source: Transform, sizes: Sequence[int], drop_remainder: bool) -> None:
+        super().__init__(source)
+        self._sizes, self._drop = sizes, drop_remainder
+        self.cardinality = UNKNOWN_CARDINALITY
+        self.known = source.known
+        if source.known:
+            self.specs()
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of batches."""
+        sizes = itertools.cycle(self._sizes)
+        want, have = next(sizes), 0
+        parts: list[list[NDArray[Any]]] = []
+        form: Form | None = None
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                count = _row_count(element, "rebatch", index)
+                form = form or Form(element)
+                leaves, begin = form.leaves(element, f"Element {index}"), 0
+                while have + count - begin >= want:
+                    end = begin + want - have
+                    yield form.pack(_ended(parts, [leaf[begin:end] for leaf in leaves]))
+                    parts, have, begin, want = [], 0, end, next(sizes)
+                if begin < count:
+                    parts.append([leaf[begin:] for leaf in leaves])
+                    have += count - begin
+        if parts and form is not None and not self._drop:
+            yield form.pack(_ended(parts[:-1], parts[-1]))
+
+    def first(self) -> Element:
+        """Return a batch."""
+        return self._source.first()
+
+    def specs(self) -> Any:
+        """Return those of batches, with their size where all have it."""
+        batches = self._source.specs()
+        rows = _nest.map_structure(lambda leaf: leaf.row(), batches)
+        shapes = [leaf.shape for leaf in _nest.flatten(batches)]
+        if () in shapes:
+            raise ValueError(
+                "Invalid `batch_size`. Expected dataset with rank of >= 1 but found a dataset with "
+                "scalar elements. Fix the issue by adding the `batch` transformation to it."
+            )
+        size = self._sizes[0] if len({*self._sizes}) == 1 else None
+        known = [shape[0] for shape in shapes if shape is not None and shape[0] is not None]
+        if size is not None and not self._drop and (not known or known[0] % size):
+            size = None
+        return _nest.map_structure(lambda leaf: leaf.batched(size), rows)
+
+
+def _ended(parts: list[list[NDArray[Any]]], last: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return rows of each array joined; where there is one part it is that, which is a view."""
+    columns = zip(*parts, last, strict=True)
+    return [np.concatenate(column) for column in columns] if parts else last
+
+
+def _row_count(element: Element, method: str, index: int) -> int:
+    """Return how many rows an element has; raises where it is no batch."""
+    sizes: set[tuple[int, ...]] = {leaf.shape[:1] for leaf in _nest.flatten(element)}
+    if len(sizes) > 1 or () in sizes:
+        shapes = [leaf.shape for leaf in _nest.flatten(element)]
+        raise InvalidArgumentError(
+            f"`{method}` needs arrays of one first size. Received: element {index} (counted "
+            f"from 0) with the shapes {shapes}. Batch it first."
+        )
+    ((count,),) = sizes
+    return count
 
 
 class Repeated(Derived):

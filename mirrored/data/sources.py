@@ -120,6 +120,14 @@ class Derived(Following):
         return self._source.specs()
 
 
+def batches_of(cardinality: int, size: int, drop_remainder: bool) -> int:
+    """Return how many batches elements make; the constants stay as they are."""
+    if cardinality <= 0:
+        return cardinality
+    whole, rest = divmod(cardinality, size)
+    return whole + (rest > 0 and not drop_remainder)
+
+
 @contextmanager
 def named(method: str, index: int) -> Iterator[None]:
     """Within this context, an exception of a user's function is noted to be of this element."""

@@ -45,7 +45,6 @@ class States:
 
     def following(self, value: Any) -> Element:
         """Return a state that the function returned, if it is one like the first."""
-        value = tuple(value) if isinstance(value, list) else value
         state = to_element(value, f"What `{self._argument}` returned")
         leaves, firsts = _nest.flatten(state), _nest.flatten(self.initial)
         if len(leaves) != len(firsts):
@@ -70,7 +69,9 @@ def reduced(elements: Elements, states: States) -> Element:
     with closing(elements):
         for index, element in enumerate(elements):
             with named("reduce", index):
-                state = states.following(states.call(state, element))
+                value = states.call(state, element)
+                # A list is a tuple of results, as in TensorFlow.
+                state = states.following(tuple(value) if isinstance(value, list) else value)
     return state
 
 
@@ -109,8 +110,7 @@ class Scanned(Following):
                 f"and the output value but its return type is {type(pair)!r}. Received: "
                 f"{pair!r:.200}."
             )
-        value = tuple(pair[1]) if isinstance(pair[1], list) else pair[1]
-        return self._states.following(pair[0]), to_element(value, "What `scan_func` returned")
+        return self._states.following(pair[0]), to_element(pair[1], "What `scan_func` returned")
 
     def first(self) -> Element:
         """Return the result for an element."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.leaf_specs import LeafSpec, common_specs
+from mirrored import _nest
+from mirrored.data.leaf_specs import LeafSpec, NestedSpec, common_specs
 from mirrored.data.rng import Iteration, Rng
 from mirrored.data.sources import (
     INFINITE_CARDINALITY,
@@ -20,7 +21,8 @@ from mirrored.data.sources import (
     Transform,
     named,
 )
-from mirrored.data.spec import Element, Elements, Form, call_with, to_element
+from mirrored.data.spec import Element, Elements, Form, call_with, specs_of, to_element
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.rng_state import drawing_from
 
 # ---------------------------------------------------------------------------- users' functions
@@ -65,6 +67,7 @@ class Filtered(Derived):
     """The elements of which a predicate is true."""
 
     rng: Rng
+    _method, _ends = "filter", False  # The second: whether nothing comes after one that is not.
 
     def __init__(self, source: Transform, predicate: Callable[..., Any]) -> None:
         super().__init__(source)
@@ -78,16 +81,32 @@ class Filtered(Derived):
         stream = self.rng.stream(iteration)
         with closing(self._source.open(iteration.source())) as elements:
             for index, element in enumerate(elements):
-                with named("filter", index), drawing_from(stream):
-                    kept = np.asarray(call_with(self._predicate, element))
-                    if kept.shape != () or kept.dtype != np.bool_:
-                        raise ValueError(
-                            "Invalid `predicate`. `predicate` must return a `mr.bool` scalar "
-                            f"tensor, but its return type is shape={kept.shape}, "
-                            f"dtype={kept.dtype.name}. Return a comparison, as in `x > 0`."
-                        )
+                with named(self._method, index), drawing_from(stream):
+                    kept = self._is_kept(element)
                 if kept:
                     yield element
+                elif self._ends:
+                    return
+
+    def _is_kept(self, element: Element) -> bool:
+        kept = np.asarray(call_with(self._predicate, element))
+        if kept.shape != () or kept.dtype != np.bool_:
+            raise ValueError(
+                "Invalid `predicate`. `predicate` must return a `mr.bool` scalar tensor, but its "
+                f"return type is shape={kept.shape}, dtype={kept.dtype.name}. Return a "
+                "comparison, as in `x > 0`."
+            )
+        return bool(kept)
+
+
+class TakenWhile(Filtered):
+    """The elements before the first one of which a predicate is not true."""
+
+    _method, _ends = "take_while", True
+
+    def __init__(self, source: Transform, predicate: Callable[..., Any]) -> None:
+        super().__init__(source, predicate)
+        self.cardinality = UNKNOWN_CARDINALITY
 
 
 # ---------------------------------------------------------------------------- which elements
@@ -112,6 +131,45 @@ class Chosen(Derived):
             return
         with closing(self._source.open(iteration.source())) as elements:
             yield from itertools.islice(elements, *self._which)
+
+
+class Unique(Derived):
+    """The elements that differ from all before them: of one array of integers."""
+
+    def __init__(self, source: Transform) -> None:
+        super().__init__(source)
+        self.cardinality = UNKNOWN_CARDINALITY
+        if source.known:
+            _check_unique(source.specs())
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of those elements."""
+        met: set[Any] = set()
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                if index == 0:
+                    _check_unique(specs_of(element))
+                (leaf,) = _nest.flatten(element)
+                key = leaf.shape, leaf.tobytes()
+                if key not in met:
+                    met.add(key)
+                    yield element
+
+
+def _check_unique(specs: Any) -> None:
+    leaves = _nest.flatten(specs)
+    for leaf in leaves:
+        if isinstance(leaf, NestedSpec) or leaf.dtype not in (np.int32, np.int64):
+            kind = "of datasets" if isinstance(leaf, NestedSpec) else leaf.dtype.name
+            raise TypeError(
+                f"`tf.data.Dataset.unique` does not support type {kind} -- only `mr.int32` and "
+                "`mr.int64` are supported. Use `filter` with a function that remembers."
+            )
+    if len(leaves) > 1:
+        raise InvalidArgumentError(
+            "`unique` only supports inputs with a single component. Received: elements of "
+            f"{len(leaves)}."
+        )
 
 
 class Concatenated(Derived):

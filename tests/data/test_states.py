@@ -65,7 +65,7 @@ def test_scan(listed: Listed) -> None:
     assert sums.element_spec == (mr.TensorSpec([], mr.int64), {"of": mr.TensorSpec([], mr.int64)})
     for _ in range(2):
         assert listed(sums) == [(1, {"of": 1}), (3, {"of": 2}), (6, {"of": 3}), (10, {"of": 4})]
-    assert listed(numbers.scan((0, 1), lambda s, x: ([s[1], s[0] + s[1]], [s[0], 1]))) == [
+    assert listed(numbers.scan((0, 1), lambda s, x: [(s[1], s[0] + s[1]), (s[0], 1)])) == [
         (0, 1),
         (1, 1),
         (1, 1),
