@@ -15,8 +15,9 @@ X = np.random.default_rng(5).normal(size=(2, 3, 4))
 @pytest.mark.parametrize(
     ("order", "axis"),
     [
-        *((order, axis) for order in (0.5, 1, 2, 3, np.inf) for axis in (0, -1)),
-        *((order, axis) for order in ("fro", 1, np.inf) for axis in ((0, 1), (2, 0), (-1, 1))),
+        *((order, -1) for order in (0.5, 1, 2, 3, np.inf)),
+        (2, 0),
+        *((order, axis) for order in ("fro", 1, np.inf) for axis in ((2, 0), (-1, 1))),
     ],
 )
 def test_over_axes(order: Any, axis: Any, keepdims: bool) -> None:
