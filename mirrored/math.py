@@ -38,10 +38,13 @@ from mirrored.ops import floordiv as floordiv
 from mirrored.ops import floormod as floormod
 from mirrored.ops import greater as greater
 from mirrored.ops import greater_equal as greater_equal
+from mirrored.ops import in_top_k as in_top_k
 from mirrored.ops import invert_permutation as invert_permutation
 from mirrored.ops import is_finite as is_finite
 from mirrored.ops import is_inf as is_inf
 from mirrored.ops import is_nan as is_nan
+from mirrored.ops import is_non_decreasing as is_non_decreasing
+from mirrored.ops import is_strictly_increasing as is_strictly_increasing
 from mirrored.ops import l2_normalize as l2_normalize
 from mirrored.ops import less as less
 from mirrored.ops import less_equal as less_equal

@@ -213,6 +213,9 @@ from mirrored.ops.softmax import log_softmax as log_softmax
 from mirrored.ops.softmax import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops.softmax import softmax as softmax
 from mirrored.ops.sorting import argsort as argsort
+from mirrored.ops.sorting import in_top_k as in_top_k
+from mirrored.ops.sorting import is_non_decreasing as is_non_decreasing
+from mirrored.ops.sorting import is_strictly_increasing as is_strictly_increasing
 from mirrored.ops.sorting import sort as sort
 from mirrored.ops.sorting import top_k as top_k
 from mirrored.ops.sparse_cross_entropy import (

@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import adopt
-from mirrored.ops.creation import count_up_into
+from mirrored.ops.clipping import clip_by_value
+from mirrored.ops.comparison import EQUAL, LOGICAL_AND, is_finite, reduce_all
+from mirrored.ops.conversion import adopt, convert_to_tensor
+from mirrored.ops.creation import FILL, count_up_into
 from mirrored.ops.gathering import gather
 from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.op import Op, register
-from mirrored.ops.shaping import normalize_axis, transpose
+from mirrored.ops.reduction import reduce_sum
+from mirrored.ops.shaping import RESHAPE, cast, normalize_axis, transpose
 from mirrored.ops.spec import (
     FLOATS,
     NUMBERS,
@@ -22,6 +25,7 @@ from mirrored.ops.spec import (
     TensorSpec,
     as_dtype,
     bool_,
+    float32,
     int32,
     int64,
 )
@@ -280,3 +284,92 @@ def _sorted_along(values: Any, axis: Any, direction: Any) -> tuple[Tensor, Tenso
     x = transpose(x, order)
     ascending = direction == "ASCENDING"
     return x, TOP_K(x, k=x.shape[-1], ascending=ascending, output_type=int32), order
+
+
+@explained
+def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
+    """Return whether each row has its target among its largest elements.
+
+    Whoever is as large as the last of them is among them. A row with an element that is not finite
+    has none, and so has a target that is no place in a row.
+
+    Args:
+        targets: Places in the rows, int32 or int64 of shape (rows,).
+        predictions: Float32 of shape (rows, classes).
+        k: How many the largest are.
+        name: Accepted for compatibility.
+
+    Returns:
+        Booleans of shape (rows,).
+
+    Raises:
+        InvalidArgumentError: The shapes do not fit.
+        ValueError: The predictions are of another dtype.
+        TypeError: `k` is no integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.in_top_k([0, 1], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]], k=2).numpy()
+        array([False,  True])
+    """
+    x, places, count = convert_to_tensor(predictions, float32), adopt(targets, None), index(k)
+    check_index_dtype("InTopKV2", places.spec, "T")
+    for what, tensor, rank in (("predictions", x, 2), ("targets", places, 1)):
+        if tensor.ndim != rank:
+            raise InvalidArgumentError(f"{what} must be {rank}-dimensional [Op:InTopKV2]")
+    rows, classes = x.shape
+    if places.shape != (rows,):
+        raise InvalidArgumentError(
+            f"First dimension of predictions {rows} must match length of targets {places.size} "
+            "[Op:InTopKV2]"
+        )
+    if not classes:
+        return FILL(shape=(rows,), value=False, dtype=bool_)
+    nearest = RESHAPE(clip_by_value(places, 0, classes - 1), shape=(rows, 1))
+    larger = x > gather(x, nearest, batch_dims=1)
+    known = LOGICAL_AND(reduce_all(is_finite(x), 1), EQUAL(places, RESHAPE(nearest, shape=(rows,))))
+    return LOGICAL_AND(known, reduce_sum(cast(larger, int32), 1) < count)
+
+
+@explained
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Return whether no element is smaller than the one before it; NaN never fits.
+
+    Args:
+        x: Numbers of any shape, taken row by row.
+        name: Accepted for compatibility.
+
+    Raises:
+        TypeError: They are booleans.
+
+    Example:
+        >>> import mirrored as mr
+        >>> bool(mr.math.is_non_decreasing([1, 2, 2]))
+        True
+    """
+    before, after = _neighbours(x)
+    return reduce_all(before <= after)
+
+
+@explained
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Return whether each element is larger than the one before it; NaN never is.
+
+    Args and errors: as for `is_non_decreasing`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> bool(mr.math.is_strictly_increasing([1, 2, 2]))
+        False
+    """
+    before, after = _neighbours(x)
+    return reduce_all(before < after)
+
+
+def _neighbours(x: Any) -> tuple[Tensor, Tensor]:
+    """Return all elements but the last, and all but the first."""
+    tensor = adopt(x, None)
+    if tensor.dtype == bool_:
+        raise TypeError(f"Expected x to be numeric, instead found: {tensor}")
+    flat = RESHAPE(tensor, shape=(tensor.size,))
+    return flat[:-1], flat[1:]

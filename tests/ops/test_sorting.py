@@ -80,3 +80,59 @@ def test_what_does_not_fit() -> None:
         ops.sort([True])
     with pytest.raises(InvalidArgumentError, match="attr 'index_type' of float"):
         ops.top_k([1.0], index_type=ops.float32)
+
+
+@pytest.mark.parametrize(
+    ("target", "row", "least"),  # Of how many it has to be one of the largest, None: of any number.
+    [
+        (0, [1.0, 2.0, 3.0], 3),
+        (1, [1.0, 2.0, 3.0], 2),
+        (2, [3.0, 1.0, 1.0], 2),
+        (3, [1.0, 2.0, 3.0], None),
+        (-1, [1.0, 2.0, 3.0], None),
+        (0, [1.0, NAN, 3.0], None),
+        (0, [INF, 1.0, 3.0], None),
+    ],
+)
+def test_a_target_among_the_largest(target: int, row: Any, least: int | None) -> None:
+    @mr.function
+    def recorded(targets: ops.Tensor, rows: ops.Tensor) -> list[ops.Tensor]:
+        return [ops.in_top_k(targets, rows, k) for k in range(5)]
+
+    given = ops.constant([target, 0]), ops.constant([row, [9.0, 0.0, 0.0]])
+    found = [each.numpy().tolist() for each in recorded(*given)]
+    expected = [least is not None and k >= least for k in range(5)]
+    assert found == [[each, k > 0] for k, each in enumerate(expected)]
+
+
+def test_a_target_that_does_not_fit() -> None:
+    assert ops.in_top_k([0], ops.zeros((1, 0)), 1).numpy().tolist() == [False]
+    for targets, predictions, message in (
+        ([0, 1], [[1.0]], "First dimension of predictions 1 must match length of targets 2"),
+        ([[0]], [[1.0]], "targets must be 1-dimensional"),
+        ([0], [1.0], "predictions must be 2-dimensional"),
+        ([0.0], [[1.0]], "attr 'T' of float"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            ops.in_top_k(targets, predictions, 1)
+
+
+@pytest.mark.parametrize(
+    ("x", "not_decreasing", "increasing"),
+    [
+        ([1, 2, 3], True, True),
+        ([[1, 2], [2, 3]], True, False),
+        ([1, 3, 2], False, False),
+        ([-(2**31), 2**31 - 1], True, True),
+        (np.array([1, 0], np.uint8), False, False),
+        ([1.0, NAN], False, False),
+        ([INF, INF], True, False),
+        ([], True, True),
+        (3, True, True),
+    ],
+)
+def test_rows_in_order(x: Any, not_decreasing: bool, increasing: bool) -> None:
+    assert bool(ops.is_non_decreasing(x)) == not_decreasing
+    assert bool(ops.is_strictly_increasing(x)) == increasing
+    with pytest.raises(TypeError, match="Expected x to be numeric"):
+        ops.is_non_decreasing([True])
