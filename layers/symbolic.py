@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from mirrored.layers.shapes import Shape
-from mirrored.ops.spec import ShapeTuple
+from mirrored.ops.tensor_shape import TensorShape
 
 _Layer = Any  # That of `layers.layer`, which stands on this module.
 
@@ -43,7 +43,7 @@ class SymbolicTensor:
         name: str,
         producer: "tuple[_Layer, SymbolicTensor | None]",
     ) -> None:
-        self.shape: Shape = ShapeTuple(shape)
+        self.shape: Shape = TensorShape(shape)
         self.dtype = dtype
         self.name = name
         self.producer = producer

@@ -39,6 +39,7 @@ from mirrored.distribute import MirroredStrategy as MirroredStrategy
 from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.ops import Assert as Assert
 from mirrored.ops import Tensor as Tensor
+from mirrored.ops import TensorShape as TensorShape
 from mirrored.ops import TensorSpec as TensorSpec
 from mirrored.ops import abs as abs
 from mirrored.ops import acos as acos
@@ -181,6 +182,7 @@ __all__ = [
     "Module",
     "Sequential",
     "Tensor",
+    "TensorShape",
     "TensorSpec",
     "UnconnectedGradients",
     "Variable",

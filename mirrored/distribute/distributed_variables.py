@@ -21,8 +21,9 @@ from mirrored.distribute.values import (
 )
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import active_listeners, only
-from mirrored.ops.spec import FLOATS, DType, Shape
+from mirrored.ops.spec import FLOATS, DType
 from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor_shape import TensorShape
 from mirrored.variables import (
     DeviceVariable,
     Prepared,
@@ -102,7 +103,7 @@ class DistributedVariable(Variable):
         return self.copies[0].dtype
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TensorShape:
         """The shape of the value."""
         return self.copies[0].shape
 

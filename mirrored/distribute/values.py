@@ -10,8 +10,9 @@ from mirrored import _nest
 from mirrored.distribute.context import get_replica_context
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
-from mirrored.ops.spec import DType, Shape
+from mirrored.ops.spec import DType
 from mirrored.ops.tensor import Operators, Tensor
+from mirrored.ops.tensor_shape import TensorShape
 from mirrored.program import register_per_replica
 
 
@@ -91,7 +92,7 @@ class Mirrored(DistributedValues, Operators):
         return adopt(self._values[0], None).dtype
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TensorShape:
         """The shape of the copies."""
         return adopt(self._values[0], None).shape
 

@@ -249,6 +249,7 @@ from mirrored.ops.statistics import reduce_variance as reduce_variance
 from mirrored.ops.statistics import weighted_moments as weighted_moments
 from mirrored.ops.statistics import zero_fraction as zero_fraction
 from mirrored.ops.tensor import Tensor as Tensor
+from mirrored.ops.tensor_shape import TensorShape as TensorShape
 from mirrored.ops.trigonometry import acos as acos
 from mirrored.ops.trigonometry import acosh as acosh
 from mirrored.ops.trigonometry import asin as asin

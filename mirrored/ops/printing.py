@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from mirrored.ops.conversion import adopt, constant, is_tensor
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.op import Check, Op, register
-from mirrored.ops.spec import ShapeTuple, TensorSpec, bool_, is_bfloat16
+from mirrored.ops.spec import TensorSpec, bool_, is_bfloat16
 from mirrored.ops.structures import is_nested, map_structure
 from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor_shape import TensorShape
 
 _OPTIONS = {"output_stream": None, "end": os.linesep, "summarize": 3, "sep": " ", "name": None}
 _FILE = "file://"
@@ -106,7 +107,7 @@ def _laid_out(value: Any, tensors: list[Tensor]) -> str:
     import pprint  # Few programs need it.
 
     def mark(leaf: Any) -> Any:
-        if isinstance(leaf, ShapeTuple):
+        if isinstance(leaf, TensorShape):
             return _Mark(f"TensorShape({list(leaf)})")
         if not is_tensor(leaf):
             return leaf

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from mirrored._absent import refused_members
 from mirrored.errors import InvalidArgumentError
 
 DType = np.dtype[Any]
@@ -54,31 +53,6 @@ TENSORFLOW_NAMES = {
 }
 # What Python's own types mean; "float" is 32 bits wide here, as in TensorFlow.
 _PYTHON_TYPES: dict[Any, DType] = {float: float32, "float": float32, int: int32, bool: bool_}
-
-
-@refused_members(
-    "tf.TensorShape",
-    "as_list as_proto assert_has_rank assert_is_compatible_with assert_is_fully_defined "
-    "assert_same_rank cast concatenate dims experimental_as_proto experimental_from_proto "
-    "experimental_type_proto flatten from_tensors is_compatible_with is_fully_defined "
-    "is_subtype_of merge_with most_specific_common_supertype most_specific_compatible_shape "
-    "ndims num_elements placeholder_value rank to_tensors with_rank with_rank_at_least "
-    "with_rank_at_most",
-)
-class ShapeTuple(tuple[Any, ...]):
-    """A tuple, as which tensors show their shapes: what TensorFlow's have beside leads to advice.
-
-    Example:
-        >>> import mirrored as mr
-        >>> shape = mr.zeros((2, 3)).shape
-        >>> shape == (2, 3), list(shape)
-        (True, [2, 3])
-        >>> shape.as_list()
-        Traceback (most recent call last):
-        AttributeError: mirrored has no `tf.TensorShape.as_list`: not provided here. Shapes are ...
-    """
-
-    __slots__ = ()
 
 
 class _Spec(NamedTuple):

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, MappingView, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from mirrored._arguments import explained
-from mirrored.ops.spec import ShapeTuple, TensorSpec
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor_shape import TensorShape
 
 _NESTED = (list, tuple, dict, Sequence, Mapping, MappingView)  # The usual ones first.
 # Tuples here, and no structures: TensorFlow has classes for them. Text is none either.
-_LEAVES = (ShapeTuple, TensorSpec, str, bytes)
+_LEAVES = (TensorShape, TensorSpec, str, bytes)
 _DIFFERENT = "The two structures don't have the same nested structure."
 
 

@@ -19,12 +19,10 @@ from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.timing import copy_work, observers, tell
 from mirrored.errors import DevicesResetError
-from mirrored.ops.spec import (
-    DType,
-    Shape,
-    ShapeTuple,
-    TensorSpec,
-)
+from mirrored.ops.spec import DType, TensorSpec
+from mirrored.ops.tensor_shape import TensorShape
+
+_new_tuple = tuple.__new__  # Shapes of tensors need no check.
 
 # What Python's operators call: ops by their names, and "truediv". Ops make tensors, and so stand
 # above them: each enters itself.
@@ -53,9 +51,13 @@ class Operators:
         raise NotImplementedError
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TensorShape:
         """The size of each axis."""
         raise NotImplementedError
+
+    def get_shape(self) -> TensorShape:
+        """Return `shape`."""
+        return self.shape
 
     def numpy(self) -> Any:
         """Return a copy of the values on the host: an array, or a scalar for rank 0."""
@@ -251,7 +253,7 @@ def _optional_int(item: Any) -> int | None:
 
 @refused_members(
     "tf.Tensor",
-    "T astype backing_device clip consumers cpu eval experimental_ref get_shape gpu graph "
+    "T astype backing_device clip consumers cpu eval experimental_ref gpu graph "
     "is_packed item max mean min name op ravel ref reshape set_shape sum tolist transpose "
     "value_index",
 )
@@ -293,9 +295,9 @@ class Tensor(Operators):
         return self._spec.dtype
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TensorShape:
         """The size of each axis."""
-        return ShapeTuple(self._spec.shape)
+        return _new_tuple(TensorShape, self._spec.shape)
 
     @property
     def ndim(self) -> int:

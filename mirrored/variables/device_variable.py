@@ -17,8 +17,9 @@ from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder, only, recorded_by
 from mirrored.ops.op import OPS
-from mirrored.ops.spec import DType, Shape, TensorSpec, check_same_dtype
+from mirrored.ops.spec import DType, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
+from mirrored.ops.tensor_shape import TensorShape
 from mirrored.program.variable_access import Moves, variable_writes
 from mirrored.variables.variable import (
     Prepared,
@@ -154,7 +155,7 @@ class DeviceVariable(Variable):
         return self._tensor.dtype
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TensorShape:
         """The shape of the value."""
         return self._tensor.shape
 

@@ -164,7 +164,7 @@ def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "
 @refused_members(
     "tf.Variable",
     "T astype batch_scatter_update clip constraint count_up_to create eval experimental_ref "
-    "from_proto gather_nd get_shape graph handle initial_value initialized_value initializer "
+    "from_proto gather_nd graph handle initial_value initialized_value initializer "
     "is_initialized item load max mean min op ravel read_value_no_copy ref reshape scatter_add "
     "scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_max "
     "scatter_nd_min scatter_nd_sub scatter_nd_update scatter_sub scatter_update set_shape "

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import mirrored as mr
-from mirrored.ops.spec import ShapeTuple
 
 Point = namedtuple("Point", "x y")
 
@@ -59,7 +58,7 @@ STRUCTURES = [
     (Items([1, 2]), [1, 2]),
     (Pair(1, 2), [1, 2]),
     (Flat("k", 2), [2]),
-    (ShapeTuple((2, 3)), [ShapeTuple((2, 3))]),
+    (mr.TensorShape((2, 3)), [mr.TensorShape((2, 3))]),
     (mr.TensorSpec((2,)), [mr.TensorSpec((2,))]),
     ({1, 2}, [{1, 2}]),
 ]

@@ -1,0 +1,310 @@
+"""Shapes as users see them: tuples, which answer what TensorFlow's shapes are asked.
+
+Inside the library shapes are plain tuples, which are quicker.
+"""
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, NoReturn, Self, SupportsIndex, overload
+
+from mirrored._absent import refused_members
+from mirrored._arguments import explained
+
+
+@explained
+@refused_members(
+    "tf.TensorShape",
+    "as_proto cast experimental_as_proto experimental_from_proto experimental_type_proto flatten "
+    "from_tensors most_specific_common_supertype placeholder_value to_tensors",
+)
+class TensorShape(tuple[int, ...]):  # To type checkers, since tensors have no None in theirs.
+    """The size of each axis, None where it is not known: a tuple that can be asked about itself.
+
+    It equals a tuple or a list of the same sizes, prints as a tuple, and is false where it has no
+    axes. How many axes there are is always known.
+
+    Args:
+        dims: The sizes: integers of 0 or more, or None; or one of them.
+
+    Raises:
+        TypeError: A size is something else.
+        ValueError: A size is below 0, or `dims` is None.
+
+    Example:
+        >>> import mirrored as mr
+        >>> shape = mr.zeros((2, 3)).shape
+        >>> shape.as_list(), shape.rank, shape.num_elements(), shape == [2, 3]
+        ([2, 3], 2, 6, True)
+        >>> mr.TensorShape([None, 3]).is_compatible_with(shape)
+        True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Any) -> Self:
+        """Return the shape, once its sizes are checked."""
+        return tuple.__new__(cls, dims if isinstance(dims, TensorShape) else _sizes(dims))
+
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list):
+            other = tuple(other)
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> "TensorShape": ...
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return _made(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> "TensorShape":
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> "TensorShape":
+        return TensorShape(other).concatenate(self)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self)
+
+    @property
+    def ndims(self) -> int:
+        """The number of axes."""
+        return len(self)
+
+    @property
+    def dims(self) -> list[int | None]:
+        """The sizes, in a list."""
+        return [*self]
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes, in a list.
+
+        Example:
+            >>> TensorShape((None, 3)).as_list()
+            [None, 3]
+        """
+        return [*self]
+
+    def num_elements(self) -> int | None:
+        """Return how many elements there are; None where a size is not known.
+
+        Example:
+            >>> TensorShape((2, 3)).num_elements(), TensorShape((None, 3)).num_elements()
+            (6, None)
+        """
+        return math.prod(self) if self.is_fully_defined() else None
+
+    def is_fully_defined(self) -> bool:
+        """Return whether all sizes are known."""
+        return None not in self
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise unless all sizes are known.
+
+        Raises:
+            ValueError: One is not.
+        """
+        if None in self:
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether a tensor may have both shapes.
+
+        Args:
+            other: The other shape; None is any.
+        """
+        if other is None:
+            return True
+        other = TensorShape(other)
+        pairs = zip(self, other, strict=False)
+        return len(self) == len(other) and all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise unless a tensor may have both shapes.
+
+        Args:
+            other: The other shape; None is any.
+
+        Raises:
+            ValueError: It may not.
+        """
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are incompatible")
+
+    def merge_with(self, other: Any) -> "TensorShape":
+        """Return the shape with the sizes that either knows.
+
+        Args:
+            other: The other shape; None knows nothing.
+
+        Raises:
+            ValueError: They differ.
+
+        Example:
+            >>> TensorShape((None, 3)).merge_with((2, None))
+            (2, 3)
+        """
+        if other is None:
+            return self
+        other = TensorShape(other)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are not compatible")
+        pairs: Iterable[tuple[int | None, ...]] = zip(self, other, strict=True)
+        return _made(its if own is None else own for own, its in pairs)
+
+    def concatenate(self, other: Any) -> "TensorShape":
+        """Return the sizes of both shapes, one after the other.
+
+        Args:
+            other: The other shape.
+
+        Raises:
+            ValueError: It is None.
+
+        Example:
+            >>> TensorShape((2, 3)).concatenate([4])
+            (2, 3, 4)
+        """
+        return _made((*self, *TensorShape(other)))
+
+    def with_rank(self, rank: int) -> "TensorShape":
+        """Return the shape where it has so many axes.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: It has others.
+        """
+        self.assert_has_rank(rank)
+        return self
+
+    def with_rank_at_least(self, rank: int) -> "TensorShape":
+        """Return the shape where it has so many axes or more.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: It has fewer.
+        """
+        if len(self) < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> "TensorShape":
+        """Return the shape where it has so many axes or fewer.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: It has more.
+        """
+        if len(self) > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise unless there are so many axes.
+
+        Args:
+            rank: How many.
+
+        Raises:
+            ValueError: There are others.
+        """
+        if len(self) != rank:
+            raise ValueError(f"Shape {self} must have rank {rank}")
+
+    def assert_same_rank(self, other: Any) -> None:
+        """Raise unless another shape has as many axes.
+
+        Args:
+            other: The other shape; None has any.
+
+        Raises:
+            ValueError: It has not.
+        """
+        if other is not None and len(self) != len(TensorShape(other)):
+            raise ValueError(f"Shapes {self} and {TensorShape(other)} must have the same rank")
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Return whether another shape has the same sizes, or None in their place.
+
+        Args:
+            other: The other shape.
+        """
+        pairs = zip(self, other, strict=False)
+        return len(self) == len(other) and all(its in (None, own) for own, its in pairs)
+
+    def most_specific_compatible_shape(self, other: Any) -> "TensorShape":
+        """Return the shape with the sizes that both have, and None where they differ.
+
+        Args:
+            other: The other shape, of as many axes.
+
+        Raises:
+            ValueError: It has others.
+
+        Example:
+            >>> TensorShape((2, 3)).most_specific_compatible_shape((2, 4))
+            (2, None)
+        """
+        self.assert_same_rank(other)
+        pairs = zip(self, TensorShape(other), strict=True)
+        return _made(own if own == its else None for own, its in pairs)
+
+
+def _made(sizes: Iterable[Any]) -> TensorShape:
+    """Return a shape of sizes that are known to be some."""
+    return tuple.__new__(TensorShape, sizes)
+
+
+def _sizes(dims: Any) -> tuple[int | None, ...]:
+    """Return sizes that a user wrote; an integer is one of them."""
+    if dims is None:
+        raise ValueError(
+            "The number of a shape's axes is always known here. Received: None. Pass None itself "
+            "where any shape will do, or one None for each axis, as in TensorShape([None, None])."
+        )
+    if isinstance(dims, str | bytes):
+        _refuse(dims)
+    if hasattr(dims, "__index__") and not getattr(dims, "shape", ()):
+        dims = (dims,)
+    try:
+        given = tuple(dims)
+    except TypeError:
+        _refuse(dims)
+    return tuple(None if each is None else _size(each) for each in given)
+
+
+def _size(value: Any) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            "Dimension value must be integer or None or have an __index__ method, got value "
+            f"{value!r} with type {type(value)!r}"
+        ) from None
+    if size < 0:
+        raise ValueError(f"Dimension {size} must be >= 0")
+    return size
+
+
+def _refuse(dims: Any) -> NoReturn:
+    raise TypeError(
+        f"Failed to convert {dims!r} to a shape. A shape is a size, as 10, or a list of sizes, as "
+        "[1, 2, None]."
+    )

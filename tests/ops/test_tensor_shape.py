@@ -1,0 +1,116 @@
+"""Shapes: tuples that answer as TensorFlow 2.21's do."""
+
+import copy
+import operator
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.ops.tensor_shape import TensorShape as S
+
+
+@pytest.mark.parametrize(
+    ("dims", "sizes"),
+    [
+        ([2, None], (2, None)),
+        ((2, 3), (2, 3)),
+        ([], ()),
+        (5, (5,)),
+        (S([2, 3]), (2, 3)),
+        (np.array([2, 3]), (2, 3)),
+        ([np.int64(2)], (2,)),
+    ],
+)
+def test_sizes(dims: Any, sizes: tuple[Any, ...]) -> None:
+    shape = S(dims)
+    assert shape == sizes == shape
+    assert shape == list(sizes)
+    assert not operator.ne(shape, list(sizes))
+    assert (tuple(shape), shape.as_list(), shape.dims) == (sizes, list(sizes), list(sizes))
+    assert (shape.rank, shape.ndims, str(shape)) == (len(sizes), len(sizes), str(sizes))
+    assert {sizes: "found"}[shape] == "found"
+    for made in (copy.deepcopy(shape), pickle.loads(pickle.dumps(shape))):
+        assert (type(made), made) == (S, shape)
+
+
+def test_sizes_may_be_tensors() -> None:
+    assert S(mr.constant([2, 3])) == S([mr.constant(2), 3]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("dims", "error"),
+    [
+        ([2, -1], ValueError),
+        (None, ValueError),
+        ([2.0], TypeError),
+        (["a"], TypeError),
+        ("ab", TypeError),
+        (2.5, TypeError),
+    ],
+)
+def test_what_is_no_shape(dims: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        S(dims)
+
+
+ANSWERS: list[tuple[Callable[[], Any], Any]] = [
+    (lambda: S([2, 3]).num_elements(), 6),
+    (lambda: S([]).num_elements(), 1),
+    (lambda: S([None, 2]).num_elements(), None),
+    (lambda: S([2]).is_fully_defined(), True),
+    (lambda: S([None]).is_fully_defined(), False),
+    (lambda: S([2]).assert_is_fully_defined(), None),
+    (lambda: S([None]).assert_is_fully_defined(), ValueError),
+    (lambda: S([2, 3]).is_compatible_with((2, None)), True),
+    (lambda: S([2, 3]).is_compatible_with(None), True),
+    (lambda: S([2, 3]).is_compatible_with([2, 4]), False),
+    (lambda: S([2, 3]).is_compatible_with([2]), False),
+    (lambda: S([2, 3]).is_compatible_with("a"), TypeError),
+    (lambda: S([2, 3]).assert_is_compatible_with([2, 3]), None),
+    (lambda: S([2, 3]).assert_is_compatible_with([2, 4]), ValueError),
+    (lambda: S([None, 3]).merge_with([2, None]), (2, 3)),
+    (lambda: S([2]).merge_with(None), (2,)),
+    (lambda: S([2, 3]).merge_with([2]), ValueError),
+    (lambda: S([2, 3]).concatenate([None]), (2, 3, None)),
+    (lambda: operator.add(S([2, 3]), [4]), (2, 3, 4)),
+    (lambda: operator.add([4], S([2, 3])), (4, 2, 3)),
+    (lambda: operator.add((4,), S([2, 3])), (4, 2, 3)),
+    (lambda: S([2, 3])[:1], (2,)),
+    (lambda: S([2, 3])[-1], 3),
+    (lambda: S([2, 3])[5], IndexError),
+    (lambda: S([2, 3]).with_rank(2), (2, 3)),
+    (lambda: S([2, 3]).with_rank(3), ValueError),
+    (lambda: S([2, 3]).with_rank_at_least(2), (2, 3)),
+    (lambda: S([2, 3]).with_rank_at_least(3), ValueError),
+    (lambda: S([2, 3]).with_rank_at_most(2), (2, 3)),
+    (lambda: S([2, 3]).with_rank_at_most(1), ValueError),
+    (lambda: S([2, 3]).assert_has_rank(2), None),
+    (lambda: S([2, 3]).assert_has_rank(1), ValueError),
+    (lambda: S([2, 3]).assert_same_rank([1, 1]), None),
+    (lambda: S([2, 3]).assert_same_rank([1]), ValueError),
+    (lambda: S([2, 3]).is_subtype_of(S([None, 3])), True),
+    (lambda: S([None, 3]).is_subtype_of(S([2, 3])), False),
+    (lambda: S([2, 3]).most_specific_compatible_shape([2, 4]), (2, None)),
+]
+
+
+@pytest.mark.parametrize(("ask", "answer"), ANSWERS)
+def test_answers(ask: Callable[[], Any], answer: Any) -> None:
+    if isinstance(answer, type) and issubclass(answer, Exception):
+        with pytest.raises(answer) as caught:
+            ask()
+        assert type(caught.value) is answer
+        return
+    given = ask()
+    assert (given, type(given)) == (answer, S if isinstance(answer, tuple) else type(answer))
+
+
+def test_tensors_variables_and_placeholders_have_such_shapes() -> None:
+    values = [mr.zeros((2, 3)), mr.Variable([[1.0]]), mr.layers.Input((3,))]
+    assert {type(each.shape) for each in values} == {mr.TensorShape} == {S}
+    assert [mr.zeros((2, 3)).get_shape(), mr.Variable([1.0]).get_shape()] == [[2, 3], [1]]
+    assert mr.zeros(values[0].shape).shape[1:].as_list() == [3]
