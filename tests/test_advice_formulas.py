@@ -26,6 +26,7 @@ OTHERS = {
     "MirroredStrategy(executor=...)",
     "cast(x, float32)",
     "cast(x, int32)",
+    "check_numerics(x, message)",
     "compile(run_eagerly=True)",
     "device('GPU:1')",
     "fit(verbose=1)",
@@ -75,7 +76,6 @@ def normalized(x: Array, n: Array) -> Array:
 
 
 FORMULAS: dict[str, Formula] = {
-    "np.isfinite(x.numpy())": Formula(np.isfinite, each_row()),
     "x / (n + (n == 0))": Formula(
         normalized,
         [{**each, "n": np.linalg.norm(each["x"], axis=-1, keepdims=True)} for each in each_row()],

@@ -196,6 +196,7 @@ CASES: dict[str, Case] = {
             # Without NaN, which TensorFlow leaves where its way of sorting does.
             "sort": lambda tf, x: tf.sort(x[:12], axis=1),
             "top_k": lambda tf, x: tf.math.top_k(x[:12], 2).values,
+            "check_numerics": lambda tf, x: tf.debugging.check_numerics(x[:7], "Not finite"),
             "cumsum": lambda tf, x: tf.cumsum(x, axis=1),
             "cumprod": lambda tf, x: tf.math.cumprod(x, axis=1, reverse=True),
             # Without NaN, and without two infinities, which TensorFlow's passes over.
