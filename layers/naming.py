@@ -29,7 +29,7 @@ def check_name(name: object) -> str:
     Raises:
         ValueError: It cannot.
     """
-    if not isinstance(name, str) or not name or "/" in name:
+    if not isinstance(name, str) or "/" in name:
         raise ValueError(
             "Argument `name` must be a string and cannot contain character `/`. "
             f"Received: name={name} (of type {type(name)})"

@@ -16,7 +16,6 @@ from tests.support import signatures
 
 # What is another one on purpose, or that of a class which the library makes itself.
 OTHERS = {
-    "tf.GradientTape.gradient": "a string, not the member of the enum",
     "tf.data.Dataset": "made by its class methods",
     "tf.distribute.ReplicaContext": "made by strategies",
     "tf.distribute.Strategy": "the base of strategies",

@@ -147,7 +147,7 @@ def recorded_by(recorder: Recorder | None) -> Iterator[None]:
         yield
 
 
-class _NoNumpy(OperatorNotAllowedInGraphError, AttributeError):
+class NoValueError(OperatorNotAllowedInGraphError, AttributeError):
     """What scripts expect that ask for `numpy()`, which TensorFlow's recorded tensors have not."""
 
 
@@ -189,7 +189,7 @@ class RecordedTensor(Tensor):
 
     def numpy(self) -> Any:
         """Raise OperatorNotAllowedInGraphError, an AttributeError too: there are no values."""
-        self._no_values(_NoNumpy)
+        self._no_values(NoValueError)
 
     def copy_to(self, device: Device) -> Tensor:
         """Return what stands for this tensor on another device."""

@@ -33,7 +33,12 @@ def test_a_given_name_does_not_use_up_an_automatic_one() -> None:
     assert Dense(1).name == "dense"
 
 
-@pytest.mark.parametrize("name", ["a/b", "", 3])
+def test_a_name_may_be_empty() -> None:
+    """As in Keras 3, whose tutorials name models so."""
+    assert Dense(1, name="").name == ""
+
+
+@pytest.mark.parametrize("name", ["a/b", 3])
 def test_bad_names_are_refused(name: object) -> None:
     with pytest.raises(ValueError, match="must be a string and cannot contain character `/`"):
         Dense(1, name=name)  # type: ignore[arg-type]
