@@ -260,8 +260,8 @@ def scanned(
             *cases(((2, 3),), axis=1, exclusive=exclusive, reverse=False),
         ),
         (
-            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=1, **plain),
-            *cases(((1000, 1000),), ((1, M),), ((M, 1),), axis=0, **other),
+            *cases(((1000, 1000),), ((M, 1),), axis=1, **plain),
+            *cases(((1000, 1000),), ((1, M),), axis=0, **other),
         ),
         (*cases(((0, 3),), ((2, 0),), axis=1, **plain), *cases(((0, 3),), axis=0, **other)),
         **options,
