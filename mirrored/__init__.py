@@ -60,6 +60,7 @@ from mirrored.ops import atan as atan
 from mirrored.ops import atan2 as atan2
 from mirrored.ops import atanh as atanh
 from mirrored.ops import bool_ as bool_
+from mirrored.ops import boolean_mask as boolean_mask
 from mirrored.ops import broadcast_to as broadcast_to
 from mirrored.ops import cast as cast
 from mirrored.ops import clip_by_global_norm as clip_by_global_norm
@@ -72,6 +73,8 @@ from mirrored.ops import cos as cos
 from mirrored.ops import cosh as cosh
 from mirrored.ops import cumsum as cumsum
 from mirrored.ops import divide as divide
+from mirrored.ops import dynamic_partition as dynamic_partition
+from mirrored.ops import dynamic_stitch as dynamic_stitch
 from mirrored.ops import einsum as einsum
 from mirrored.ops import ensure_shape as ensure_shape
 from mirrored.ops import equal as equal
@@ -124,8 +127,10 @@ from mirrored.ops import reduce_mean as reduce_mean
 from mirrored.ops import reduce_min as reduce_min
 from mirrored.ops import reduce_prod as reduce_prod
 from mirrored.ops import reduce_sum as reduce_sum
+from mirrored.ops import repeat as repeat
 from mirrored.ops import reshape as reshape
 from mirrored.ops import reverse as reverse
+from mirrored.ops import reverse_sequence as reverse_sequence
 from mirrored.ops import roll as roll
 from mirrored.ops import round as round
 from mirrored.ops import scalar_mul as scalar_mul
@@ -138,6 +143,7 @@ from mirrored.ops import sign as sign
 from mirrored.ops import sin as sin
 from mirrored.ops import sinh as sinh
 from mirrored.ops import size as size
+from mirrored.ops import slice as slice
 from mirrored.ops import sort as sort
 from mirrored.ops import split as split
 from mirrored.ops import sqrt as sqrt
@@ -145,6 +151,7 @@ from mirrored.ops import square as square
 from mirrored.ops import squeeze as squeeze
 from mirrored.ops import stack as stack
 from mirrored.ops import stop_gradient as stop_gradient
+from mirrored.ops import strided_slice as strided_slice
 from mirrored.ops import subtract as subtract
 from mirrored.ops import tan as tan
 from mirrored.ops import tanh as tanh
@@ -207,6 +214,7 @@ __all__ = [
     "atanh",
     "autodiff",
     "bool_",
+    "boolean_mask",
     "broadcast_to",
     "callbacks",
     "cast",
@@ -228,6 +236,8 @@ __all__ = [
     "divide",
     "double",
     "dtypes",
+    "dynamic_partition",
+    "dynamic_stitch",
     "einsum",
     "ensure_shape",
     "equal",
@@ -296,8 +306,10 @@ __all__ = [
     "reduce_min",
     "reduce_prod",
     "reduce_sum",
+    "repeat",
     "reshape",
     "reverse",
+    "reverse_sequence",
     "roll",
     "scalar_mul",
     "scatter_nd",
@@ -316,6 +328,7 @@ __all__ = [
     "squeeze",
     "stack",
     "stop_gradient",
+    "strided_slice",
     "subtract",
     "tan",
     "tanh",

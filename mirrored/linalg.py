@@ -5,6 +5,7 @@ An alias module without logic of its own.
 
 from mirrored._absent import public_module as _public_module
 from mirrored.ops import adjoint as adjoint
+from mirrored.ops import band_part as band_part
 from mirrored.ops import cross as cross
 from mirrored.ops import diag as diag
 from mirrored.ops import diag_part as diag_part

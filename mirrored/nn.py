@@ -9,6 +9,7 @@ from mirrored.ops import bias_add as bias_add
 from mirrored.ops import crelu as crelu
 from mirrored.ops import dropout as dropout
 from mirrored.ops import elu as elu
+from mirrored.ops import embedding_lookup as embedding_lookup
 from mirrored.ops import gelu as gelu
 from mirrored.ops import in_top_k as in_top_k
 from mirrored.ops import l2_loss as l2_loss

@@ -80,8 +80,6 @@ FORMULAS: dict[str, Formula] = {
         normalized,
         [{**each, "n": np.linalg.norm(each["x"], axis=-1, keepdims=True)} for each in each_row()],
     ),
-    "x[2:4]": Formula(lambda x: x[2:4], [{"x": ROWS}]),
-    "x[:, 0]": Formula(lambda x: x[:, 0], [{"x": ROWS}]),
 }
 ON_ARRAYS = {"x / (n + (n == 0))"}  # As Keras' own function does.
 

@@ -67,6 +67,7 @@ from mirrored.ops.cross_entropy import (
 from mirrored.ops.cross_entropy import (
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
 )
+from mirrored.ops.diagonals import band_part as band_part
 from mirrored.ops.diagonals import diag as diag
 from mirrored.ops.diagonals import diag_part as diag_part
 from mirrored.ops.diagonals import set_diag as set_diag
@@ -86,6 +87,7 @@ from mirrored.ops.elementwise import negative as negative
 from mirrored.ops.elementwise import scalar_mul as scalar_mul
 from mirrored.ops.elementwise import sign as sign
 from mirrored.ops.elementwise import subtract as subtract
+from mirrored.ops.embedding import embedding_lookup as embedding_lookup
 from mirrored.ops.error_functions import erf as erf
 from mirrored.ops.error_functions import erfc as erfc
 from mirrored.ops.gathering import gather as gather
@@ -132,6 +134,10 @@ from mirrored.ops.op import OPS as OPS
 from mirrored.ops.op import Op as Op
 from mirrored.ops.op import OpCall as OpCall
 from mirrored.ops.op import register as register
+from mirrored.ops.partitioning import boolean_mask as boolean_mask
+from mirrored.ops.partitioning import dynamic_partition as dynamic_partition
+from mirrored.ops.partitioning import dynamic_stitch as dynamic_stitch
+from mirrored.ops.partitioning import repeat as repeat
 from mirrored.ops.powers import exp as exp
 from mirrored.ops.powers import expm1 as expm1
 from mirrored.ops.powers import log as log
@@ -200,6 +206,7 @@ from mirrored.ops.segments import unsorted_segment_prod as unsorted_segment_prod
 from mirrored.ops.segments import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from mirrored.ops.segments import unsorted_segment_sum as unsorted_segment_sum
 from mirrored.ops.select import where as where
+from mirrored.ops.sequences import reverse_sequence as reverse_sequence
 from mirrored.ops.shaping import broadcast_to as broadcast_to
 from mirrored.ops.shaping import cast as cast
 from mirrored.ops.shaping import concat as concat
@@ -209,6 +216,8 @@ from mirrored.ops.shaping import reshape as reshape
 from mirrored.ops.shaping import squeeze as squeeze
 from mirrored.ops.shaping import stop_gradient as stop_gradient
 from mirrored.ops.shaping import transpose as transpose
+from mirrored.ops.slices import slice as slice
+from mirrored.ops.slices import strided_slice as strided_slice
 from mirrored.ops.softmax import log_softmax as log_softmax
 from mirrored.ops.softmax import reduce_logsumexp as reduce_logsumexp
 from mirrored.ops.softmax import softmax as softmax

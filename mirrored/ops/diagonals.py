@@ -13,6 +13,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, from_host
+from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.joining import pad
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.select import SELECT
@@ -266,3 +267,53 @@ def trace(x: Any, name: str | None = None) -> Tensor:
         5
     """
     return reduce_sum(diag_part(x), axis=-1)
+
+
+@explained
+def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+    """Return matrices with zeros outside of a band around their diagonals.
+
+    Args:
+        input: The matrices, of shape (..., rows, columns).
+        num_lower: How many diagonals below the middle one stay; below 0: all.
+        num_upper: How many above it; below 0: all.
+        name: Accepted for compatibility.
+
+    Raises:
+        InvalidArgumentError: There is no matrix, or a number is no scalar integer, or larger than
+            the matrix.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.linalg.band_part([[1, 2, 3], [4, 5, 6], [7, 8, 9]], 0, 1).numpy()
+        array([[1, 2, 0],
+               [0, 5, 6],
+               [0, 0, 9]], dtype=int32)
+    """
+    x = adopt(input, None)
+    if x.ndim < 2:
+        raise InvalidArgumentError(
+            f"input must be at least 2-dim, received shape: {shape_text(x.shape)} "
+            "[Op:MatrixBandPart]"
+        )
+    rows, columns = x.shape[-2:]
+    below = _band_width(num_lower, rows, "num_lower", "rows")
+    above = _band_width(num_upper, columns, "num_upper", "columns")
+    across = np.arange(columns) - np.arange(rows)[:, None]  # 0 on the diagonal.
+    inside = (across >= -below) & (across <= above)
+    return SELECT(from_host(inside), x, from_host(np.zeros((), x.dtype)))
+
+
+def _band_width(number: Any, size: int, what: str, of: str) -> int:
+    given = adopt(number, None)
+    check_index_dtype("MatrixBandPart", given.spec, "Tindex")
+    if given.ndim:
+        raise InvalidArgumentError(
+            f"{what} must be scalar, got shape {shape_text(given.shape)} [Op:MatrixBandPart]"
+        )
+    if int(given) > size:
+        raise InvalidArgumentError(
+            f"{what} must be negative or less or equal to number of {of} ({size}) got: "
+            f"{int(given)} [Op:MatrixBandPart]"
+        )
+    return size if int(given) < 0 else int(given)

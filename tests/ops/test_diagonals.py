@@ -70,6 +70,10 @@ def test_tensors_and_traces() -> None:
         (lambda: ops.diag_part([1.0]), "at least 2-dim"),
         (lambda: ops.diag_part(X, k=4), "out of bound: 4. It must be between -3 and 4"),
         (lambda: ops.set_diag(X, X[:, 0]), "Expected diagonal of shape"),
+        (lambda: ops.band_part([1.0], 0, 0), "at least 2-dim"),
+        (lambda: ops.band_part(X, [0], 0), "num_lower must be scalar, got shape"),
+        (lambda: ops.band_part(X, 0.0, 0), "attr 'Tindex' of float"),
+        (lambda: ops.band_part(X, 4, 0), "less or equal to number of rows .3. got: 4"),
         (lambda: ops.tensor_diag(1.0), "at least rank 1"),
         (lambda: ops.tensor_diag_part(X), "must be the second half"),
     ],
@@ -77,6 +81,17 @@ def test_tensors_and_traces() -> None:
 def test_what_does_not_fit(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         call()
+
+
+@pytest.mark.parametrize(("below", "above"), [(0, -1), (1, 0), (-2, 3), (3, 4)])
+def test_band_part(below: int, above: int) -> None:
+    """With zeros where there was NaN."""
+    spoiled = np.where(np.eye(3, 4), X, np.nan)
+    found = ops.band_part(spoiled, below, ops.constant(above, ops.int64)).numpy()
+    kept = np.triu(np.ones((3, 4)), -below if below >= 0 else -3)
+    kept = np.tril(kept, above if above >= 0 else 4).astype(bool)
+    np.testing.assert_array_equal(found[:, kept], spoiled[:, kept])
+    assert (found[:, ~kept] == 0).all()
 
 
 def test_bands_are_refused() -> None:

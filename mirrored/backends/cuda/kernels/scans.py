@@ -1,7 +1,7 @@
 """Sums, products and logarithms of sums of exponentials, of all elements up to each one.
 
-A thread goes along a line in its order, so that results round as the host's do. Many lines are quick;
-one long line takes one thread.
+A thread goes along a line in its order, so that results round as the host's do. Many lines are
+quick; one long line takes one thread.
 """
 
 import math
