@@ -11,6 +11,7 @@ from mirrored import debugging as debugging
 from mirrored import distribute as distribute
 from mirrored import dtypes as dtypes
 from mirrored import errors as errors
+from mirrored import experimental as experimental
 from mirrored import initializers as initializers
 from mirrored import keras as keras
 from mirrored import layers as layers
@@ -244,6 +245,7 @@ __all__ = [
     "errors",
     "exp",
     "expand_dims",
+    "experimental",
     "eye",
     "fill",
     "float32",

@@ -57,6 +57,8 @@ ALIAS_MODULES = [
     mr.distribute,
     mr.distribute.experimental,
     mr.dtypes,
+    mr.experimental,
+    mr.experimental.dlpack,
     mr.keras,
     mr.layers,
     mr.random.experimental,

@@ -135,7 +135,7 @@ def as_array(value: Any) -> NDArray[Any]:
     """Return `value` as NumPy's array of it, of any dtype.
 
     Args:
-        value: An array, a number, or nested lists.
+        value: An array, a number, nested lists, or what has the protocol of arrays or of DLPack.
 
     Raises:
         ValueError: It is made of lists whose lengths or depths differ.
@@ -146,7 +146,9 @@ def as_array(value: Any) -> NDArray[Any]:
         (2, 2)
     """
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
+        has_no_array = array.dtype.kind == "O" and hasattr(value, "__dlpack__")
+        return np.from_dlpack(value) if has_no_array else array
     except ValueError:
         if not isinstance(value, list | tuple):
             raise

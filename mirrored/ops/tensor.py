@@ -186,8 +186,8 @@ class Operators:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError(
-                "A tensor's memory cannot be shared with NumPy. Received: copy=False. "
-                "Leave `copy` unset, or call .numpy()."
+                "Unable to avoid copy: a variable, or a value of another dtype or of a real GPU, "
+                "is not shared with NumPy. Received: copy=False. Leave `copy` unset."
             )
         return np.asarray(self.numpy(), dtype=dtype)
 
@@ -317,6 +317,44 @@ class Tensor(Operators):
             tell(copy_work(self._device, None, array.nbytes), start)
         return array[()] if not array.shape else array
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False and dtype in (None, self.dtype) and self._device.backend.host_readable:
+            return self._shared()
+        return super().__array__(dtype, copy)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return the values for another library, as the protocol of DLPack has it.
+
+        They are shared where that can be told not to write to them, and else a copy on the host.
+        """
+        is_told = max_version is not None and max_version[0] >= 1
+        if copy is not True and is_told and self._device.backend.host_readable:
+            array = self._shared()
+        elif copy is False:
+            raise BufferError(
+                "A tensor does not change, so its memory is shared with those alone that can be "
+                "told so, on the host. Received: copy=False. Leave `copy` unset."
+            )
+        else:
+            array = np.asarray(self.numpy())
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        given = {name: value for name, value in options.items() if value is not None}
+        return array.__dlpack__(**given)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # The host.
+
+    def _shared(self) -> NDArray[Any]:
+        """Return the values where they are, for reading; their memory is counted as long."""
+        return np.asarray(_Lent(self)).view(self.dtype)
+
     def copy_to(self, device: Device) -> "Tensor":
         """Return this tensor where it is on `device` already, else a copy there."""
         if device is self._device:
@@ -349,6 +387,17 @@ class Tensor(Operators):
 
     def _described(self) -> str:
         return f"shape={self.shape}, dtype={self.dtype.name}"
+
+
+class _Lent:
+    """What an array on a tensor's memory keeps: the tensor, and where its values are."""
+
+    __slots__ = ("__array_interface__", "_tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        interface = np.asarray(tensor._array).__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], True)}
+        self._tensor = tensor
 
 
 def _placed(array: NDArray[Any], device_name: str) -> Tensor:
