@@ -13,6 +13,7 @@ from mirrored import ops
 from mirrored._absent import missing_attribute
 from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
+from mirrored._name_scope import name_scope
 from mirrored._overrides import Subclassable
 from mirrored.layers import initializers, naming, regularizers
 from mirrored.layers.conversion import as_input
@@ -143,14 +144,15 @@ class WeightOwner(Subclassable):
                 )
             return value
 
-        variable = Variable(
-            initial_value,
-            trainable=trainable,
-            name=path,
-            dtype=wanted,
-            synchronization=synchronization,
-            aggregation=aggregation,
-        )
+        with name_scope(""):  # As Keras' objects, it has names of its own.
+            variable = Variable(
+                initial_value,
+                trainable=trainable,
+                name=path,
+                dtype=wanted,
+                synchronization=synchronization,
+                aggregation=aggregation,
+            )
         self._added.append(variable)
         if penalty is not None:
             self._regularized.append((variable, penalty))

@@ -29,12 +29,31 @@ from mirrored import test as test
 from mirrored import train as train
 from mirrored import version as version
 from mirrored._absent import public_module as _public_module
+from mirrored._name_scope import name_scope as name_scope
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.autodiff.custom_gradients import custom_gradient as custom_gradient
 from mirrored.autodiff.custom_gradients import grad_pass_through as grad_pass_through
 from mirrored.autodiff.custom_gradients import recompute_grad as recompute_grad
 from mirrored.autodiff.tape import UnconnectedGradients as UnconnectedGradients
 from mirrored.autodiff.tape import gradients as gradients
+from mirrored.control_flow.conditions import case as case
+from mirrored.control_flow.conditions import cond as cond
+from mirrored.control_flow.conditions import switch_case as switch_case
+from mirrored.control_flow.loops import while_loop as while_loop
+from mirrored.control_flow.mapping import foldl as foldl
+from mirrored.control_flow.mapping import foldr as foldr
+from mirrored.control_flow.mapping import map_fn as map_fn
+from mirrored.control_flow.mapping import scan as scan
+from mirrored.control_flow.mapping import vectorized_map as vectorized_map
+from mirrored.control_flow.order import control_dependencies as control_dependencies
+from mirrored.control_flow.order import group as group
+from mirrored.control_flow.order import identity_n as identity_n
+from mirrored.control_flow.order import no_op as no_op
+from mirrored.control_flow.recording import executing_eagerly as executing_eagerly
+from mirrored.control_flow.recording import get_static_value as get_static_value
+from mirrored.control_flow.recording import init_scope as init_scope
+from mirrored.control_flow.recording import is_symbolic_tensor as is_symbolic_tensor
+from mirrored.control_flow.recording import is_tensor as is_tensor
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
 from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
@@ -218,13 +237,16 @@ __all__ = [
     "boolean_mask",
     "broadcast_to",
     "callbacks",
+    "case",
     "cast",
     "clip_by_global_norm",
     "clip_by_norm",
     "clip_by_value",
     "concat",
+    "cond",
     "config",
     "constant",
+    "control_dependencies",
     "convert_to_tensor",
     "cos",
     "cosh",
@@ -243,6 +265,7 @@ __all__ = [
     "ensure_shape",
     "equal",
     "errors",
+    "executing_eagerly",
     "exp",
     "expand_dims",
     "experimental",
@@ -251,19 +274,27 @@ __all__ = [
     "float32",
     "float64",
     "floor",
+    "foldl",
+    "foldr",
     "function",
     "gather",
     "gather_nd",
+    "get_static_value",
     "grad_pass_through",
     "gradients",
     "greater",
     "greater_equal",
+    "group",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
     "identity",
+    "identity_n",
+    "init_scope",
     "initializers",
     "int32",
     "int64",
+    "is_symbolic_tensor",
+    "is_tensor",
     "keras",
     "layers",
     "less",
@@ -275,6 +306,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "losses",
+    "map_fn",
     "math",
     "matmul",
     "maximum",
@@ -282,10 +314,12 @@ __all__ = [
     "metrics",
     "minimum",
     "multiply",
+    "name_scope",
     "negative",
     "nest",
     "newaxis",
     "nn",
+    "no_op",
     "norm",
     "not_equal",
     "numpy_function",
@@ -314,6 +348,7 @@ __all__ = [
     "reverse_sequence",
     "roll",
     "scalar_mul",
+    "scan",
     "scatter_nd",
     "searchsorted",
     "sequence_mask",
@@ -332,6 +367,7 @@ __all__ = [
     "stop_gradient",
     "strided_slice",
     "subtract",
+    "switch_case",
     "tan",
     "tanh",
     "tensor_scatter_nd_add",
@@ -349,8 +385,10 @@ __all__ = [
     "unique",
     "unique_with_counts",
     "unstack",
+    "vectorized_map",
     "version",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -5,6 +5,8 @@ Nothing else is named here, since there are no graphs.
 
 from contextvars import ContextVar, Token
 
+from mirrored._arguments import explained
+
 _current: ContextVar[str] = ContextVar("mirrored_name_scope", default="")
 # The scopes that are open, the innermost last; one may be open several times, and in many threads.
 _open: ContextVar[tuple[Token[str], ...]] = ContextVar("mirrored_open_name_scopes", default=())
@@ -15,6 +17,7 @@ def scoped(name: str) -> str:
     return _current.get() + name
 
 
+@explained
 class name_scope:
     """A context in which the names of variables begin with its own, and with those around it.
 
@@ -27,8 +30,7 @@ class name_scope:
 
     Example:
         >>> import mirrored as mr
-        >>> from mirrored._name_scope import name_scope
-        >>> with name_scope("encoder") as scope:
+        >>> with mr.name_scope("encoder") as scope:
         ...     weight = mr.Variable(1.0, name="w")
         >>> scope, weight.name
         ('encoder/', 'encoder/w:0')

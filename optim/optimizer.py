@@ -12,6 +12,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
+from mirrored._name_scope import name_scope
 from mirrored.distribute import (
     DistributedValues,
     DistributedVariable,
@@ -115,16 +116,17 @@ class Optimizer(SlotOwner):
         )
         rate = check_number("learning_rate", learning_rate)
         super().__init__(name)
-        self._learning_rate = Variable(
-            rate, trainable=False, name="learning_rate", dtype=ops.floatx()
-        )
-        self._iterations = Variable(
-            0,
-            trainable=False,
-            name="iterations",
-            dtype=ops.int64,
-            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
-        )
+        with name_scope(""):  # As Keras' objects, it has names of its own.
+            self._learning_rate = Variable(
+                rate, trainable=False, name="learning_rate", dtype=ops.floatx()
+            )
+            self._iterations = Variable(
+                0,
+                trainable=False,
+                name="iterations",
+                dtype=ops.int64,
+                aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
+            )
         self._warned: set[str] = set()
 
     @property

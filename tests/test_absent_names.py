@@ -103,7 +103,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
         (mr.callbacks, "EarlyStoping", "EarlyStopping"),
         (mr.layers, "BatchNormalisation", "BatchNormalization"),
         (mr.optim, "RMSProp", "RMSprop"),
-        (mr, "init_scop", "init_scope"),
+        (mr, "hessian", "hessians"),
     ],
 )
 def test_a_misspelt_absent_name_leads_to_its_advice(

@@ -169,6 +169,10 @@ class _VariableWatcher:
     def __init__(self) -> None:
         self.variables: list[Any] = []
 
+    def follows(self, tensor: Tensor) -> bool:
+        """Return that no tensor matters."""
+        return False
+
     def on_op(
         self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:

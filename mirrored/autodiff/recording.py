@@ -149,6 +149,10 @@ class Recording:
         """Be as new; what was taken of it before stays as it is."""
         self._nodes, self._tracked, self._variables, self._used = [], set(), {}, False
 
+    def follows(self, tensor: Tensor) -> bool:
+        """Return whether gradients flow to a tensor."""
+        return not self._used and tensor._id in self._tracked
+
     def on_op(
         self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:

@@ -36,6 +36,9 @@ class CustomCall:
 class Listener(Protocol):
     """Something that follows what is computed."""
 
+    def follows(self, tensor: Tensor) -> bool:
+        """Return whether it is to be told of a call for the sake of this input."""
+
     def on_op(
         self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:
@@ -170,12 +173,16 @@ class RecordedTensor(Tensor):
         self._logits = None
 
     def _no_values(self, kind: type[TypeError] = OperatorNotAllowedInGraphError) -> NoReturn:
-        if active_recorder() is self.recorder:
+        active: Any = active_recorder()
+        # A branch of a mr.cond has a recorder of its own, which hands on to that of the function.
+        while active is not self.recorder and hasattr(active, "outer"):
+            active = active.outer
+        if active is self.recorder:
             raise kind(
                 "A tensor has no value while its function is being recorded, so Python cannot "
                 "branch on it, print it as a number or hand it to NumPy. Received: "
-                f"{self!r}. Compute with mirrored's ops (mr.maximum, a product with a mask), "
-                "return the tensor and look at it outside, or run without recording: "
+                f"{self!r}. Compute with mirrored's ops (mr.where, mr.cond, mr.maximum), return "
+                "the tensor and look at it outside, or run without recording: "
                 "compile(run_eagerly=True), or leave mr.function away."
             )
         raise kind(

@@ -22,6 +22,7 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._absent import refused_members
+from mirrored._name_scope import name_scope
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
@@ -231,7 +232,7 @@ class Function(Generic[_P, _R]):
                 refuse(name)
             made.append(name)
 
-        with contextlib.nullcontext() if is_ruled() else ruled_by(rule):
+        with name_scope(""), contextlib.nullcontext() if is_ruled() else ruled_by(rule):
             result = as_tensors(self.python_function(*args, **kwargs), self.python_function)
         if made:
             self._makers = [Arguments(args, kwargs).known, *self._makers[: _MOST_MAKERS - 1]]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mirrored._name_scope import name_scope
 from mirrored.errors import OutOfRangeError
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.tensor import Tensor
@@ -52,7 +53,7 @@ def trace(
         if dataset_inputs is not None:
             dataset_inputs.record(recorder)
         try:
-            with recorder.recording():
+            with recorder.recording(), name_scope(""):
                 results = Results(function(fed), lambda part: isinstance(part, returns))
         except OutOfRangeError:
             if dataset_inputs is None:

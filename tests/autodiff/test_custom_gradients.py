@@ -4,17 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from listing import listed
 
 import mirrored as mr
 
 Programs = dict[str, tuple[Callable[[Any, Any, Any], Any], Any]]
-
-
-def listed(found: Any) -> Any:
-    """Return gradients as lists of numbers, in the structure that they are in."""
-    if isinstance(found, list | tuple):
-        return [listed(each) for each in found]
-    return None if found is None else found.numpy().tolist()
 
 
 def own(function: Callable[..., Any], gradient: Callable[..., Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
+from mirrored._name_scope import name_scope
 from mirrored.distribute import (
     DistributedVariable,
     PerReplica,
@@ -64,13 +65,14 @@ class Metric(_overrides.Subclassable):
         self._total, self._count = self._summed("total"), self._summed("count")
 
     def _summed(self, name: str) -> Variable:
-        return Variable(
-            0.0,
-            dtype=ops.float64,
-            name=f"{self.name}/{name}",
-            synchronization=VariableSynchronization.ON_READ,
-            aggregation=VariableAggregation.SUM,
-        )
+        with name_scope(""):  # As Keras' objects, it has names of its own.
+            return Variable(
+                0.0,
+                dtype=ops.float64,
+                name=f"{self.name}/{name}",
+                synchronization=VariableSynchronization.ON_READ,
+                aggregation=VariableAggregation.SUM,
+            )
 
     @property
     def variables(self) -> list[Variable]:

@@ -1,0 +1,93 @@
+"""Questions about recorded functions, and the way out of one while it is recorded."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored.ops.conversion import is_tensor as _is_tensor
+from mirrored.ops.hooks import RecordedTensor, active_recorder, only, recorded_by
+from mirrored.ops.tensor import Tensor
+from mirrored.program.variable_creation import ruled_by
+
+
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Within this context compute at once, also while a function is recorded, and tell no tape.
+
+    What is done in it is done when the function is recorded, and not in later calls; a tensor of
+    the function has no value there.
+
+    Example:
+        >>> import mirrored as mr
+        >>> @mr.function
+        ... def double(x):
+        ...     with mr.init_scope():
+        ...         print("two is", float(mr.constant(2.0)))
+        ...     return x * 2.0
+        >>> float(double(double(mr.constant(1.0))))
+        two is 2.0
+        4.0
+    """
+    with recorded_by(None), only(), ruled_by(None):
+        yield
+
+
+def executing_eagerly() -> bool:
+    """Return whether operations compute at once; while a function is recorded they do not.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.executing_eagerly()
+        True
+    """
+    return active_recorder() is None
+
+
+def is_tensor(x: Any) -> bool:
+    """Return whether something is a tensor or a variable.
+
+    Args:
+        x: Anything.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.is_tensor(mr.constant(1.0)), mr.is_tensor(1.0)
+        (True, False)
+    """
+    return _is_tensor(x)
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Return whether something is a tensor of a function that is recorded, without a value.
+
+    Args:
+        tensor: Anything.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.is_symbolic_tensor(mr.constant(1.0))
+        False
+    """
+    return isinstance(tensor, RecordedTensor)
+
+
+@explained
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """Return the value of a tensor as an array, or None where it is not known yet.
+
+    Args:
+        tensor: A tensor; a variable has no value that stays, and what is no tensor is returned.
+        partial: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.get_static_value(mr.constant([1, 2]) * 2)
+        array([2, 4], dtype=int32)
+    """
+    if not _is_tensor(tensor):
+        return tensor
+    known = isinstance(tensor, Tensor) and not isinstance(tensor, RecordedTensor)
+    return np.asarray(tensor.numpy()) if known else None

@@ -1,0 +1,252 @@
+"""Choosing among functions, eagerly and recorded. The numbers are TensorFlow 2.21's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from listing import listed
+
+import mirrored as mr
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+
+
+def never() -> Any:
+    raise AssertionError("it is not called")
+
+
+def number(value: Any) -> Callable[[], Any]:
+    return lambda: mr.constant(value)
+
+
+# Functions of a 3, and what they return; or the error and a part of its text.
+X = Callable[[Any], Any]
+EAGER: dict[str, tuple[X, Any]] = {
+    "true": (lambda x: mr.cond(x > 0, number(1), never), 1),
+    "false": (lambda x: mr.cond(x < 0, never, number(2)), 2),
+    "number": (lambda x: mr.cond(x, number(1), never), 1),
+    "python": (lambda x: mr.cond(x.shape == (), number(1), never), 1),
+    "variable": (lambda x: mr.cond(mr.Variable(False), never, lambda: [x, None]), [3, None]),
+    "several": (lambda x: mr.cond(x > [0, 1], never, never), (ValueError, "ambiguous")),
+    "none": (lambda x: mr.cond(None, never, never), (ValueError, "unsupported type")),
+    "no function": (lambda x: mr.cond(x > 0, never), (TypeError, "'false_fn' argument required")),
+    "a tensor": (lambda x: mr.cond(x > 0, x, never), (TypeError, "'true_fn' must be callable")),
+    "first": (
+        lambda x: mr.case([(x < 1, never), (x < 5, number(2)), (x < 9, never)], default=never),
+        2,
+    ),
+    "default": (lambda x: mr.case([(x < 1, never)], default=number(7)), 7),
+    "last": (lambda x: mr.case([(x < 1, never), (x < 5, number(2))]), 2),
+    "no case": (lambda x: mr.case([(x < 1, never)]), (InvalidArgumentError, "None of conditions")),
+    "exclusive": (
+        lambda x: mr.case([(x < 5, never), (x < 9, never)], default=never, exclusive=True),
+        (InvalidArgumentError, "more than 1 conditions hold"),
+    ),
+    "no pairs": (lambda x: mr.case([]), (ValueError, "must have a pair")),
+    "no pair": (lambda x: mr.case([[x < 1, never]]), (TypeError, "must be a 2-tuple")),
+    "no boolean": (lambda x: mr.case([(x, never)]), (TypeError, "Tensor of type bool")),
+    "python's": (lambda x: mr.case([(True, never)]), (TypeError, "pred must be a Tensor")),
+    "case of none": (lambda x: mr.case([(x < 5, x)]), (TypeError, "must be callable")),
+    "case of text": (lambda x: mr.case("ab"), (TypeError, "must be a list, tuple, or dict")),
+    "switch": (lambda x: mr.switch_case(x, [never, never, never, number(4), never]), 4),
+    "switch beyond": (lambda x: mr.switch_case(x, [never, number(2)]), 2),
+    "switch below": (lambda x: mr.switch_case(-x, [never, never], default=number(9)), 9),
+    "switch dict": (lambda x: mr.switch_case(x - 2, {1: number(5), 0: never}), 5),
+    "switch pairs": (lambda x: mr.switch_case(x - 2, [(1, number(5)), (0, never)]), 5),
+    "switch gap": (lambda x: mr.switch_case(x, {1: never, 3: never}), (ValueError, "contiguous")),
+    "switch nothing": (lambda x: mr.switch_case(x, []), (ValueError, "at least one item")),
+    "switch python": (lambda x: mr.switch_case(1, [never]), (TypeError, "must be a Tensor")),
+    "switch float": (
+        lambda x: mr.switch_case(mr.cast(x, "float32"), [never]),
+        (TypeError, "integer Tensor"),
+    ),
+    "switch vector": (
+        lambda x: mr.switch_case(mr.constant([1]), [never]),
+        (InvalidArgumentError, "must be a scalar"),
+    ),
+    "switch text": (lambda x: mr.switch_case(x, "ab"), (TypeError, "list, tuple, or dict")),
+    "switch tensors": (lambda x: mr.switch_case(x, [x]), (TypeError, "must be a 2-tuple")),
+    "switch names": (lambda x: mr.switch_case(x, {"a": never}), (TypeError, "Python `int`")),
+    "switch values": (lambda x: mr.switch_case(x, {0: x}), (TypeError, "must be callable")),
+}
+
+
+@pytest.mark.parametrize(("function", "expected"), EAGER.values(), ids=EAGER)
+def test_eagerly(function: X, expected: Any) -> None:
+    x = mr.constant(3)
+    if isinstance(expected, tuple):
+        with pytest.raises(expected[0], match=expected[1]):
+            function(x)
+    else:
+        assert listed(function(x)) == expected
+
+
+def logarithm(x: Any) -> Any:
+    return mr.cond(x > 0.0, lambda: mr.log(x), lambda: x * 3.0)
+
+
+def reciprocal(x: Any) -> Any:
+    return mr.cond(mr.equal(x, 0.0), lambda: x * 7.0, lambda: 1.0 / x)
+
+
+def nested(x: Any) -> Any:
+    return mr.cond(
+        x > 0.0,
+        lambda: mr.cond(x > 1.0, lambda: x**3.0, lambda: mr.sqrt(x)),
+        lambda: mr.exp(x),
+    )
+
+
+def several(x: Any) -> Any:
+    first, (second, _) = mr.cond(
+        x > 0.0, lambda: (x, [x * x, None]), lambda: (x * 3.0, [2.0, None])
+    )
+    return first * second
+
+
+def by_number(x: Any) -> Any:
+    number = mr.cast(x, "int32")
+    return mr.switch_case(number, [lambda: x * 2.0, lambda: x, lambda: x**4.0], lambda: -x)
+
+
+def by_case(x: Any) -> Any:
+    pairs = [(x < 0.0, lambda: x * x), (x < 1.0, lambda: x), (x < 9.0, lambda: mr.log(x))]
+    return mr.case(pairs)
+
+
+def after(x: Any) -> Any:
+    y = x * 2.0
+    return logarithm(y) * x
+
+
+@pytest.mark.parametrize(
+    "function", [logarithm, reciprocal, nested, several, by_number, by_case, after]
+)
+@pytest.mark.parametrize("value", [-2.0, 0.0, 0.25, 2.0])
+def test_a_recorded_choice_is_that_of_python(function: X, value: float) -> None:
+    """Values, gradients and gradients of gradients: what the other function gives is not seen."""
+
+    def step(x: Any) -> Any:
+        with mr.GradientTape() as outer:
+            outer.watch(x)
+            with mr.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            by_once = inner.gradient(y, x, unconnected_gradients="zero")
+        return y, by_once, outer.gradient(by_once, x, unconnected_gradients="zero")
+
+    x = mr.constant(value)
+    expected = listed(step(x))
+    assert np.isfinite(expected).all()
+    assert listed(mr.function(step)(x)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("value", [-2.0, 2.0])
+def test_variables_and_replicas(value: float, simulate: Any) -> None:
+    simulate(2)
+    strategy = mr.MirroredStrategy()
+    with strategy.scope():
+        v = mr.Variable(5.0)
+
+    def replica(x: Any) -> Any:
+        with mr.GradientTape() as tape:
+            y = mr.cond(x > 0.0, lambda: v * x, lambda: v * v)
+        assert [each is v for each in tape.watched_variables()] == [True]
+        return y, tape.gradient(y, v)
+
+    run = mr.function(lambda x: strategy.run(replica, (x,)))
+    found = [strategy.experimental_local_results(each) for each in run(mr.constant(value))]
+    assert listed(found) == [[25.0] * 2, [10.0] * 2] if value < 0 else [[10.0] * 2, [2.0] * 2]
+
+
+V = "a function that writes the variable 'v:0'"
+REFUSED: dict[str, tuple[X, type[Exception], str]] = {
+    "structure": (
+        lambda x: mr.cond(x > 0.0, lambda: x, lambda: [x]),
+        TypeError,
+        "structures differ",
+    ),
+    "dtype": (lambda x: mr.cond(x > 0.0, lambda: x, lambda: 2), TypeError, "float32 and int32"),
+    "shape": (
+        lambda x: mr.cond(x > 0.0, lambda: x, lambda: [x, x]),
+        TypeError,
+        "structures differ",
+    ),
+    "none": (lambda x: mr.cond(x > 0.0, lambda: x, lambda: None), ValueError, "returns None"),
+    "sizes": (
+        lambda x: mr.cond(x > 0.0, lambda: x, lambda: mr.ones(2)),
+        ValueError,
+        r"shapes \(\) and \(2,\)",
+    ),
+    "no boolean": (
+        lambda x: mr.cond(x, lambda: x, lambda: x),
+        InvalidArgumentError,
+        "expected bool",
+    ),
+    "vector": (
+        lambda x: mr.cond(mr.ones(2) * x > 0.0, lambda: x, lambda: x),
+        InvalidArgumentError,
+        r"it has shape \[2\]",
+    ),
+    "random": (
+        lambda x: mr.cond(x > 0.0, lambda: mr.random.normal(()), lambda: x),
+        InvalidArgumentError,
+        "draws random numbers",
+    ),
+    "checks": (
+        lambda x: mr.cond(x > 0.0, lambda: 7 // mr.cast(x, "int32"), lambda: 0),
+        InvalidArgumentError,
+        "calls FloorDiv, which may refuse",
+    ),
+    "prints": (
+        lambda x: mr.cond(x > 0.0, lambda: mr.print(x), lambda: None),
+        InvalidArgumentError,
+        "prints or checks values, by PrintV2",
+    ),
+    "case": (
+        lambda x: mr.case([(x < 0.0, lambda: x)]),
+        InvalidArgumentError,
+        "None of conditions",
+    ),
+    "exclusive": (
+        lambda x: mr.case([(x > 0.0, lambda: x), (x < 2.0, lambda: x)], lambda: x, exclusive=True),
+        InvalidArgumentError,
+        "more than 1 conditions hold",
+    ),
+    "if": (lambda x: x if x > 0.0 else -x, OperatorNotAllowedInGraphError, "mr.where, mr.cond"),
+    "if inside": (
+        lambda x: mr.cond(x > 0.0, lambda: x if x > 0.0 else -x, lambda: x),
+        OperatorNotAllowedInGraphError,
+        "mr.where, mr.cond",
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "error", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_a_recorded_function_refuses(function: X, error: Any, text: str) -> None:
+    with pytest.raises(error, match=text):
+        mr.function(function)(mr.constant(1.0))
+
+
+def test_a_variable_is_not_written_by_the_other_function() -> None:
+    v = mr.Variable(1.0, name="v")
+
+    @mr.function
+    def step(x: Any) -> Any:
+        mr.cond(x > 0.0, lambda: v.assign_add(1.0), lambda: v.assign_add(10.0))
+        return v.read_value()
+
+    with pytest.raises(InvalidArgumentError, match=V):
+        step(mr.constant(1.0))
+    assert float(v) == 1.0
+
+
+def test_what_is_known_takes_one_function() -> None:
+    """Shapes and Python's numbers are, while a function is recorded."""
+
+    @mr.function
+    def step(x: Any, training: bool) -> Any:
+        y = mr.cond(training, lambda: x * 2.0, never)
+        return mr.cond(mr.shape(y)[0] > 1, lambda: mr.reduce_sum(y), never)
+
+    assert float(step(mr.constant([1.0, 2.0]), True)) == 6.0
