@@ -48,10 +48,6 @@ from mirrored.ops.comparison import reduce_all as reduce_all
 from mirrored.ops.comparison import reduce_any as reduce_any
 from mirrored.ops.conversion import constant as constant
 from mirrored.ops.conversion import convert_to_tensor as convert_to_tensor
-from mirrored.ops.counting import bincount as bincount
-from mirrored.ops.counting import invert_permutation as invert_permutation
-from mirrored.ops.counting import unique as unique
-from mirrored.ops.counting import unique_with_counts as unique_with_counts
 from mirrored.ops.creation import fill as fill
 from mirrored.ops.creation import ones as ones
 from mirrored.ops.creation import ones_like as ones_like
@@ -74,6 +70,9 @@ from mirrored.ops.diagonals import set_diag as set_diag
 from mirrored.ops.diagonals import tensor_diag as tensor_diag
 from mirrored.ops.diagonals import tensor_diag_part as tensor_diag_part
 from mirrored.ops.diagonals import trace as trace
+from mirrored.ops.distinct import invert_permutation as invert_permutation
+from mirrored.ops.distinct import unique as unique
+from mirrored.ops.distinct import unique_with_counts as unique_with_counts
 from mirrored.ops.dropout import dropout as dropout
 from mirrored.ops.dropout import dropped as dropped
 from mirrored.ops.einsum import einsum as einsum
@@ -92,6 +91,7 @@ from mirrored.ops.error_functions import erf as erf
 from mirrored.ops.error_functions import erfc as erfc
 from mirrored.ops.gathering import gather as gather
 from mirrored.ops.gathering import gather_nd as gather_nd
+from mirrored.ops.histograms import bincount as bincount
 from mirrored.ops.histograms import confusion_matrix as confusion_matrix
 from mirrored.ops.histograms import histogram_fixed_width as histogram_fixed_width
 from mirrored.ops.histograms import histogram_fixed_width_bins as histogram_fixed_width_bins

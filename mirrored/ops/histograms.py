@@ -1,5 +1,6 @@
-"""How many values are in each part of a range, and how often two labels come together."""
+"""How often integers come, how many values are in each part of a range, and confusion matrices."""
 
+import math
 from operator import index
 from typing import Any
 
@@ -8,25 +9,132 @@ import numpy as np
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.clipping import clip_by_value
+from mirrored.ops.comparison import EQUAL
 from mirrored.ops.conversion import adopt, as_tensors, constant
 from mirrored.ops.creation import FILL
-from mirrored.ops.elementwise import MUL, divide
+from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL, divide
 from mirrored.ops.gathering import flat_indices
+from mirrored.ops.hooks import active_recorder
 from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.joining import stack
 from mirrored.ops.rounding import floor
 from mirrored.ops.scattering import UNSORTED_SEGMENT_SUM
+from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import RESHAPE, cast, squeeze
 from mirrored.ops.spec import (
+    INDICES,
+    INTEGERS,
     SIGNED,
+    DType,
     TensorSpec,
     as_dtype,
     check_dtype,
     check_same_dtype,
+    float64,
     int32,
     int64,
 )
 from mirrored.ops.tensor import Tensor
+
+
+@explained
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = int32,
+    name: str | None = None,
+    axis: int | None = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """Return how often each of 0, 1, 2, ... comes in a tensor.
+
+    A recorded function wants to know how many those are: `maxlength`, and `minlength` as large.
+
+    Args:
+        arr: Int32 or int64, none of them below 0; floats and booleans become int32.
+        weights: What an element counts, of the shape of `arr`; None, or nothing: 1.
+        minlength: The least length of the result; None: the largest element and one.
+        maxlength: The most, beyond which elements are left out.
+        dtype: The dtype of the result, where there are no weights, of which it is otherwise.
+        name: Accepted for compatibility.
+        axis: None or 0 counts all elements, -1 those of each row of a matrix.
+        binary_output: Whether only that an element comes counts, however often.
+
+    Raises:
+        ValueError: The axis is another one, or there are weights with `binary_output`.
+        InvalidArgumentError: An element is negative, the shapes differ, or a row has axes.
+        TypeError: A length is no integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.bincount([1, 1, 3]).numpy()
+        array([0, 2, 0, 1], dtype=int32)
+    """
+    if weights is not None and binary_output:
+        raise ValueError(
+            "Arguments `binary_output` and `weights` are mutually exclusive. Please specify only "
+            "one."
+        )
+    if axis not in (None, 0, -1):
+        raise ValueError(
+            f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported."
+        )
+    x = adopt(arr, None)
+    x = x if x.dtype in INTEGERS else cast(x, int32)
+    check_dtype("DenseBincount", INDICES, x.spec)
+    counted = _weights_of_counts(x, weights, as_dtype(dtype))
+    if axis != -1:
+        x, counted = RESHAPE(x, shape=(x.size,)), RESHAPE(counted, shape=(x.size,))
+    if x.ndim > 2:
+        raise InvalidArgumentError(
+            f"Shape must be at most rank 2 but is rank {x.ndim} [Op:DenseBincount]"
+        )
+    sums = _sums_of_counts(x, counted, _length_of_counts(x, minlength, maxlength))
+    return clip_by_value(sums, 0, 1) if binary_output else sums
+
+
+def _weights_of_counts(x: Tensor, weights: Any, dtype: DType) -> Tensor:
+    """Return what each element counts."""
+    given = None if weights is None else adopt(weights, None)
+    if given is None or not given.size:
+        given = FILL(shape=x.shape, value=1, dtype=dtype if given is None else given.dtype)
+    check_dtype("DenseBincount", SIGNED, given.spec)
+    if given.shape != x.shape:
+        raise InvalidArgumentError(
+            "`weights` must be the same shape as `arr`. Received: shapes "
+            f"{given.shape} and {x.shape} [Op:DenseBincount]"
+        )
+    return given
+
+
+def _length_of_counts(x: Tensor, minlength: Any, maxlength: Any) -> int:
+    least = 0 if minlength is None else index(minlength)
+    most = None if maxlength is None else index(maxlength)
+    if most is not None and most < 0:
+        raise InvalidArgumentError(f"size ({most}) must be non-negative [Op:DenseBincount]")
+    _require(x >= 0, "Input arr must be non-negative! [Op:DenseBincount]")
+    if most is not None and least >= most:
+        return most  # Whatever the values are.
+    length = max(least, int(x.numpy().max(initial=-1)) + 1)
+    return length if most is None else min(most, length)
+
+
+def _sums_of_counts(x: Tensor, counted: Tensor, length: int) -> Tensor:
+    # With one more place, for what is beyond the others.
+    rows, sizes = x.shape[:-1], (length + 1,)
+    places = RESHAPE(MINIMUM(x, length), shape=(*x.shape, 1))
+    flat = flat_indices(places, sizes, batch=rows, op="DenseBincount")
+    count = math.prod((*rows, *sizes))
+    sums = UNSORTED_SEGMENT_SUM(RESHAPE(counted, shape=flat.shape), flat, num_segments=count)
+    return RESHAPE(sums, shape=(*rows, *sizes))[..., :length]
+
+
+def _require(held: Tensor, text: str) -> None:
+    """Raise unless all of `held` is true; a recorded function is told by the indices it makes."""
+    if active_recorder() is None and not held.numpy().all():
+        raise InvalidArgumentError(text)
 
 
 @explained
@@ -35,18 +143,19 @@ def histogram_fixed_width(
 ) -> Tensor:
     """Return how many values are in each of equally wide parts of a range.
 
-    Those outside count for the first or the last part. The values are looked at, so a recorded
-    function has no such op.
+    Those outside count for the first or the last part.
 
     Args:
         values: Numbers, of any shape.
-        value_range: Where the range begins and ends, two numbers of the same dtype.
+        value_range: Where the range begins and ends, two numbers of the same dtype, which a
+            recorded function has to be told.
         nbins: How many parts there are.
         dtype: The dtype of the result, int32 or int64.
         name: Accepted for compatibility.
 
     Raises:
-        InvalidArgumentError: The range is none, there are no parts, or a value is NaN.
+        InvalidArgumentError: The range is none, there are no parts, or a value is NaN. In a
+            function recorded for a GPU NaN is left out.
 
     Example:
         >>> import mirrored as mr
@@ -60,7 +169,7 @@ def histogram_fixed_width(
     check_same_dtype(op, x.spec, limits.spec)
     if limits.shape != (2,):
         raise InvalidArgumentError(f"value_range should be a vector of 2 elements. [Op:{op}]")
-    array, (low, high) = x.numpy().reshape(-1), limits.numpy()
+    low, high = limits.numpy()
     if not low < high:
         raise InvalidArgumentError(
             "value_range should satisfy value_range[0] < value_range[1], but got "
@@ -70,12 +179,14 @@ def histogram_fixed_width(
         raise InvalidArgumentError(
             f"nbins should be a positive number, but got '{count}' [Op:{op}]"
         )
-    if np.isnan(array).any():
-        raise InvalidArgumentError(f"Histogram values must not contain NaN [Op:{op}]")
-    width = np.float64(high - low) / count
-    steps = (np.maximum(array, low) - low).astype(np.float64) / width
-    bins = np.minimum(steps, count - 1).astype(np.int64)
-    return constant(np.bincount(bins, minlength=count).astype(wanted))
+    # In the dtype of the values, and from there on in double precision, as TensorFlow has it.
+    steps = cast(MAXIMUM(x, low) - low, float64) / (float(high - low) / count)
+    known = EQUAL(steps, steps)
+    _require(known, f"Histogram values must not contain NaN [Op:{op}]")
+    parts = cast(SELECT(known, MINIMUM(steps, count - 1.0), constant(-1.0, float64)), int64)
+    places = flat_indices(RESHAPE(parts, shape=(x.size, 1)), (count,), op=op)
+    ones = FILL(shape=(x.size,), value=1, dtype=wanted)
+    return UNSORTED_SEGMENT_SUM(ones, places, num_segments=count)
 
 
 @explained
@@ -135,8 +246,8 @@ def confusion_matrix(
         Shape (classes, classes): a row for each label, a column for each prediction.
 
     Raises:
-        InvalidArgumentError: A number is negative or no class, or the shapes differ. On a GPU such
-            a pair is left out.
+        InvalidArgumentError: A number is negative or no class, or the shapes differ. A function
+            recorded for a GPU leaves such a pair out.
         ValueError: The weights are of another shape.
 
     Example:
@@ -148,6 +259,9 @@ def confusion_matrix(
     pairs = _pairs(adopt(labels, None), adopt(predictions, None))
     wanted = as_dtype(dtype)
     count = _classes(pairs) if num_classes is None else index(num_classes)
+    for number, what in enumerate(("labels", "predictions")):
+        _require(pairs[:, number] >= 0, f"`{what}` contains negative values.")
+        _require(pairs[:, number] < count, f"`{what}` out of bound: there are {count} classes.")
     if weights is None:
         counted = FILL(shape=pairs.shape[:1], value=1, dtype=wanted)
     else:

@@ -1,4 +1,4 @@
-"""Histograms and confusion matrices, by their public names. The results are TensorFlow's."""
+"""Counts, histograms and confusion matrices, by their public names, with TensorFlow's results."""
 
 from typing import Any
 
@@ -10,6 +10,66 @@ from mirrored import ops
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
 INF, NAN = np.inf, np.nan
+COUNTED = [[1, 1], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype", "expected"),
+    [
+        ({}, "int32", [1, 2, 0, 1]),
+        ({"axis": 0, "dtype": "float64"}, "float64", [1, 2, 0, 1]),
+        ({"axis": -1}, "int32", [[0, 2, 0, 0], [1, 0, 0, 1]]),
+        ({"axis": -1, "binary_output": True}, "int32", [[0, 1, 0, 0], [1, 0, 0, 1]]),
+        ({"weights": [[0.5, 1.0], [2.0, 3.0]]}, "float32", [3.0, 1.5, 0.0, 2.0]),
+        ({"weights": COUNTED, "dtype": "float32"}, "int32", [0, 2, 0, 3]),
+        ({"minlength": 6}, "int32", [1, 2, 0, 1, 0, 0]),
+        ({"maxlength": 2}, "int32", [1, 2]),
+        ({"minlength": 6, "maxlength": 5}, "int32", [1, 2, 0, 1, 0]),
+    ],
+)
+def test_counts(options: Any, dtype: str, expected: Any) -> None:
+    found = ops.bincount(COUNTED, **options)
+    assert (found.dtype.name, found.numpy().tolist()) == (dtype, expected)
+    lengths = dict.fromkeys(("minlength", "maxlength"), found.shape[-1])
+    recorded = mr.function(lambda x: ops.bincount(x, **{**options, **lengths}))
+    again = recorded(ops.constant(COUNTED))
+    assert (again.dtype.name, again.numpy().tolist()) == (dtype, expected)
+
+
+def test_what_is_counted() -> None:
+    assert ops.bincount([1.5, True]).numpy().tolist() == [0, 2]
+    assert ops.bincount(2).numpy().tolist() == [0, 0, 1]
+    assert ops.bincount([]).numpy().tolist() == []
+    found = ops.bincount([1, 1], weights=np.zeros(0))
+    assert (found.dtype, found.numpy().tolist()) == (ops.float64, [0.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("arr", "options", "message"),
+    [
+        ([1, -1], {}, "must be non-negative"),
+        ([1, 1], {"weights": [1.0]}, "must be the same shape"),
+        ([1, 1], {"maxlength": -1}, "must be non-negative"),
+        ([[[1]]], {"axis": -1}, "at most rank 2 but is rank 3"),
+        (np.array([1], np.uint8), {}, "attr 'T' of uint8"),
+        ([1], {"axis": 1}, "Only 0 and -1"),
+        ([1], {"weights": [1.0], "binary_output": True}, "mutually exclusive"),
+    ],
+)
+def test_what_is_not_counted(arr: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ops.bincount(arr, **options)
+
+
+def test_counts_of_nobody_knows_how_many() -> None:
+    with pytest.raises(OperatorNotAllowedInGraphError):
+        mr.function(ops.bincount)(ops.constant([1, 0]))
+    recorded = mr.function(lambda x: ops.bincount(x, minlength=2, maxlength=2))
+    assert recorded(ops.constant([1, 1, 5])).numpy().tolist() == [0, 2]
+    with pytest.raises(InvalidArgumentError, match="DenseBincount"):
+        recorded(ops.constant([1, -1, 5]))
+
+
 X = [-1.0, 0.0, 1.5, 2.0, 5.0, 15.0]
 
 
@@ -26,8 +86,12 @@ X = [-1.0, 0.0, 1.5, 2.0, 5.0, 15.0]
     ],
 )
 def test_a_histogram(values: Any, limits: Any, nbins: int, expected: list[int]) -> None:
-    found = ops.histogram_fixed_width(values, limits, nbins, dtype="int64")
-    assert (found.dtype, found.numpy().tolist()) == (ops.int64, expected)
+    recorded = mr.function(lambda x: ops.histogram_fixed_width(x, limits, nbins, dtype="int64"))
+    for histogram in (
+        ops.histogram_fixed_width(values, limits, nbins, "int64"),
+        recorded(ops.constant(values)),
+    ):
+        assert (histogram.dtype, histogram.numpy().tolist()) == (ops.int64, expected)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +140,15 @@ def test_a_confusion_matrix() -> None:
     assert found.numpy().tolist() == counts.tolist()
     with pytest.raises(OperatorNotAllowedInGraphError):
         mr.function(ops.confusion_matrix)(*given[:2])
+    with pytest.raises(InvalidArgumentError, match=r"\[5, 0\] does not index into shape \[5,5\]"):
+        recorded(ops.constant([5] * 30), ops.constant([0] * 30), given[2])
 
 
 @pytest.mark.parametrize(
     ("labels", "predictions", "options", "message"),
     [
-        ([1, 4], [0, 0], {"num_classes": 4}, r"\[4, 0\] does not index into shape \[4,4\]"),
-        ([0, 0], [1, -1], {}, r"\[0, -1\] does not index into shape \[2,2\]"),
+        ([1, 4], [0, 0], {"num_classes": 4}, "`labels` out of bound"),
+        ([0, 0], [1, -1], {}, "`predictions` contains negative values"),
         ([1, 2], [1, 2, 3], {}, "Shapes of all inputs must match"),
         ([[1, 2]], [[1, 2]], {}, "are vectors"),
         ([], [], {}, "Give `num_classes`"),

@@ -1,4 +1,4 @@
-"""Distinct values and counts, by their public names. The results are TensorFlow's."""
+"""Distinct values, and permutations, by their public names. The results are TensorFlow's."""
 
 from typing import Any
 
@@ -36,52 +36,6 @@ def test_distinct_values(x: Any, y: Any, idx: Any, count: Any, out_idx: str) -> 
         ]
 
 
-COUNTED = [[1, 1], [3, 0]]
-
-
-@pytest.mark.parametrize(
-    ("options", "dtype", "expected"),
-    [
-        ({}, "int32", [1, 2, 0, 1]),
-        ({"axis": 0, "dtype": "float64"}, "float64", [1, 2, 0, 1]),
-        ({"axis": -1}, "int32", [[0, 2, 0, 0], [1, 0, 0, 1]]),
-        ({"axis": -1, "binary_output": True}, "int32", [[0, 1, 0, 0], [1, 0, 0, 1]]),
-        ({"weights": [[0.5, 1.0], [2.0, 3.0]]}, "float32", [3.0, 1.5, 0.0, 2.0]),
-        ({"weights": COUNTED, "dtype": "float32"}, "int32", [0, 2, 0, 3]),
-        ({"minlength": 6}, "int32", [1, 2, 0, 1, 0, 0]),
-        ({"maxlength": 2}, "int32", [1, 2]),
-        ({"minlength": 6, "maxlength": 5}, "int32", [1, 2, 0, 1, 0]),
-    ],
-)
-def test_counts(options: Any, dtype: str, expected: Any) -> None:
-    found = ops.bincount(COUNTED, **options)
-    assert (found.dtype.name, found.numpy().tolist()) == (dtype, expected)
-
-
-def test_what_is_counted() -> None:
-    assert ops.bincount([1.5, True]).numpy().tolist() == [0, 2]
-    assert ops.bincount(2).numpy().tolist() == [0, 0, 1]
-    assert ops.bincount([]).numpy().tolist() == []
-    found = ops.bincount([1, 1], weights=np.zeros(0))
-    assert (found.dtype, found.numpy().tolist()) == (ops.float64, [0.0, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("arr", "options", "message"),
-    [
-        ([1, -1], {}, "must be non-negative"),
-        ([1, 1], {"weights": [1.0]}, "must be the same shape"),
-        ([[[1]]], {"axis": -1}, "at most rank 2 but is rank 3"),
-        (np.array([1], np.uint8), {}, "attr 'T' of uint8"),
-        ([1], {"axis": 1}, "Only 0 and -1"),
-        ([1], {"weights": [1.0], "binary_output": True}, "mutually exclusive"),
-    ],
-)
-def test_what_is_not_counted(arr: Any, options: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ops.bincount(arr, **options)
-
-
 def test_permutations() -> None:
     x = np.random.default_rng(1).permutation(50)
     found = ops.invert_permutation(x)
@@ -99,7 +53,7 @@ def test_permutations() -> None:
             ops.invert_permutation(wrong)
 
 
-@pytest.mark.parametrize("function", [ops.unique, ops.bincount, ops.invert_permutation])
+@pytest.mark.parametrize("function", [ops.unique, ops.invert_permutation])
 def test_not_in_a_recorded_function(function: Any) -> None:
     with pytest.raises(OperatorNotAllowedInGraphError):
         mr.function(function)(ops.constant([1, 0]))

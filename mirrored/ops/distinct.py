@@ -1,10 +1,9 @@
-"""The distinct values of a tensor, and how often each comes.
+"""The distinct values of a vector, and the permutation that undoes another one.
 
-What these return is as long as the values make it, or is refused by them, so they are computed on
-the host when they are called, and a recorded function has no such ops.
+How many they are, and whether it is one, only the values tell: both are computed on the host when
+they are called, and a recorded function has no such ops.
 """
 
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +13,8 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.index_range import check_index_dtype
-from mirrored.ops.shaping import cast
 from mirrored.ops.spec import (
     INDICES,
-    INTEGERS,
-    SIGNED,
     TensorSpec,
     as_dtype,
     check_dtype,
@@ -139,90 +135,3 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     for value in np.flatnonzero(np.bincount(values.astype(np.int64)) > 1):
         raise InvalidArgumentError(f"{value} is duplicated in the input. [Op:InvertPermutation]")
     return constant(np.argsort(values).astype(values.dtype))
-
-
-@explained
-def bincount(
-    arr: Any,
-    weights: Any = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: Any = int32,
-    name: str | None = None,
-    axis: int | None = None,
-    binary_output: bool = False,
-) -> Tensor:
-    """Return how often each of 0, 1, 2, ... comes in a tensor.
-
-    No gradient flows through it.
-
-    Args:
-        arr: Int32 or int64, none of them below 0; floats and booleans become int32.
-        weights: What an element counts, of the shape of `arr`; None, or nothing: 1.
-        minlength: The least length of the result; None: the largest element and one.
-        maxlength: The most, beyond which elements are left out.
-        dtype: The dtype of the result, where there are no weights, of which it is otherwise.
-        name: Accepted for compatibility.
-        axis: None or 0 counts all elements, -1 those of each row of a matrix.
-        binary_output: Whether only that an element comes counts, however often.
-
-    Raises:
-        ValueError: The axis is another one, or there are weights with `binary_output`.
-        InvalidArgumentError: An element is negative, the shapes differ, or a row has axes.
-        TypeError: A length is no integer.
-
-    Example:
-        >>> import mirrored as mr
-        >>> mr.math.bincount([1, 1, 3]).numpy()
-        array([0, 2, 0, 1], dtype=int32)
-    """
-    if weights is not None and binary_output:
-        raise ValueError(
-            "Arguments `binary_output` and `weights` are mutually exclusive. Please specify only "
-            "one."
-        )
-    if axis not in (None, 0, -1):
-        raise ValueError(
-            f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported."
-        )
-    tensor = adopt(arr, None)
-    tensor = tensor if tensor.dtype in INTEGERS else cast(tensor, int32)
-    check_dtype("DenseBincount", INDICES, tensor.spec)
-    values = tensor.numpy()
-    counted = np.ones(values.shape, as_dtype(dtype))
-    if weights is not None:
-        given = adopt(weights, None).numpy()
-        counted = given if given.size else np.ones(values.shape, given.dtype)
-    check_dtype("DenseBincount", SIGNED, TensorSpec((), counted.dtype))
-    if axis != -1:
-        values, counted = values.reshape(-1), counted.reshape(-1)
-    _check_counted(values, counted)
-    size = int(values.max(initial=-1)) + 1
-    size = size if minlength is None else max(index(minlength), size)
-    size = size if maxlength is None else min(index(maxlength), size)
-    return constant(_counts(values, counted, size, binary_output))
-
-
-def _check_counted(values: Array, counted: Array) -> None:
-    if values.ndim > 2:
-        raise InvalidArgumentError(
-            f"Shape must be at most rank 2 but is rank {values.ndim} [Op:DenseBincount]"
-        )
-    if values.shape != counted.shape:
-        raise InvalidArgumentError(
-            "`weights` must be the same shape as `arr`. Received: shapes "
-            f"{counted.shape} and {values.shape} [Op:DenseBincount]"
-        )
-    if values.size and values.min() < 0:
-        raise InvalidArgumentError("Input arr must be non-negative! [Op:DenseBincount]")
-
-
-def _counts(values: Array, counted: Array, size: int, only_whether: bool) -> Array:
-    counts = np.zeros((*values.shape[:-1], size), counted.dtype)
-    kept = np.nonzero(values < size)
-    places = (*kept[:-1], values[kept])
-    if only_whether:
-        counts[places] = 1
-    else:
-        np.add.at(counts, places, counted[kept])
-    return counts
