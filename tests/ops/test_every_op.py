@@ -98,13 +98,17 @@ def gradients_along(
 
 
 def check_direction(
-    function: Callable[[list[ops.Tensor]], ops.Tensor], inputs: list[Array], seed: int
+    function: Callable[[list[ops.Tensor]], ops.Tensor],
+    inputs: list[Array],
+    seed: int,
+    along: Callable[[Array], Array],
 ) -> None:
     """Compare the gradients of a scalar function with a central difference along a direction."""
     rng = np.random.default_rng(seed)
     _, gradients = gradients_along(function, inputs)
     directions = [
-        rng.standard_normal(each.shape) if each.dtype == np.float64 else None for each in inputs
+        along(rng.standard_normal(each.shape)) if each.dtype == np.float64 else None
+        for each in inputs
     ]
 
     def moved(by: float) -> float:
@@ -148,7 +152,7 @@ def test_gradient(op_case: Any) -> None:
     name, row, (_, attrs) = op_case
     inputs = row.inputs(op_case[2], "float64", generator())
     for seed in range(3):
-        check_direction(weighted(name, attrs), inputs, seed)
+        check_direction(weighted(name, attrs), inputs, seed, row.along)
 
 
 def assert_not_differentiable(op_case: Any) -> None:
@@ -183,7 +187,7 @@ def test_second_gradient(op_case: Any) -> None:
             [ops.reduce_sum(each * rng.uniform(0.5, 1.5, each.shape)) for each in gradients]
         )
 
-    check_direction(slope, inputs, 5)
+    check_direction(slope, inputs, 5, row.along)
 
 
 def declared(name: str, tensors: list[ops.Tensor], attrs: Mapping[str, Any]) -> int:

@@ -42,6 +42,13 @@ ROWS = (
 )
 
 
+MATRICES = (
+    ((2.0, 1.0), (1.0, 3.0)),
+    ((1.0, 0.0), (0.0, 1.0)),
+    ((0.5, -1.0), (-1.0, 4.0)),
+)
+
+
 PARTS = {
     "zeros": ((0.0, -0.0), (0.0,)),
     "numbers": ((3.0, 0.0), (4.0,)),
@@ -244,6 +251,20 @@ CASES: dict[str, Case] = {
 }
 
 
+CASES |= _each(
+    (MATRICES,),
+    {
+        "cholesky": lambda tf, x: tf.linalg.cholesky(x),
+        "det": lambda tf, x: tf.linalg.det(x),
+        "eigvalsh": lambda tf, x: tf.linalg.eigvalsh(x),
+        "inv": lambda tf, x: tf.linalg.inv(x),
+        "qr": lambda tf, x: tf.concat(tf.linalg.qr(x), -1) + 0.0,  # Without signs of zeros.
+        "slogdet": lambda tf, x: tf.stack(tf.linalg.slogdet(x)),
+        "solve": lambda tf, x: tf.linalg.solve(x, tf.ones_like(x)),
+        "svd": lambda tf, x: tf.linalg.svd(x, compute_uv=False),
+        "triangular_solve": lambda tf, x: tf.linalg.triangular_solve(x, tf.ones_like(x)),
+    },
+)
 for _name, _parts in PARTS.items():
     CASES[f"clip_by_global_norm of {_name}"] = Case(
         lambda tf, x, y: tf.concat(tf.clip_by_global_norm([x, y], 1.0)[0], 0), _parts
