@@ -72,15 +72,7 @@ def bincount(
         >>> mr.math.bincount([1, 1, 3]).numpy()
         array([0, 2, 0, 1], dtype=int32)
     """
-    if weights is not None and binary_output:
-        raise ValueError(
-            "Arguments `binary_output` and `weights` are mutually exclusive. Please specify only "
-            "one."
-        )
-    if axis not in (None, 0, -1):
-        raise ValueError(
-            f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported."
-        )
+    _check_options(weights, axis, binary_output)
     x = adopt(arr, None)
     x = x if x.dtype in INTEGERS else cast(x, int32)
     check_dtype("DenseBincount", INDICES, x.spec)
@@ -93,6 +85,18 @@ def bincount(
         )
     sums = _sums_of_counts(x, counted, _length_of_counts(x, minlength, maxlength))
     return clip_by_value(sums, 0, 1) if binary_output else sums
+
+
+def _check_options(weights: Any, axis: int | None, binary_output: bool) -> None:
+    if weights is not None and binary_output:
+        raise ValueError(
+            "Arguments `binary_output` and `weights` are mutually exclusive. Please specify only "
+            "one."
+        )
+    if axis not in (None, 0, -1):
+        raise ValueError(
+            f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported."
+        )
 
 
 def _weights_of_counts(x: Tensor, weights: Any, dtype: DType) -> Tensor:

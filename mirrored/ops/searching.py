@@ -4,6 +4,7 @@ Each step of the search halves what is left to look at, for all values at once.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 from mirrored._arguments import explained
@@ -38,49 +39,85 @@ def _define_bound(name: str, *, right: bool) -> Op:
             )
         return TensorSpec(values.shape, output_type)
 
-    def workspace(
-        rows: TensorSpec, values: TensorSpec, *, output_type: DType
-    ) -> tuple[TensorSpec, ...]:
-        places = TensorSpec(values.shape, int64)
-        starts, mask = TensorSpec((values.shape[0], 1), int64), TensorSpec(values.shape, bool_)
-        return (places, places, places, places, starts, values, mask, mask)
+    return register(
+        Op(
+            name=name,
+            infer=infer,
+            kernel=partial(_bound, right=right),
+            dtypes=NUMBERS,
+            workspace=_workspace,
+        )
+    )
 
-    def kernel(
-        xp: Any, out: Any, rows: Any, values: Any, *, output_type: DType, workspace: tuple[Any, ...]
-    ) -> None:
-        if not out.size:
-            return
-        first, count, middle, step, starts, found, before, more = workspace
-        length = rows.shape[1]
-        count_up_into(xp, starts)
-        xp.multiply(starts, length, out=starts)
-        xp.copyto(first, 0)
-        xp.copyto(count, length)
-        for _ in range(length.bit_length()):
-            xp.right_shift(count, 1, out=step)
-            xp.add(first, step, out=middle)
-            xp.add(middle, starts, out=middle)
-            xp.take(rows.reshape(-1), middle, out=found, mode="clip")
-            if right:
-                xp.less(values, found, out=before)
-                xp.logical_not(before, out=before)
-            else:
-                xp.less(found, values, out=before)
-            xp.greater(count, 0, out=more)
-            xp.logical_and(before, more, out=before)
-            # Where the middle one is before: behind it, with what is left of the count.
-            xp.copyto(middle, before)
-            xp.subtract(count, step, out=count)
-            xp.subtract(count, step, out=count)
-            xp.subtract(count, middle, out=count)
-            xp.multiply(count, middle, out=count)
-            xp.add(count, step, out=count)
-            xp.add(step, 1, out=step)
-            xp.multiply(step, middle, out=step)
-            xp.add(first, step, out=first)
-        xp.copyto(out, first)
 
-    return register(Op(name=name, infer=infer, kernel=kernel, dtypes=NUMBERS, workspace=workspace))
+def _workspace(
+    rows: TensorSpec, values: TensorSpec, *, output_type: DType
+) -> tuple[TensorSpec, ...]:
+    places, mask = TensorSpec(values.shape, int64), TensorSpec(values.shape, bool_)
+    starts = TensorSpec((values.shape[0], 1), int64)
+    return (starts, places, places, places, places, values, mask, mask)
+
+
+def _bound(
+    xp: Any,
+    out: Any,
+    rows: Any,
+    values: Any,
+    *,
+    output_type: DType,
+    workspace: tuple[Any, ...],
+    right: bool,
+) -> None:
+    if not out.size:
+        return
+    starts, first, count, *scratch = workspace
+    length = rows.shape[1]
+    count_up_into(xp, starts)
+    xp.multiply(starts, length, out=starts)
+    xp.copyto(first, 0)
+    xp.copyto(count, length)
+    for _ in range(length.bit_length()):
+        _halve(xp, rows.reshape(-1), values, right, starts, first, count, *scratch)
+    xp.copyto(out, first)
+
+
+def _halve(
+    xp: Any,
+    elements: Any,
+    values: Any,
+    right: bool,
+    starts: Any,
+    first: Any,
+    count: Any,
+    middle: Any,
+    step: Any,
+    found: Any,
+    before: Any,
+    more: Any,
+) -> None:
+    """Leave half of the `count` elements from `first` on in which each value's place is."""
+    xp.right_shift(count, 1, out=step)
+    xp.add(first, step, out=middle)
+    xp.add(middle, starts, out=middle)
+    xp.take(elements, middle, out=found, mode="clip")
+    if right:
+        xp.less(values, found, out=before)
+        xp.logical_not(before, out=before)
+    else:
+        xp.less(found, values, out=before)
+    xp.greater(count, 0, out=more)
+    xp.logical_and(before, more, out=before)
+    is_before = middle
+    xp.copyto(is_before, before)
+    # There what is left is behind the middle one: count - step - 1. Elsewhere it is `step`.
+    xp.subtract(count, step, out=count)
+    xp.subtract(count, step, out=count)
+    xp.subtract(count, is_before, out=count)
+    xp.multiply(count, is_before, out=count)
+    xp.add(count, step, out=count)
+    xp.add(step, 1, out=step)
+    xp.multiply(step, is_before, out=step)
+    xp.add(first, step, out=first)
 
 
 LOWER_BOUND = _define_bound("LowerBound", right=False)
