@@ -147,8 +147,9 @@ def as_array(value: Any) -> NDArray[Any]:
     """
     try:
         array = np.asarray(value)
-        has_no_array = array.dtype.kind == "O" and hasattr(value, "__dlpack__")
-        return np.from_dlpack(value) if has_no_array else array
+        if array.dtype.kind != "O" or array is value or not hasattr(value, "__dlpack__"):
+            return array
+        return np.from_dlpack(value)
     except ValueError:
         if not isinstance(value, list | tuple):
             raise

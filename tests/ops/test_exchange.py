@@ -81,6 +81,11 @@ def test_other_libraries_values_become_tensors() -> None:
     np.testing.assert_array_equal(back(array.T.__dlpack__()).numpy(), array.T)
 
 
+def test_arrays_of_objects_are_refused_as_ever() -> None:
+    with pytest.raises(TypeError, match="Cannot make a tensor of dtype object"):
+        mr.convert_to_tensor(np.array([1, None]))
+
+
 def test_what_is_no_capsule_and_no_tensor() -> None:
     capsule = to(mr.constant([1.0]))
     back(capsule)
