@@ -7,8 +7,9 @@ import numpy as np
 from mirrored import _nest
 from mirrored._absent import refused_members
 from mirrored.devices import place
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.host_tensor import HostTensor
-from mirrored.ops.spec import TensorSpec
+from mirrored.ops.spec import TENSORFLOW_NAMES, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.parameters import Parameters
 from mirrored.program.signature import Slot, conformed, slotted
@@ -159,6 +160,7 @@ class ConcreteFunction:
         except TypeError as error:
             specs = self.inputs
             if not kwargs and len(args) == len(specs) and all(isinstance(a, Tensor) for a in args):
+                self._check_dtypes(args)
                 pairs = zip(args, specs, strict=True)
                 fed = iter([conformed(self.name, each, Slot(spec)) for each, spec in pairs])
                 filled: Structure = _nest.map_structure(
@@ -170,6 +172,16 @@ class ConcreteFunction:
                 f"{args!r:.200} and kwargs: {kwargs!r:.200} for signature: "
                 f"{self.pretty_printed_signature(verbose=False)}."
             ) from None
+
+    def _check_dtypes(self, tensors: tuple[Tensor, ...]) -> None:
+        """Raise InvalidArgumentError, as TensorFlow does, where one is of another dtype."""
+        for i, (tensor, spec) in enumerate(zip(tensors, self.inputs, strict=True)):
+            if tensor.dtype != spec.dtype:
+                expected, given = (TENSORFLOW_NAMES[each.dtype] for each in (spec, tensor))
+                raise InvalidArgumentError(
+                    f"cannot compute {self.name} as input #{i}(zero-based) was expected to be a "
+                    f"{expected} tensor but is a {given} tensor [Op:{self.name}]"
+                )
 
     def _by_structure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Structure:
         """Return a call's arguments, each for its parameter."""
