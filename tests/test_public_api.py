@@ -54,6 +54,7 @@ ALIAS_MODULES = [
     mr.config,
     mr.config.experimental,
     mr.data,
+    mr.data.experimental,
     mr.distribute,
     mr.distribute.experimental,
     mr.dtypes,

@@ -4,9 +4,14 @@ What training and strategies need beside them they import from the modules in he
 """
 
 from mirrored._absent import public_module as _public_module
+from mirrored.data import experimental as experimental
 from mirrored.data.dataset import Dataset as Dataset
 from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
 from mirrored.data.leaf_specs import DatasetSpec as DatasetSpec
+from mirrored.data.options import Options as Options
+from mirrored.data.options import ThreadingOptions as ThreadingOptions
+from mirrored.data.pipeline import DatasetIterator as Iterator
+from mirrored.data.pipeline import NumpyIterator as NumpyIterator
 from mirrored.data.sources import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from mirrored.data.sources import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 
@@ -16,6 +21,11 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "Dataset",
     "DatasetSpec",
+    "Iterator",
+    "NumpyIterator",
+    "Options",
+    "ThreadingOptions",
+    "experimental",
 ]
 
 _public_module("tf.data", __name__)

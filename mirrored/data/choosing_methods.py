@@ -9,6 +9,8 @@ from typing import Any, Self, TypeVar
 from mirrored._arguments import explained
 from mirrored.data import transforms
 from mirrored.data.dataset_arguments import AUTOTUNE, as_count
+from mirrored.data.options import Options
+from mirrored.data.options_transform import Optioned
 from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.prefetching import Prefetched
 from mirrored.data.rng import Rng
@@ -262,6 +264,28 @@ class ChoosingMethods(Pipeline[ElementT]):
                 f"filename={filename!r:.200}. Leave it out, or keep arrays in files of NumPy's."
             )
         return self._of(transforms.Cached(self._transform))
+
+    def with_options(self, options: Options, name: str | None = None) -> Self:
+        """Return the same elements, with options for what follows.
+
+        They are TensorFlow's, and none of them changes an element here; see `Options`.
+
+        Args:
+            options: They count where they are set; the rest is as it was before.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: They are no `Options`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> options = mr.data.Options()
+            >>> options.threading.private_threadpool_size = 2
+            >>> [int(each) for each in mr.data.Dataset.range(3).with_options(options)]
+            [0, 1, 2]
+        """
+        merged = Options().merge(options)  # A copy: theirs may change.
+        return self._of(Optioned(self._transform, merged))
 
     def prefetch(self, buffer_size: int, name: str | None = None) -> Self:
         """Return the same elements, made ahead of their use by a thread in the background.

@@ -4,7 +4,7 @@ Users see tensors or copies; what works for them inside sees the arrays themselv
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -12,8 +12,11 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored.data.leaf_specs import public_specs
+from mirrored.data.optional import Optional, next_as_optional
+from mirrored.data.options import Options
+from mirrored.data.options_transform import merged_options
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
-from mirrored.data.spec import Elements, Nested, to_numpy, to_tensors
+from mirrored.data.spec import Elements, Nested, check_arrays, to_numpy, to_tensors
 from mirrored.data.states import States, reduced
 from mirrored.devices import get_device
 from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
@@ -49,17 +52,19 @@ class Pipeline(Nested, Generic[ElementT]):
         """Return an iterator of tensors; its `close` ends the threads that work for it."""
         return DatasetIterator(self)
 
-    def as_numpy_iterator(self) -> Iterator[Any]:
+    def as_numpy_iterator(self) -> "NumpyIterator":
         """Return an iterator of NumPy arrays, and NumPy's scalars, that may be written to.
+
+        Raises:
+            TypeError: Elements have datasets as parts; where that is not known before, it is an
+                error of the iteration.
 
         Example:
             >>> import mirrored as mr
             >>> list(mr.data.Dataset.range(2).as_numpy_iterator())
             [np.int64(0), np.int64(1)]
         """
-        with closing(self._host_elements()) as elements:
-            for element in elements:
-                yield to_numpy(element)
+        return NumpyIterator(self)
 
     def reduce(
         self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None
@@ -118,6 +123,18 @@ class Pipeline(Nested, Generic[ElementT]):
                 "one element; others are iterated over."
             )
         return found[0]
+
+    def options(self) -> Options:
+        """Return what `with_options` has set, here and where the elements come from.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.data.Dataset.range(3).options().deterministic is None
+            True
+        """
+        options = merged_options(self._transform)
+        options._freeze()
+        return options
 
     def _of(self, transform: Transform) -> Self:
         """Return the dataset that a transform makes."""
@@ -180,6 +197,7 @@ class Pipeline(Nested, Generic[ElementT]):
         return words.get(size, f"{size} elements")
 
 
+@explained
 class DatasetIterator(PeekingIterator, Generic[ElementT]):
     """Goes over the elements of a dataset, as tensors; it may be an argument of `mr.function`.
 
@@ -189,15 +207,62 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
 
     def __init__(self, dataset: Pipeline[ElementT]) -> None:
         super().__init__(dataset)
+        self._dataset = dataset
         self._elements = dataset._host_elements()
 
     if TYPE_CHECKING:
 
         def __next__(self) -> ElementT: ...
 
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element; see `Dataset.element_spec`."""
+        return self._dataset.element_spec
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next element as an `Optional`, which has no value at the end.
+
+        Example:
+            >>> import mirrored as mr
+            >>> iterator = iter(mr.data.Dataset.range(1))
+            >>> [bool(iterator.get_next_as_optional().has_value()) for _ in range(2)]
+            [True, False]
+        """
+        return next_as_optional(self, lambda: self.element_spec)
+
     def produce(self) -> list[Any]:
         """Return the next element."""
         return [to_tensors(next(self._elements))]
+
+    def close(self) -> None:
+        """End the threads that work for the iterator."""
+        self._elements.close()
+
+
+@explained
+class NumpyIterator:
+    """Goes over the elements of a dataset, as arrays that may be written to.
+
+    Args:
+        dataset: The dataset.
+    """
+
+    def __init__(self, dataset: Pipeline[Any]) -> None:
+        if dataset._transform.known:
+            check_arrays(dataset._transform.specs())
+        self._elements = dataset._host_elements()
+
+    def __iter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next element; StopIteration at the end."""
+        return to_numpy(next(self._elements))
+
+    def next(self) -> Any:
+        """Do as `next(iterator)` does."""
+        return next(self)
 
     def close(self) -> None:
         """End the threads that work for the iterator."""

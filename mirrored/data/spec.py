@@ -108,11 +108,17 @@ def to_numpy(element: Element) -> Any:
 
 def _numpy_leaf(leaf: Any) -> Any:
     if isinstance(leaf, Nested):
-        raise TypeError(
-            "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that produce "
-            f"values of type {type(leaf)}. Use `flat_map`, or iterate over the elements' own."
-        )
+        check_arrays(spec_of(leaf))
     return leaf.copy()[()]
+
+
+def check_arrays(specs: Any) -> None:
+    """Raise TypeError where elements have datasets as parts, which NumPy has not."""
+    if any(isinstance(leaf, NestedSpec) for leaf in _nest.flatten(specs)):
+        raise TypeError(
+            "`Dataset.as_numpy_iterator()` is not supported for datasets that produce values of "
+            "type Dataset. Use `flat_map`, or iterate over the dataset, and over each element."
+        )
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
+from mirrored.data.optional import Optional, next_as_optional
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.row_transforms import open_batches
 from mirrored.data.spec import Elements, to_element
@@ -152,7 +153,26 @@ class DistributedIterator(PeekingIterator):
     ) -> None:
         strategy.require_devices()
         super().__init__(origin)
+        self._dataset = origin
         self._lists = steps(_joining(strategy.devices))
+
+    @property
+    def element_spec(self) -> Any:
+        """What the dataset says of its elements: those of all replicas together."""
+        return self._dataset.element_spec
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next batch as an `Optional`, which has no value at the end.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(4).batch(4)
+            >>> strategy = mr.distribute.OneDeviceStrategy("CPU:0")
+            >>> iterator = iter(strategy.experimental_distribute_dataset(dataset))
+            >>> iterator.get_next_as_optional().get_value().numpy().tolist()
+            [0, 1, 2, 3]
+        """
+        return next_as_optional(self, lambda: self.element_spec)
 
     def close(self) -> None:
         """End the dataset's iterator, and with it what it runs in the background."""

@@ -286,6 +286,7 @@ STEPS: dict[str, Callable[[mr.data.Dataset, int], mr.data.Dataset]] = {
     "batch": lambda dataset, n: dataset.batch(n + 1),
     "whole batches": lambda dataset, n: dataset.batch(n + 1, drop_remainder=True),
     "prefetch": lambda dataset, n: dataset.prefetch(n % 3),
+    "with_options": lambda dataset, n: dataset.with_options(mr.data.Options()),
     "cache": lambda dataset, n: dataset.cache(),
 }
 

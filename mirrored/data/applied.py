@@ -1,0 +1,418 @@
+"""Older names of what datasets do, as functions: `tf.data.experimental`.
+
+Most return a function for `Dataset.apply`. The methods of `Dataset` say what each does.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored.data.dataset import Dataset
+from mirrored.data.dataset_arguments import as_whole
+from mirrored.data.nested_transforms import Listed
+from mirrored.data.optional import Optional
+from mirrored.data.pipeline import DatasetIterator, Pipeline
+from mirrored.data.rng import Iteration
+from mirrored.data.sources import INFINITE_CARDINALITY, Derived, Transform
+from mirrored.data.spec import Elements, Form, to_element
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import Tensor, int64
+
+Applied = Callable[[Dataset[Any]], Dataset[Any]]
+
+
+class _Counted(Derived):
+    """Elements that are said to be so many."""
+
+    def __init__(self, source: Transform, cardinality: int) -> None:
+        super().__init__(source)
+        self.cardinality = cardinality
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return their iterator, which raises where they are more or fewer."""
+        said, count = self.cardinality, 0
+        with closing(self._source.open(iteration.source())) as elements:
+            for element in elements:
+                if count == said:
+                    raise _miscounted(said, f"at least {count + 1}")
+                count += 1
+                yield element
+        if count != said:
+            raise _miscounted(said, str(count))
+
+
+def _miscounted(said: int, found: str) -> InvalidArgumentError:
+    text = "an infinite number of" if said == INFINITE_CARDINALITY else said
+    return InvalidArgumentError(
+        f"Input dataset was expected to contain {text} elements but contained {found} elements. "
+        "Give `assert_cardinality` their number."
+    )
+
+
+def assert_cardinality(expected_cardinality: int) -> Applied:
+    """Return what says how many elements a dataset has, and has each iteration count them.
+
+    Args:
+        expected_cardinality: The number, or INFINITE_CARDINALITY.
+
+    Raises:
+        TypeError: It is no integer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> some = mr.data.Dataset.range(4).filter(lambda x: x > 1)
+        >>> len(some.apply(mr.data.experimental.assert_cardinality(2)))
+        2
+    """
+    number = as_whole("expected_cardinality", expected_cardinality)
+    return lambda dataset: dataset._of(_Counted(dataset._transform, number))
+
+
+def cardinality(dataset: Dataset[Any]) -> Tensor:
+    """Return the number of elements, or one of the constants; see `Dataset.cardinality`.
+
+    Args:
+        dataset: The dataset.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.data.experimental.cardinality(mr.data.Dataset.range(3)))
+        3
+    """
+    return dataset.cardinality()
+
+
+@explained
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = int64) -> Dataset[Tensor]:
+    """Return numbers without end; see `Dataset.counter`.
+
+    Args:
+        start: The first one.
+        step: What is added.
+        dtype: Their dtype.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [int(each) for each in mr.data.experimental.Counter(2, 5).take(3)]
+        [2, 7, 12]
+    """
+    return Dataset.counter(start, step, dtype)
+
+
+@explained
+def enumerate_dataset(start: int = 0) -> Applied:
+    """Return what makes pairs of a number and an element; see `Dataset.enumerate`.
+
+    Args:
+        start: The first number.
+
+    Example:
+        >>> import mirrored as mr
+        >>> pairs = mr.data.Dataset.range(5, 7).apply(mr.data.experimental.enumerate_dataset())
+        >>> [int(number) for number, _ in pairs]
+        [0, 1]
+    """
+    return lambda dataset: dataset.enumerate(start)
+
+
+def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
+    """Return the elements of a list, which have one structure and the same dtypes.
+
+    Args:
+        elements: The list, which is not empty.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: It is no list, or is empty, or its elements differ in kind.
+
+    Example:
+        >>> import mirrored as mr
+        >>> [int(x) + int(y) for x, y in mr.data.experimental.from_list([(1, 2), (3, 4)])]
+        [3, 7]
+    """
+    if not isinstance(elements, list):
+        raise ValueError(
+            f"Invalid `elements`. `elements` must be a list. Received: {elements!r:.200}."
+        )
+    if not elements:
+        raise ValueError(
+            "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, use "
+            "`mr.data.Dataset.range(0)`."
+        )
+    made = [to_element(each, f"`elements`[{i}]") for i, each in enumerate(elements)]
+    form = Form(made[0])
+    for i, each in enumerate(made):
+        form.leaves(each, f"`elements`[{i}]")
+    return Dataset(Listed(made))
+
+
+def get_next_as_optional(iterator: DatasetIterator[Any]) -> Optional:
+    """Return the next element as an `Optional`, which has no value at the end.
+
+    Args:
+        iterator: An iterator over a dataset.
+
+    Example:
+        >>> import mirrored as mr
+        >>> iterator = iter(mr.data.Dataset.range(1))
+        >>> bool(mr.data.experimental.get_next_as_optional(iterator).has_value())
+        True
+    """
+    return iterator.get_next_as_optional()
+
+
+def get_single_element(dataset: Dataset[Any]) -> Any:
+    """Return the one element of a dataset; see `Dataset.get_single_element`.
+
+    Args:
+        dataset: The dataset.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.data.experimental.get_single_element(mr.data.Dataset.range(1)))
+        0
+    """
+    return dataset.get_single_element()
+
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """Return the structure of an element, with a `TensorSpec` for each tensor.
+
+    Args:
+        dataset_or_iterator: A dataset, or an iterator over one.
+
+    Raises:
+        TypeError: It is neither.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.data.experimental.get_structure(mr.data.Dataset.range(3)).shape
+        ()
+    """
+    if not isinstance(dataset_or_iterator, Pipeline | DatasetIterator):
+        raise TypeError(
+            "Invalid `dataset_or_iterator`. It is a dataset, or an iterator over one. Received: a "
+            f"{type(dataset_or_iterator).__name__}."
+        )
+    return dataset_or_iterator.element_spec
+
+
+@explained
+def group_by_window(
+    key_func: Callable[..., Any],
+    reduce_func: Callable[..., Any],
+    window_size: int | None = None,
+    window_size_func: Callable[..., Any] | None = None,
+) -> Applied:
+    """Return what groups elements by a key; see `Dataset.group_by_window`.
+
+    Args:
+        key_func: From an element to its key.
+        reduce_func: From a key and a dataset of elements that have it to a dataset.
+        window_size: How many elements are given to it at a time.
+        window_size_func: From a key to that number.
+
+    Example:
+        >>> import mirrored as mr
+        >>> pairs = mr.data.experimental.group_by_window(
+        ...     lambda x: x % 2, lambda key, window: window.batch(2), window_size=2
+        ... )
+        >>> [each.numpy().tolist() for each in mr.data.Dataset.range(4).apply(pairs)]
+        [[0, 2], [1, 3]]
+    """
+    return lambda dataset: dataset.group_by_window(
+        key_func, reduce_func, window_size, window_size_func
+    )
+
+
+@explained
+def map_and_batch(
+    map_func: Callable[..., Any],
+    batch_size: int,
+    num_parallel_batches: int | None = None,
+    drop_remainder: bool = False,
+    num_parallel_calls: int | None = None,
+) -> Applied:
+    """Return what calls a function and joins its results; see `Dataset.map` and `Dataset.batch`.
+
+    Args:
+        map_func: From an element to a result.
+        batch_size: How many results a batch joins.
+        num_parallel_batches: Accepted; calls are made one after another.
+        drop_remainder: Whether to leave out a last batch that has fewer.
+        num_parallel_calls: Accepted and checked.
+
+    Example:
+        >>> import mirrored as mr
+        >>> twice = mr.data.experimental.map_and_batch(lambda x: x * 2, 2)
+        >>> [each.numpy().tolist() for each in mr.data.Dataset.range(3).apply(twice)]
+        [[0, 2], [4]]
+    """
+    return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(
+        batch_size, drop_remainder
+    )
+
+
+def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Applied:
+    """Return what takes a state along from element to element; see `Dataset.scan`.
+
+    Args:
+        initial_state: The first state.
+        scan_func: From a state and an element to a pair of the next state and a result.
+
+    Example:
+        >>> import mirrored as mr
+        >>> count = mr.data.experimental.scan(0, lambda n, x: (n + 1, n))
+        >>> [int(each) for each in mr.data.Dataset.range(5, 8).apply(count)]
+        [0, 1, 2]
+    """
+    return lambda dataset: dataset.scan(initial_state, scan_func)
+
+
+@explained
+def shuffle_and_repeat(
+    buffer_size: int, count: int | None = None, seed: int | None = None
+) -> Applied:
+    """Return what shuffles elements and repeats them; see `Dataset.shuffle`.
+
+    Args:
+        buffer_size: How many elements the buffer holds.
+        count: How many times; None: for ever.
+        seed: An integer; None takes one from the global seed.
+
+    Example:
+        >>> import mirrored as mr
+        >>> twice = mr.data.experimental.shuffle_and_repeat(3, 2)
+        >>> sorted(int(each) for each in mr.data.Dataset.range(3).apply(twice))
+        [0, 0, 1, 1, 2, 2]
+    """
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def take_while(predicate: Callable[..., Any]) -> Applied:
+    """Return what ends at the first element of which a predicate is not true.
+
+    Args:
+        predicate: From an element to a bool.
+
+    Example:
+        >>> import mirrored as mr
+        >>> small = mr.data.experimental.take_while(lambda x: x < 2)
+        >>> [int(each) for each in mr.data.Dataset.range(5).apply(small)]
+        [0, 1]
+    """
+    return lambda dataset: dataset.take_while(predicate)
+
+
+def unbatch() -> Applied:
+    """Return what takes elements apart into their rows; see `Dataset.unbatch`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> rows = mr.data.Dataset.range(3).batch(2).apply(mr.data.experimental.unbatch())
+        >>> [int(each) for each in rows]
+        [0, 1, 2]
+    """
+    return lambda dataset: dataset.unbatch()
+
+
+def unique() -> Applied:
+    """Return what leaves out elements that came before; see `Dataset.unique`.
+
+    Example:
+        >>> import mirrored as mr
+        >>> numbers = mr.data.Dataset.from_tensor_slices([1, 2, 1])
+        >>> [int(each) for each in numbers.apply(mr.data.experimental.unique())]
+        [1, 2]
+    """
+    return lambda dataset: dataset.unique()
+
+
+@explained
+def bucket_by_sequence_length(
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Sequence[int],
+    bucket_batch_sizes: Sequence[int],
+    padded_shapes: Any = None,
+    padding_values: Any = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+) -> Applied:
+    """Return what batches elements of about one length; see `Dataset.bucket_by_sequence_length`.
+
+    Args:
+        element_length_func: From an element to its length.
+        bucket_boundaries: The least length of each bucket but the first.
+        bucket_batch_sizes: The batch size of each bucket.
+        padded_shapes: As for `padded_batch`.
+        padding_values: As for `padded_batch`.
+        pad_to_bucket_boundary: Whether to pad to the greatest length of the bucket.
+        no_padding: Whether to join them as `batch` does.
+        drop_remainder: Whether to leave out batches that have fewer elements.
+
+    Example:
+        >>> import mirrored as mr
+        >>> rows = mr.data.Dataset.from_generator(lambda: [[1], [2, 3, 4], [5, 6]])
+        >>> buckets = mr.data.experimental.bucket_by_sequence_length(len, [3], [2, 1])
+        >>> [batch.numpy().tolist() for batch in rows.apply(buckets)]
+        [[[2, 3, 4]], [[1, 0], [5, 6]]]
+    """
+    return lambda dataset: dataset.bucket_by_sequence_length(
+        element_length_func,
+        bucket_boundaries,
+        bucket_batch_sizes,
+        padded_shapes,
+        padding_values,
+        pad_to_bucket_boundary,
+        no_padding,
+        drop_remainder,
+    )
+
+
+@explained
+def choose_from_datasets(
+    datasets: Sequence[Dataset[Any]],
+    choice_dataset: Dataset[Tensor],
+    stop_on_empty_dataset: bool = False,
+) -> Dataset[Any]:
+    """Return elements of datasets by number; see `Dataset.choose_from_datasets`.
+
+    Args:
+        datasets: The datasets.
+        choice_dataset: Their numbers, as int64 scalars.
+        stop_on_empty_dataset: Whether to end where one is chosen that has no more elements.
+
+    Example:
+        >>> import mirrored as mr
+        >>> both = [mr.data.Dataset.range(3), mr.data.Dataset.range(10, 13)]
+        >>> chosen = mr.data.experimental.choose_from_datasets(both, mr.data.Dataset.range(2))
+        >>> [int(each) for each in chosen]
+        [0, 10]
+    """
+    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+
+@explained
+def sample_from_datasets(
+    datasets: Sequence[Dataset[Any]],
+    weights: Any = None,
+    seed: int | None = None,
+    stop_on_empty_dataset: bool = False,
+) -> Dataset[Any]:
+    """Return elements of datasets by weight; see `Dataset.sample_from_datasets`.
+
+    Args:
+        datasets: The datasets.
+        weights: A number for each; None: they are alike.
+        seed: An integer; None takes one from the global seed.
+        stop_on_empty_dataset: Whether to end where one is drawn that has no more elements.
+
+    Example:
+        >>> import mirrored as mr
+        >>> both = [mr.data.Dataset.range(2), mr.data.Dataset.range(2)]
+        >>> sorted(int(each) for each in mr.data.experimental.sample_from_datasets(both))
+        [0, 0, 1, 1]
+    """
+    return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)

@@ -1,0 +1,302 @@
+"""Options of datasets, with TensorFlow's names and types: what is said of a pipeline as a whole.
+
+None of them changes an element here. Elements are made one after another and always come in the
+same order, and one process makes them for all replicas.
+"""
+
+import enum
+from collections.abc import Callable
+from typing import Any, Self
+
+from mirrored._arguments import explained
+
+
+class AutoShardPolicy(enum.IntEnum):
+    """How several workers share a dataset. There is one here, so all policies are alike.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> policy = mr.data.experimental.AutoShardPolicy.DATA
+        >>> options.experimental_distribute.auto_shard_policy = policy
+    """
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
+class AutotuneAlgorithm(enum.Enum):
+    """How TensorFlow tunes a pipeline; here nothing is tuned.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> algorithm = mr.data.experimental.AutotuneAlgorithm.HILL_CLIMB
+        >>> options.autotune.autotune_algorithm = algorithm
+    """
+
+    DEFAULT = 0
+    HILL_CLIMB = 1
+    GRADIENT_DESCENT = 2
+    MAX_PARALLELISM = 3
+    STAGE_BASED = 4
+
+
+class ExternalStatePolicy(enum.Enum):
+    """What is done about state outside of a pipeline; here iterators that have such are not saved.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> policy = mr.data.experimental.ExternalStatePolicy.WARN
+        >>> options.experimental_external_state_policy = policy
+    """
+
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
+
+
+class _Option:
+    """An attribute that holds values of one type.
+
+    Args:
+        kind: The type.
+        default: Makes the value that it has before one is set.
+        of: The attribute that has the value, where this is an older name of it.
+    """
+
+    def __init__(
+        self, kind: type, default: Callable[[], Any] = lambda: None, of: str | None = None
+    ) -> None:
+        self._kind, self._default, self._of = kind, default, of
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name, self.is_older = self._of or name, self._of is not None
+
+    def __get__(self, options: "OptionsBase | None", owner: type) -> Any:
+        if options is None:
+            return self
+        values = vars(options)["_values"]
+        if self.name not in values:
+            values[self.name] = self._default()
+        return values[self.name]
+
+    def __set__(self, options: "OptionsBase", value: Any) -> None:
+        if not isinstance(value, self._kind):
+            raise TypeError(
+                f'Property "{self.name}" must be of type {self._kind}, got: {value!r:.200} '
+                f"(type: {type(value)})"
+            )
+        vars(options)["_values"][self.name] = value
+
+
+class OptionsBase:
+    """Options that are set one by one; each has a type, and others do not exist."""
+
+    def __init__(self) -> None:
+        vars(self).update(_values={}, _is_frozen=False)
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [
+            name
+            for name, each in vars(cls).items()
+            if isinstance(each, _Option) and not each.is_older
+        ]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if vars(self)["_is_frozen"]:
+            raise ValueError(
+                "Mutating `mr.data.Options()` returned by `mr.data.Dataset.options()` has no "
+                "effect. Use `mr.data.Dataset.with_options(options)` to set or update dataset "
+                "options."
+            )
+        if not isinstance(getattr(type(self), name, None), _Option):
+            known = ", ".join(self._names())
+            raise AttributeError(
+                f"Cannot set the property {name} on {type(self).__name__}. It has: {known}."
+            )
+        super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self._names())
+
+    __hash__ = None  # type: ignore[assignment]  # They change.
+
+    def __repr__(self) -> str:
+        pairs = [(name, getattr(self, name)) for name in self._names()]
+        default = type(self)()
+        changed = [f"{name}={it!r}" for name, it in pairs if it != getattr(default, name)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _merged(self, other: Self) -> Self:
+        """Return these options and others, whose values count where both have some."""
+        merged, default = type(self)(), type(self)()
+        for options in (self, other):
+            for name in self._names():
+                value, before = getattr(options, name), getattr(merged, name)
+                if isinstance(value, OptionsBase):
+                    setattr(merged, name, before._merged(value))
+                elif value != getattr(default, name):
+                    setattr(merged, name, value)
+        return merged
+
+    def _freeze(self) -> None:
+        for name in self._names():
+            value = getattr(self, name)
+            if isinstance(value, OptionsBase):
+                value._freeze()
+        vars(self)["_is_frozen"] = True
+
+
+class AutotuneOptions(OptionsBase):
+    """What TensorFlow tunes a pipeline by: accepted, and without effect.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> options.autotune.enabled = True
+    """
+
+    enabled = _Option(bool)
+    cpu_budget = _Option(int)
+    ram_budget = _Option(int)
+    autotune_algorithm = _Option(AutotuneAlgorithm)
+    initial_parallelism = _Option(int)
+    min_parallelism = _Option(int)
+
+
+class DistributeOptions(OptionsBase):
+    """How workers share a dataset: accepted, and without effect, since there is one.
+
+    Replicas share each batch, whatever the policy.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.data.experimental.DistributeOptions().auto_shard_policy.name
+        'AUTO'
+    """
+
+    auto_shard_policy = _Option(AutoShardPolicy, lambda: AutoShardPolicy.AUTO)
+    num_devices = _Option(int)
+
+
+class OptimizationOptions(OptionsBase):
+    """Which transformations TensorFlow replaces by faster ones: accepted, and without effect.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> options.experimental_optimization.map_fusion = True
+    """
+
+    apply_default_optimizations = _Option(bool)
+    filter_fusion = _Option(bool)
+    filter_parallelization = _Option(bool)
+    inject_prefetch = _Option(bool)
+    map_and_batch_fusion = _Option(bool)
+    map_and_filter_fusion = _Option(bool)
+    map_fusion = _Option(bool)
+    map_parallelization = _Option(bool)
+    noop_elimination = _Option(bool)
+    parallel_batch = _Option(bool)
+    seq_interleave_prefetch = _Option(bool)
+    shuffle_and_repeat_fusion = _Option(bool)
+
+
+class ThreadingOptions(OptionsBase):
+    """How many threads a pipeline has in TensorFlow: accepted, and without effect.
+
+    Here `prefetch` has one, and elements are made by whoever takes them where there is none.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> options.threading.private_threadpool_size = 4
+    """
+
+    max_intra_op_parallelism = _Option(int)
+    private_threadpool_size = _Option(int)
+
+
+@explained
+class Options(OptionsBase):
+    """Options of a dataset, for `Dataset.with_options`.
+
+    Those that TensorFlow has are accepted, with its types, and others refused. None changes an
+    element: the order is always deterministic, and batches are shared among replicas in one way.
+
+    Attributes:
+        autotune: `AutotuneOptions`.
+        deterministic: A bool: whether the order of elements is to be always the same, as it is.
+        experimental_distribute: `DistributeOptions`.
+        experimental_external_state_policy: An `ExternalStatePolicy`.
+        experimental_optimization: `OptimizationOptions`.
+        experimental_slack: A bool.
+        experimental_symbolic_checkpoint: A bool.
+        experimental_warm_start: A bool.
+        dataset_name: A string.
+        framework_type: A list.
+        threading: `ThreadingOptions`.
+        experimental_deterministic: An older name of `deterministic`.
+        experimental_threading: An older name of `threading`.
+
+    Raises:
+        AttributeError: An attribute is set that there is not.
+        TypeError: It is set to a value of another type.
+
+    Example:
+        >>> import mirrored as mr
+        >>> options = mr.data.Options()
+        >>> options.deterministic = False
+        >>> mr.data.Dataset.range(3).with_options(options).options().deterministic
+        False
+    """
+
+    autotune = _Option(AutotuneOptions, AutotuneOptions)
+    deterministic = _Option(bool)
+    experimental_distribute = _Option(DistributeOptions, DistributeOptions)
+    experimental_external_state_policy = _Option(ExternalStatePolicy)
+    experimental_optimization = _Option(OptimizationOptions, OptimizationOptions)
+    experimental_slack = _Option(bool)
+    experimental_symbolic_checkpoint = _Option(bool)
+    experimental_warm_start = _Option(bool)
+    dataset_name = _Option(str)
+    framework_type = _Option(list)
+    threading = _Option(ThreadingOptions, ThreadingOptions)
+    experimental_deterministic = _Option(bool, of="deterministic")
+    experimental_threading = _Option(ThreadingOptions, ThreadingOptions, of="threading")
+
+    def merge(self, options: "Options") -> "Options":
+        """Return these options and others, whose values count where both have some.
+
+        Args:
+            options: The others.
+
+        Raises:
+            TypeError: They are none.
+
+        Example:
+            >>> import mirrored as mr
+            >>> options = mr.data.Options()
+            >>> options.deterministic = True
+            >>> mr.data.Options().merge(options).deterministic
+            True
+        """
+        return self._merged(as_options(options))
+
+
+def as_options(options: Any) -> Options:
+    """Return options that a user gave; TypeError where they are none."""
+    if not isinstance(options, Options):
+        raise TypeError(
+            f"Could not merge incompatible options of type {type(options)} and {Options}. Give "
+            "mr.data.Options()."
+        )
+    return options
