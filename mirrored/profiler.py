@@ -18,7 +18,7 @@ from mirrored._arguments import explained
 from mirrored._files import PathName, check_replaceable, replacing
 from mirrored.backends.backend import MEGABYTE
 from mirrored.devices.timing import ALL_REPLICAS, Work, observers
-from mirrored.ops.random import current_position
+from mirrored.ops.rng_state import current_position
 
 __all__ = [
     "summary",

@@ -45,6 +45,7 @@ MAKERS: dict[str, list[Callable[[], Any]]] = {
     "tf.keras.optimizers.Optimizer": [mr.optim.SGD, mr.optim.Adam],
     "tf.keras.losses.Loss": [mr.losses.MeanSquaredError],
     "tf.keras.metrics.Metric": [mr.metrics.Mean],
+    "tf.random.Generator": [lambda: mr.random.Generator.from_seed(1)],
     "tf.train.Checkpoint": [mr.train.Checkpoint],
     "tf.train.CheckpointManager": [manager],
 }

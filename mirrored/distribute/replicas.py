@@ -15,7 +15,7 @@ from typing import Any
 from mirrored._threads import new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
 from mirrored.distribute.values import regroup, select
-from mirrored.ops.random import ShardPosition, shard_position
+from mirrored.ops.rng_state import ShardPosition, shard_position
 
 Function = Callable[..., Any]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]

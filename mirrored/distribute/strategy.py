@@ -6,7 +6,7 @@ A strategy's scope makes variables with a copy on every replica, and `run` calls
 import contextlib
 import functools
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
@@ -35,7 +35,7 @@ from mirrored.distribute.strategy_base import StrategyBase
 from mirrored.distribute.values import DistributedValues, PerReplica, check_parts, regroup, select
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
-from mirrored.ops.random import ShardPosition
+from mirrored.ops.rng_state import ShardPosition
 from mirrored.ops.tensor import Operators
 from mirrored.program import Function, ThreadPool, functions_run_eagerly
 from mirrored.variables import Variable, variable_creator_scope
@@ -252,13 +252,17 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         return regroup(results) if count > 1 else results[0]
 
     def _positions(self, structure: Any) -> list[ShardPosition]:
-        run = object()
-        starts: Sequence[int] = [0] * self.num_replicas_in_sync
+        run, count = object(), self.num_replicas_in_sync
         for leaf in _nest.flatten(structure):
             if isinstance(leaf, PerReplica) and leaf.first_examples is not None:
                 starts = leaf.first_examples
-                break
-        return [ShardPosition(run, i, start) for i, start in enumerate(starts)]
+                sizes = [len(part) for part in leaf.values]
+                batch = starts[-1] + sizes[-1]
+                return [
+                    ShardPosition(run, i, start, size, batch, count)
+                    for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
+                ]
+        return [ShardPosition(run, i, replicas=count) for i in range(count)]
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the parts of a per-replica value, by replica; always a tuple.

@@ -156,11 +156,9 @@ from mirrored.ops.products import matrix_transpose as matrix_transpose
 from mirrored.ops.products import matvec as matvec
 from mirrored.ops.products import tensordot as tensordot
 from mirrored.ops.random import SeedGenerator as SeedGenerator
-from mirrored.ops.random import ShardPosition as ShardPosition
 from mirrored.ops.random import random_normal as random_normal
 from mirrored.ops.random import random_uniform as random_uniform
 from mirrored.ops.random import set_seed as set_seed
-from mirrored.ops.random import shard_position as shard_position
 from mirrored.ops.ranges import ensure_shape as ensure_shape
 from mirrored.ops.ranges import eye as eye
 from mirrored.ops.ranges import linspace as linspace
@@ -178,6 +176,8 @@ from mirrored.ops.reduction import reduce_mean as reduce_mean
 from mirrored.ops.reduction import reduce_min as reduce_min
 from mirrored.ops.reduction import reduce_prod as reduce_prod
 from mirrored.ops.reduction import reduce_sum as reduce_sum
+from mirrored.ops.rng_state import ShardPosition as ShardPosition
+from mirrored.ops.rng_state import shard_position as shard_position
 from mirrored.ops.rounding import ceil as ceil
 from mirrored.ops.rounding import floor as floor
 from mirrored.ops.rounding import floordiv as floordiv

@@ -6,7 +6,7 @@ depend on how often the others were rejected.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,20 +72,32 @@ def _uniforms(words: list[Words]) -> list[Doubles]:
     return [unit_double(*words[:2]), unit_double(*words[2:])]
 
 
+class Part(NamedTuple):
+    """Which numbers of a draw are drawn, where a replica draws a part of it.
+
+    Attributes:
+        samples: How many numbers the whole draw has for each parameter.
+        sample: The first of them that is drawn.
+        parameter: How many parameters of the whole draw come before those given.
+    """
+
+    samples: int
+    sample: int = 0
+    parameter: int = 0
+
+
 def _each(
-    out: Any, state: Any, parameters: Any, draw: Callable[[_Places, Doubles], Doubles]
+    out: Any, state: Any, parameters: Any, part: Part, draw: Callable[[_Places, Doubles], Doubles]
 ) -> None:
     """Draw numbers that have a parameter each, of which the last axes of the result are made."""
     rates = parameters.reshape(-1).astype(np.float64)
     flat, stream = out.reshape(-1), Stream(state)
-    if not flat.size:
-        return
-    samples = flat.size // rates.size
     for start in range(0, flat.size, _CHUNK):
         places = np.arange(start, min(start + _CHUNK, flat.size))
         # All numbers of one parameter come first, and then those of the next.
         sample, which = np.divmod(places, rates.size)
-        flat[places] = draw(_Places(stream, which * samples + sample), rates[which])
+        numbers = (which + part.parameter) * part.samples + sample + part.sample
+        flat[places] = draw(_Places(stream, numbers), rates[which])
 
 
 def _gamma_each(places: _Places, alpha: Doubles) -> Doubles:
@@ -114,11 +126,13 @@ def _gamma_each(places: _Places, alpha: Doubles) -> Doubles:
     return made
 
 
-def _gamma(xp: Any, out: Any, state: Any, alpha: Any, *, shape: Shape) -> None:
-    _each(out, state, alpha, _gamma_each)
+def _gamma(xp: Any, out: Any, state: Any, alpha: Any, *, shape: Shape, part: Part) -> None:
+    _each(out, state, alpha, part, _gamma_each)
 
 
-def _poisson(xp: Any, out: Any, state: Any, rate: Any, *, shape: Shape, dtype: DType) -> None:
+def _poisson(
+    xp: Any, out: Any, state: Any, rate: Any, *, shape: Shape, dtype: DType, part: Part
+) -> None:
     most = float(np.iinfo(dtype).max if dtype.kind == "i" else np.finfo(dtype).max)
 
     def draw(places: _Places, rates: Doubles) -> Doubles:
@@ -127,7 +141,7 @@ def _poisson(xp: Any, out: Any, state: Any, rate: Any, *, shape: Shape, dtype: D
         _many(places, rates, made, most)
         return made
 
-    _each(out, state, rate, draw)
+    _each(out, state, rate, part, draw)
 
 
 def _few(places: _Places, rates: Doubles, made: Doubles, most: float) -> None:
@@ -212,7 +226,12 @@ def _shuffle(
 
 def _infer_rates(name: str) -> Callable[..., TensorSpec]:
     def infer(
-        state: TensorSpec, rates: TensorSpec, *, shape: Shape, dtype: DType | None = None
+        state: TensorSpec,
+        rates: TensorSpec,
+        *,
+        shape: Shape,
+        part: Part,
+        dtype: DType | None = None,
     ) -> TensorSpec:
         rank = len(rates.shape)
         if rank and tuple(shape[-rank:]) != tuple(rates.shape):

@@ -6,14 +6,14 @@ count.
 
 import math
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._arguments import explained
-from mirrored._contexts import Within
+from mirrored._numbers import as_integer
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.op import Op
 from mirrored.ops.philox import (
@@ -26,7 +26,9 @@ from mirrored.ops.philox import (
 from mirrored.ops.rng_state import (
     GENERATORS,
     RngState,
+    ShardPosition,
     as_seed,
+    current_position,
     current_rng_state,
     global_rng_state,
     new_seed,
@@ -35,33 +37,7 @@ from mirrored.ops.rng_state import (
 from mirrored.ops.spec import INDICES, DType, Shape, as_dtype, as_shape, float32, float64, floatx
 from mirrored.ops.tensor import Tensor
 
-
-class ShardPosition(NamedTuple):
-    """Where the current replica's examples stand in the global batch.
-
-    Attributes:
-        run: What all replicas of one step share and no other step does; None outside replicas.
-        replica: The number of the replica.
-        first_example: How many examples of the global batch come before its own.
-    """
-
-    run: object | None = None
-    replica: int = 0
-    first_example: int = 0
-
-
-_OUTSIDE = ShardPosition()
 DrawSource = Callable[[ShardPosition], tuple[Key, int]]
-_position: ContextVar[ShardPosition] = ContextVar("mirrored_shard_position", default=_OUTSIDE)
-
-
-def shard_position(position: ShardPosition) -> Within:
-    """Draw, within this context, as the replica at `position`."""
-    return Within(_position, position)
-
-
-# Returns the position in the global batch of the replica that is running.
-current_position: Callable[[], ShardPosition] = _position.get
 
 
 def set_seed(seed: int) -> None:
@@ -236,13 +212,8 @@ def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bo
         seed: An integer gives a stream of its own, beside the global seed.
         batched: Whether the first axis is the batch, of which replicas have parts.
     """
-    checked = None if seed is None else as_seed(seed)
-    return RANDOM_UNIFORM(
-        shape=shape,
-        dtype=dtype,
-        first=_first_of(shape) if batched else 0,
-        **_drawn(lambda at: current_rng_state().next_of_run(at.run, at.replica, checked)),
-    )
+    first = _first_of(shape) if batched else 0
+    return RANDOM_UNIFORM(shape=shape, dtype=dtype, first=first, **next_draw(seed))
 
 
 class NextDraw:
@@ -311,32 +282,41 @@ def random_uniform(
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
-        TypeError: `dtype` is another one.
-        ValueError: A range of integers is empty, has no `maxval`, or does not fit the dtype.
+        ValueError: `dtype` is another one; or a range of integers is empty, has no `maxval`, or
+            does not fit the dtype.
 
     Example:
         >>> import mirrored as mr
         >>> mr.random.uniform((2, 3), -1.0, 1.0).shape
         (2, 3)
     """
+    del name
     wanted, sizes = as_dtype(dtype), as_shape(shape)
     if wanted in INDICES:
         low, high = _integer_range(minval, maxval, wanted)
-        return RANDOM_UNIFORM_INT(
-            shape=sizes, dtype=wanted, first=0, minval=low, maxval=high, **_global(seed)
+        return RANDOM_UNIFORM_INT(minval=low, maxval=high, **_global(sizes, wanted, seed))
+    if wanted not in {float32, float64}:
+        raise ValueError(
+            f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float32, "
+            "float64, int32 and int64."
         )
-    _float_dtype(wanted)
     bottom, top = float(minval), 1.0 if maxval is None else float(maxval)
-    drawn = RANDOM_UNIFORM(shape=sizes, dtype=wanted, first=0, **_global(seed))
+    drawn = RANDOM_UNIFORM(**_global(sizes, wanted, seed))
     return _scaled(drawn, top - bottom, bottom)
 
 
 def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
     if maxval is None:
         raise ValueError(f"Must specify maxval for integer dtype {dtype.name}. Received: None")
-    low, high = int(minval), int(maxval)
+    low, high = as_integer(minval), as_integer(maxval)
+    if low is None or high is None:
+        raise TypeError(
+            f"The bounds of {dtype.name} are integers. Received: minval={minval}, maxval={maxval}"
+        )
     if not low < high:
-        raise ValueError(f"Need minval < maxval. Received: minval={minval}, maxval={maxval}")
+        raise InvalidArgumentError(
+            f"Need minval < maxval. Received: minval={minval}, maxval={maxval}"
+        )
     limits = np.iinfo(dtype)
     if low < limits.min or high - 1 > limits.max:
         raise ValueError(
@@ -370,10 +350,24 @@ def random_normal(
         (2, 3)
     """
     wanted, sizes = _float_dtype(dtype), as_shape(shape)
-    drawn = RANDOM_NORMAL(shape=sizes, dtype=wanted, first=0, **_global(seed))
+    drawn = RANDOM_NORMAL(**_global(sizes, wanted, seed))
     return _scaled(drawn, float(stddev), float(mean))
 
 
-def _global(seed: int | None) -> dict[str, Any]:
+def _global(sizes: Shape, dtype: DType, seed: int | None) -> dict[str, Any]:
+    """Return the attributes of a draw from the global streams."""
+    position = current_position()
+    first = _first_of(sizes) if position.leads(sizes) else 0
+    return {"shape": sizes, "dtype": dtype, "first": first, **next_draw(seed)}
+
+
+def next_draw(seed: int | None) -> dict[str, Any]:
+    """Return the attributes that say which draw of the global streams an op makes.
+
+    All replicas of a step make the same one.
+
+    Args:
+        seed: An integer gives a stream of its own, beside the global seed.
+    """
     checked = None if seed is None else as_seed(seed)
-    return _drawn(lambda _: current_rng_state().next(checked))
+    return _drawn(lambda at: current_rng_state().next_of_run(at.run, at.replica, checked))

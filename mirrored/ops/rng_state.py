@@ -7,16 +7,58 @@ import secrets
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirrored._contexts import Within
 from mirrored.ops.philox import WORD, Key, first_word, philox
+from mirrored.ops.spec import Shape
 
 # The second words of keys; 0 is that of draws without a seed of their own. A seed of an op could be
 # one of these two, but then the first words are not the same.
 GENERATORS, _DERIVED = WORD - 1, WORD - 2
+
+
+class ShardPosition(NamedTuple):
+    """Where the current replica's examples stand in the global batch.
+
+    Attributes:
+        run: What all replicas of one step share and no other step does; None outside replicas.
+        replica: The number of the replica.
+        first_example: How many examples of the global batch come before its own.
+        examples: How many are its own; None where the step has no batch.
+        batch: How many the global batch has.
+        replicas: How many replicas there are.
+    """
+
+    run: object | None = None
+    replica: int = 0
+    first_example: int = 0
+    examples: int | None = None
+    batch: int = 0
+    replicas: int = 1
+
+    def leads(self, shape: Shape) -> bool:
+        """Return whether the first axis of what is drawn is taken for the batch."""
+        return self.examples is not None and shape[:1] == (self.examples,)
+
+    def whole(self, shape: Shape) -> Shape:
+        """Return the shape of what all replicas draw together."""
+        return (self.batch, *shape[1:]) if self.leads(shape) else shape
+
+
+WHOLE = ShardPosition()  # That of who draws everything.
+_position: ContextVar[ShardPosition] = ContextVar("mirrored_shard_position", default=WHOLE)
+
+
+def shard_position(position: ShardPosition) -> Within:
+    """Draw, within this context, as the replica at `position`."""
+    return Within(_position, position)
+
+
+# Returns the position in the global batch of the replica that is running.
+current_position: Callable[[], ShardPosition] = _position.get
 
 
 @dataclass

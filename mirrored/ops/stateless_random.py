@@ -4,7 +4,8 @@ They keep no state: a seed gives the same numbers in every call, on every device
 """
 
 import enum
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import add, divide, maximum, multiply, subtract
 from mirrored.ops.joining import stack
 from mirrored.ops.op import Op
+from mirrored.ops.philox_samples import Part
+from mirrored.ops.rng_state import WHOLE, ShardPosition
 from mirrored.ops.shaping import broadcast_to, cast
 from mirrored.ops.spec import (
     FLOATS,
@@ -81,16 +84,17 @@ def as_algorithm(alg: Any) -> int:
 
 
 class Draw:
-    """One draw of numbers: by the state that a seed or a generator gives, from a place on.
+    """One draw of numbers: by the state that a seed or a generator gives.
 
     Args:
-        state: The state: three integers of 64 bits.
-        first: The place of the first number in the draw.
+        take: Returns the state, three integers of 64 bits; called when all arguments are checked,
+            since it may move a stream on.
+        at: Which part of it is drawn, of shapes that are led by the batch.
     """
 
-    def __init__(self, state: Tensor, first: int = 0) -> None:
-        self.state = state
-        self.first = first
+    def __init__(self, take: Callable[[], Tensor], at: ShardPosition = WHOLE) -> None:
+        self._take = take
+        self._at = at
 
     @classmethod
     def of_seed(cls, seed: Any, alg: Any = _AUTO) -> "Draw":
@@ -103,15 +107,15 @@ class Draw:
         words = adopt(seed, None)
         if words.dtype.kind in "biu":
             words = cast(words, int64)
-        return cls(philox4x32.KEY_COUNTER(words))
+        state = philox4x32.KEY_COUNTER(words)
+        return cls(lambda: state)
 
     def uniform(self, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
         """Return numbers drawn evenly from [minval, maxval)."""
-        sizes = _sizes(shape)
-        if dtype not in FLOATS:
+        sizes = vector_shape(shape)
+        if dtype in INDICES:
             return self._integers(sizes, minval, maxval, dtype)
-        if dtype not in {float32, float64}:
-            raise _unsupported(dtype)
+        _check_float(dtype)
         low, high = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
         drawn = self._of(philox4x32.UNIFORM, sizes, dtype)
         if _are((0, 1), minval, maxval):
@@ -120,24 +124,24 @@ class Draw:
 
     def _integers(self, sizes: Shape, minval: Any, maxval: Any, dtype: DType) -> Tensor:
         if minval is None and maxval is None:
-            return self._of(philox4x32.UNIFORM_FULL_INT, sizes, dtype)
-        low, high = (_limit(each, dtype) for each in (minval, maxval))
-        if low >= high:
-            raise InvalidArgumentError(
-                f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"
-            )
+            return self.full_int(sizes, dtype)
+        low, high = _integer_range(minval, maxval, dtype)
         return self._of(philox4x32.UNIFORM_INT, sizes, dtype, minval=low, maxval=high)
+
+    def full_int(self, shape: Any, dtype: DType) -> Tensor:
+        """Return integers of all that a dtype holds."""
+        _check_attr("StatelessRandomUniformFullIntV2", INDICES, dtype)
+        return self._of(philox4x32.UNIFORM_FULL_INT, vector_shape(shape), dtype)
 
     def normal(
         self, shape: Any, mean: Any, stddev: Any, dtype: Any, *, truncated: bool = False
     ) -> Tensor:
         """Return normal numbers; truncated ones are up to two deviations from the mean."""
         wanted = as_dtype(dtype)
-        if wanted not in {float32, float64}:
-            raise _unsupported(wanted)
+        _check_float(wanted)
         offset, scale = convert_to_tensor(mean, wanted), convert_to_tensor(stddev, wanted)
         op = philox4x32.TRUNCATED_NORMAL if truncated else philox4x32.NORMAL
-        drawn = self._of(op, _sizes(shape), wanted)
+        drawn = self._of(op, vector_shape(shape), wanted)
         if _are((0, 1), mean, stddev):
             return drawn
         return add(multiply(drawn, scale), offset)
@@ -149,8 +153,9 @@ class Draw:
         shapes = convert_to_tensor(alpha, wanted)
         rates = convert_to_tensor(1 if beta is None else beta, wanted)
         together = broadcast_shapes("BroadcastArgs", shapes.shape, rates.shape)
+        sizes, alphas = vector_shape(shape), broadcast_to(shapes, together)
         drawn = philox_samples.GAMMA(
-            self.state, broadcast_to(shapes, together), shape=_sizes(shape)
+            self._take(), alphas, shape=sizes, part=self._part(sizes, together)
         )
         return maximum(float_limits(wanted)[0], divide(drawn, rates))
 
@@ -158,7 +163,9 @@ class Draw:
         """Return Poisson numbers; the shape ends with that of the rates."""
         for each in (rates.dtype, dtype):
             _check_attr("StatelessRandomPoisson", {float32, float64, *INDICES}, each)
-        return philox_samples.POISSON(self.state, rates, shape=_sizes(shape), dtype=dtype)
+        sizes = vector_shape(shape)
+        part = self._part(sizes, rates.shape)
+        return philox_samples.POISSON(self._take(), rates, shape=sizes, dtype=dtype, part=part)
 
     def categorical(self, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
         """Return classes drawn for each row of logits."""
@@ -177,24 +184,39 @@ class Draw:
             raise InvalidArgumentError(
                 f"num_samples should be nonnegative, got {num_samples} [Op:StatelessMultinomial]"
             )
+        first = self._before(rows.shape[:1]) * count
         return philox_samples.CATEGORICAL(
-            self.state, rows, num_samples=count, dtype=wanted, first=self.first * count
+            self._take(), rows, num_samples=count, dtype=wanted, first=first
         )
 
     def shuffled(self, value: Any) -> Tensor:
         """Return a tensor with its rows in another order."""
         tensor = adopt(value, None)
-        return philox_samples.SHUFFLE(self.state, tensor) if tensor.shape else tensor
+        return philox_samples.SHUFFLE(self._take(), tensor) if tensor.shape else tensor
 
     def _of(self, op: Op, shape: Shape, dtype: DType, **attrs: Any) -> Tensor:
-        row = 1
-        for size in shape[1:]:
-            row *= size
-        return op(self.state, shape=shape, dtype=dtype, first=self.first * row, **attrs)
+        return op(self._take(), shape=shape, dtype=dtype, first=self._before(shape), **attrs)
+
+    def _before(self, shape: Shape) -> int:
+        """Return how many elements of the whole draw come before those of this part."""
+        if not self._at.leads(shape):
+            return 0
+        return self._at.first_example * math.prod(shape[1:])
+
+    def _part(self, shape: Shape, parameters: Shape) -> Part:
+        """Return which part it is of a draw that has numbers for each of some parameters."""
+        samples = shape[: len(shape) - len(parameters)]
+        if self._at.leads(samples):
+            return Part(math.prod(self._at.whole(samples)), self._before(samples))
+        return Part(math.prod(samples), 0, self._before(parameters))
 
 
-def _sizes(shape: Any) -> Shape:
-    """Return a shape; TensorFlow refuses a lone number here."""
+def vector_shape(shape: Any) -> Shape:
+    """Return a shape, which is not a lone number.
+
+    Raises:
+        InvalidArgumentError: It is one, or no shape.
+    """
     number = not isinstance(shape, list | tuple) and np.ndim(shape) == 0
     try:
         if number:
@@ -215,6 +237,15 @@ def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:
     check_dtype(op_name, frozenset(allowed), TensorSpec((), dtype))
 
 
+def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
+    low, high = (_limit(each, dtype) for each in (minval, maxval))
+    if low >= high:
+        raise InvalidArgumentError(
+            f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"
+        )
+    return low, high
+
+
 def _limit(value: Any, dtype: DType) -> int:
     """Return a bound of integers, which is one number that the dtype holds."""
     number, limits = as_integer(value), np.iinfo(dtype)
@@ -232,10 +263,11 @@ def _limit(value: Any, dtype: DType) -> int:
     return int(tensor)
 
 
-def _unsupported(dtype: DType) -> TypeError:
-    return TypeError(
-        f"Random numbers of this kind are float32 or float64. Received: dtype={dtype.name}"
-    )
+def _check_float(dtype: DType) -> None:
+    if dtype not in {float32, float64}:
+        raise TypeError(
+            f"Random numbers of this kind are float32 or float64. Received: dtype={dtype.name}"
+        )
 
 
 @explained

@@ -26,7 +26,7 @@ from mirrored._name_scope import name_scope
 from mirrored.devices import hold_devices
 from mirrored.ops.conversion import constant
 from mirrored.ops.hooks import active_listeners, active_recorder
-from mirrored.ops.random import current_position
+from mirrored.ops.rng_state import current_position
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import Arguments
 from mirrored.program.concrete_function import ConcreteFunction, Structure, described, outlined

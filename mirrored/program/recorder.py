@@ -19,7 +19,7 @@ from mirrored.ops.hooks import RecordedTensor, only, recorded_by
 from mirrored.ops.host_bfloat16 import suited
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.ops.op import OPS, Op
-from mirrored.ops.random import current_position
+from mirrored.ops.rng_state import current_position
 from mirrored.ops.spec import TensorSpec, bool_
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.program.graph import (

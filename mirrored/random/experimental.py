@@ -8,5 +8,9 @@ from mirrored.ops.stateless_random import Algorithm as Algorithm
 from mirrored.ops.stateless_random import stateless_fold_in as stateless_fold_in
 from mirrored.ops.stateless_random import stateless_shuffle as stateless_shuffle
 from mirrored.ops.stateless_random import stateless_split as stateless_split
+from mirrored.variables.generator import Generator as Generator
+from mirrored.variables.generator import create_rng_state as create_rng_state
+from mirrored.variables.generator import get_global_generator as get_global_generator
+from mirrored.variables.generator import set_global_generator as set_global_generator
 
 _public_module("tf.random.experimental", __name__)

@@ -17,11 +17,11 @@ from mirrored.optim import Optimizer
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import Metric
 from mirrored.training.saving import leaf_name, named_by_place, named_weights, place
-from mirrored.variables import Module, Variable
+from mirrored.variables import Generator, Module, Variable
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.
 ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
-_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator)
+_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, Generator)
 
 
 class AutoTrackable:
@@ -198,6 +198,8 @@ def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
     """Return an object's part, and a model's optimizer's unless it is given by itself."""
     if isinstance(value, Variable):
         return [Part(name, {name: value}, {})]
+    if isinstance(value, Generator):
+        return [Part(name, {name: value.state}, {})]
     if isinstance(value, SeedGenerator):
         return [Part(name, {}, {name: value})]
     if isinstance(value, Optimizer):
@@ -230,8 +232,13 @@ def _of_layer(name: str, layer: Layer) -> Part:
         for index, inner in enumerate(layer._walk())
         for generator in find(vars(inner).values(), SeedGenerator)
     )
+    states = named_by_place(
+        (f"{name}/{place(index, inner)}.generator", generator.state)
+        for index, inner in enumerate(layer._walk())
+        for generator in find(vars(inner).values(), Generator)
+    )
     weights = {f"{name}/{key}": each for key, each in named_weights(layer).items()}
-    return Part(name, weights, generators)
+    return Part(name, {**weights, **states}, generators)
 
 
 def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:

@@ -5,6 +5,7 @@ What copies there are is the business of strategies, which make them by a creato
 
 from mirrored.variables.device_variable import DeviceVariable as DeviceVariable
 from mirrored.variables.device_variable import VariableStorage as VariableStorage
+from mirrored.variables.generator import Generator as Generator
 from mirrored.variables.module import Module as Module
 from mirrored.variables.variable import Prepared as Prepared
 from mirrored.variables.variable import Variable as Variable

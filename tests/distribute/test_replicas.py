@@ -12,7 +12,7 @@ from replica_context import context, in_use, number
 import mirrored as mr
 from mirrored import ops
 from mirrored.distribute import MirroredStrategy, PerReplica
-from mirrored.ops.random import current_position
+from mirrored.ops.rng_state import current_position
 
 pytestmark = pytest.mark.usefixtures("no_deadlock", "no_thread_left")
 

@@ -9,7 +9,8 @@ import pytest
 
 from mirrored import ops
 from mirrored.autodiff import GradientTape
-from mirrored.ops.random import NextDraw, ShardPosition
+from mirrored.ops.random import NextDraw
+from mirrored.ops.rng_state import ShardPosition
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from plan_checker import PlanChecker
 
-from mirrored.ops.random import ShardPosition, shard_position
+from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.program.graph import Graph
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mirrored import devices, ops
 from mirrored.ops.hooks import recorded_by
-from mirrored.ops.random import ShardPosition, shard_position
+from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.program import GraphRecorder, executor
 from mirrored.program.executor import choose_executor
 from mirrored.program.graph import product_operations

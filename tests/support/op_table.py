@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow_random
 
 from mirrored import ops
+from mirrored.ops.philox_samples import Part
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
@@ -504,10 +505,13 @@ def stateless(reference: Callable[..., Any], dtype: Any = ops.float32, **attrs: 
     return Row(reference, small, large, empty, ("words",), ("int64",), differentiable=False)
 
 
+PART = Part(samples=100, sample=2, parameter=3)
+
+
 def rates(reference: Callable[..., Any], dtypes: tuple[str, ...], **attrs: Any) -> Row:
     """Return the row of an op that draws a number for each parameter, often."""
     small, large, empty = (
-        tuple(Case(((3,), each), {"shape": shape, **attrs}) for each, shape in pairs)
+        tuple(Case(((3,), each), {"shape": shape, "part": PART, **attrs}) for each, shape in pairs)
         for pairs in (
             (((2,), (3, 2)), ((), (4,)), ((2, 1), (2, 1))),
             (((), (10_000,)), ((1000,), (10, 1000))),

@@ -120,12 +120,13 @@ def _streams(state: Array, number: int) -> tuple[Iterator[float], Iterator[float
     return stream(doubles), stream(lambda words: normals(words, np.float64))
 
 
-def gamma(state: Array, alpha: Array, shape: Any) -> Array:
+def gamma(state: Array, alpha: Array, shape: Any, part: Any) -> Array:
     """Draw gamma numbers by Marsaglia and Tsang's method."""
     made = np.empty(shape).reshape(-1, max(alpha.size, 1))
     for number in range(made.size):
         which, sample = divmod(number, len(made))
-        uniforms, normal_ones = _streams(state, number)
+        place = (which + part.parameter) * part.samples + part.sample + sample
+        uniforms, normal_ones = _streams(state, place)
         made[sample, which] = _gamma(float(alpha.reshape(-1)[which]), uniforms, normal_ones)
     return made.reshape(shape)
 
@@ -144,12 +145,13 @@ def _gamma(alpha: float, uniforms: Iterator[float], normal_ones: Iterator[float]
             return d * v * (next(uniforms) ** (1 / alpha) if alpha < 1 else 1)
 
 
-def poisson(state: Array, rate: Array, shape: Any, dtype: Any) -> Array:
+def poisson(state: Array, rate: Array, shape: Any, dtype: Any, part: Any) -> Array:
     """Draw Poisson numbers of rates below 10, as Knuth does."""
     made = np.empty(shape).reshape(-1, max(rate.size, 1))
     for number in range(made.size):
         which, sample = divmod(number, len(made))
-        uniforms, product, count = _streams(state, number)[0], 1.0, -1
+        place = (which + part.parameter) * part.samples + part.sample + sample
+        uniforms, product, count = _streams(state, place)[0], 1.0, -1
         while product > math.exp(-float(rate.reshape(-1)[which])):
             product *= next(uniforms)
             count += 1

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from op_table import ALIKE, TABLE, Case, Row
+from op_table import ALIKE, PART, TABLE, Case, Row
 
 import mirrored as mr
 from mirrored import ops
@@ -156,10 +156,10 @@ EDGES: Mapping[str, list[Case]] = {
         ((LONG,), (LONG,), ()), ((3, LONG), (3, 1), (LONG,)), ((), (1,), (1,)), (SIX, SIX, SIX)
     ),
     "StatelessMultinomial": _of(((3,), (3, LONG)), num_samples=7, dtype=ops.int64, first=2**33),
-    "StatelessRandomGammaV3": _of(((3,), (2, 3)), shape=(LONG, 2, 3)),
+    "StatelessRandomGammaV3": _of(((3,), (2, 3)), shape=(LONG, 2, 3), part=PART),
     "StatelessRandomGetKeyCounter": _of(((2,),)),
     "StatelessRandomNormalV2": _drawn(ops.float64),
-    "StatelessRandomPoisson": _of(((3,), (3,)), shape=(LONG, 3), dtype=ops.float64),
+    "StatelessRandomPoisson": _of(((3,), (3,)), shape=(LONG, 3), dtype=ops.float64, part=PART),
     "StatelessRandomUniformFullIntV2": _drawn(ops.int32),
     "StatelessRandomUniformIntV2": _drawn(ops.int64, minval=-(2**63), maxval=2**63 - 1),
     "StatelessRandomUniformV2": _drawn(ops.float64),

@@ -20,7 +20,7 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.backends.communication.connection import Connection
 from mirrored.ops.hooks import active_recorder, recorded_by
-from mirrored.ops.random import ShardPosition, shard_position
+from mirrored.ops.rng_state import ShardPosition, shard_position
 from mirrored.program import GraphRecorder
 from mirrored.program.executor import make_program
 from mirrored.program.replay import GuardFailed

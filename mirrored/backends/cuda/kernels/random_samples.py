@@ -92,11 +92,12 @@ __device__ inline double drawn(Places &places, double rate, double most) {
 # All numbers of one parameter come first in the draw, and then those of the next.
 _EACH = """
 extern "C" __global__ void draw(
-    T *out, const P *parameters, const i64 *state, i64 count, i64 each/* parameters */
+    T *out, const P *parameters, const i64 *state, i64 count, i64 each, i64 samples, i64 sample,
+    i64 parameter/* parameters */
 ) {
     i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) { return; }
-    u64 place = (u64)(i % each * (count / each) + i / each);
+    u64 place = (u64)((i % each + parameter) * samples + i / each + sample);
     Places places = {state_of(state), place * 256, {0.0, 0.0}, {0.0, 0.0}, 0, 0};
     store(out[i], (T_C)drawn(places, (double)load(parameters[i % each])/* arguments */));
 }
@@ -196,23 +197,23 @@ def _categorical_source(dtype: np.dtype[Any], logits: np.dtype[Any]) -> Source:
 
 
 def _draw_each(
-    xp: Launcher, name: str, out: Any, state: Any, parameters: Any, *more: np.float64
+    xp: Launcher, name: str, out: Any, state: Any, parameters: Any, part: Any, *more: np.float64
 ) -> None:
     if not out.size:
         return
-    counts = np.int64(out.size), np.int64(parameters.size)
+    counts = (np.int64(each) for each in (out.size, parameters.size, *part))
     text = _each_source(name, out.dtype, parameters.dtype)
     args = (out, parameters, state, *counts, *more)
     launch_for_each(xp, text, "draw", out.size, args, threads=_THREADS)
 
 
-def _gamma(xp: Launcher, out: Any, state: Any, alpha: Any, **_: Any) -> None:
-    _draw_each(xp, "gamma", out, state, alpha)
+def _gamma(xp: Launcher, out: Any, state: Any, alpha: Any, *, part: Any, **_: Any) -> None:
+    _draw_each(xp, "gamma", out, state, alpha, part)
 
 
-def _poisson(xp: Launcher, out: Any, state: Any, rate: Any, **_: Any) -> None:
+def _poisson(xp: Launcher, out: Any, state: Any, rate: Any, *, part: Any, **_: Any) -> None:
     limits = np.iinfo(out.dtype) if out.dtype.kind == "i" else np.finfo(out.dtype)
-    _draw_each(xp, "Poisson", out, state, rate, np.float64(limits.max))
+    _draw_each(xp, "Poisson", out, state, rate, part, np.float64(limits.max))
 
 
 def _categorical(

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored.backends.cuda.kernels import KERNELS
 
 KEYS = [((7, 2**64 - 1), 3), ((2**63, 0), 2**64 + 5)]
@@ -70,3 +71,32 @@ def test_counters_of_the_device_stand_for_key_and_draw(
     counters = card.array(np.array([5, 2**64 - 2, 10], np.uint64))
     got = card.run(KERNELS[name], spec, **recorded, counters=counters)
     assert (got != expected).any()
+
+
+def drawn(generator: mr.random.Generator) -> list[mr.Tensor]:
+    """Return numbers of a generator, and of the global streams."""
+    return [
+        generator.normal([5]),
+        generator.truncated_normal([9], dtype="float64"),
+        generator.uniform([4], 0, 100, "int32"),
+        mr.random.gamma([3], [0.5, 2.0]),
+        mr.random.poisson([3], [4.0, 40.0]),
+        mr.random.categorical(mr.zeros([2, 5]), 4),
+        mr.random.shuffle([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recorded", [False, True])
+def test_generators_draw_on_the_card_what_they_draw_on_the_host(card: Any, recorded: bool) -> None:
+    results = []
+    for device in ("CPU:0", "GPU:0"):
+        mr.random.set_seed(5)
+        with mr.device(device):
+            generator = mr.random.Generator.from_seed(3)
+            draw = mr.function(drawn) if recorded else drawn
+            steps = [draw(generator) for _ in range(3)]
+        assert all(each.device.endswith(device) for step in steps for each in step)
+        results.append([each.numpy() for step in steps for each in step])
+    for host, of_card in zip(*results, strict=True):
+        np.testing.assert_allclose(of_card, host, rtol=1e-6)

@@ -1,0 +1,184 @@
+"""Functions that draw from the global streams by distributions beside the two of `random`.
+
+Each call takes the next draw of a stream as a seed, and what follows from a seed follows from it.
+"""
+
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored.ops.conversion import adopt, convert_to_tensor
+from mirrored.ops.philox import RANDOM_UNIFORM_INT
+from mirrored.ops.philox4x32 import KEY_COUNTER
+from mirrored.ops.random import next_draw
+from mirrored.ops.rng_state import current_position
+from mirrored.ops.spec import as_dtype, broadcast_shapes, float32, int64
+from mirrored.ops.stateless_random import Draw, vector_shape
+from mirrored.ops.tensor import Tensor
+
+
+def _draw(seed: int | None) -> Draw:
+    """Return the next draw of a stream: all replicas of a step make the same one."""
+
+    def take() -> Tensor:
+        # A double has 53 bits.
+        words = RANDOM_UNIFORM_INT(
+            shape=(2,), dtype=int64, first=0, minval=0, maxval=1 << 53, **next_draw(seed)
+        )
+        return KEY_COUNTER(words)
+
+    return Draw(take, current_position())
+
+
+@explained
+def random_truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return normal numbers of up to two standard deviations from the mean.
+
+    Args:
+        shape: The shape.
+        mean: The mean.
+        stddev: The standard deviation, before what is further away is drawn anew.
+        dtype: Float32 or float64.
+        seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        TypeError: `dtype` is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.truncated_normal((2, 3)).shape
+        (2, 3)
+    """
+    del name
+    return _draw(seed).normal(shape, mean, stddev, dtype, truncated=True)
+
+
+@explained
+def random_gamma(
+    shape: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: Any = float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return gamma numbers: as many of the shape as there are parameters.
+
+    Marsaglia and Tsang, A simple method for generating gamma variables, 2000.
+
+    Args:
+        shape: The shape of the numbers of each parameter.
+        alpha: The shape parameters, above 0. No gradient flows to them.
+        beta: The rates; None means 1.
+        dtype: Float32 or float64.
+        seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Returns:
+        The numbers, of the shape with that of `alpha` and `beta` together behind it.
+
+    Raises:
+        InvalidArgumentError: `dtype` is another one, or the parameters do not broadcast.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.gamma((3,), alpha=[0.5, 2.0]).shape
+        (3, 2)
+    """
+    del name
+    wanted, sizes = as_dtype(dtype), vector_shape(shape)
+    alphas = convert_to_tensor(alpha, wanted)
+    betas = convert_to_tensor(1 if beta is None else beta, wanted)
+    together = broadcast_shapes("BroadcastArgs", alphas.shape, betas.shape)
+    return _draw(seed).gamma((*sizes, *together), alphas, betas, wanted)
+
+
+@explained
+def random_poisson(
+    shape: Any,
+    lam: Any,
+    dtype: Any = float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return Poisson numbers: as many of the shape as there are rates.
+
+    Args:
+        shape: The shape of the numbers of each rate.
+        lam: The rates.
+        dtype: Float32, float64, int32 or int64.
+        seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Returns:
+        The numbers, of the shape with that of `lam` behind it.
+
+    Raises:
+        InvalidArgumentError: `dtype` is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.poisson((3,), lam=[0.5, 2.0]).shape
+        (3, 2)
+    """
+    del name
+    rates, sizes = adopt(lam, None), vector_shape(shape)
+    return _draw(seed).poisson((*sizes, *rates.shape), rates, as_dtype(dtype))
+
+
+@explained
+def random_categorical(
+    logits: Any,
+    num_samples: Any,
+    dtype: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return classes drawn by their logits.
+
+    Args:
+        logits: The logits, shape (batch, classes).
+        num_samples: How many to draw for each row.
+        dtype: Int32 or int64; None means int64.
+        seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Returns:
+        The classes, shape (batch, num_samples).
+
+    Raises:
+        InvalidArgumentError: The logits are no matrix.
+        ValueError: `dtype` is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.categorical([[0.0, -1e9]], 3).numpy()
+        array([[0, 0, 0]])
+    """
+    del name
+    return _draw(seed).categorical(adopt(logits, None), num_samples, dtype)
+
+
+@explained
+def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+    """Return a tensor with its rows in random order.
+
+    Args:
+        value: The tensor.
+        seed: An integer gives a stream of its own, beside the global seed.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> sorted(mr.random.shuffle([1, 2, 3]).numpy().tolist())
+        [1, 2, 3]
+    """
+    del name
+    return _draw(seed).shuffled(adopt(value, None))

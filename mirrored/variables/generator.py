@@ -1,0 +1,329 @@
+"""Generators of random numbers whose state is a variable: TensorFlow's, with its numbers.
+
+Each draw moves the state on, in recorded functions too. All replicas of a step make the same draw,
+of which they take the parts that belong to their examples.
+"""
+
+import math
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored._absent import refused_members
+from mirrored._arguments import explained
+from mirrored._numbers import as_integer
+from mirrored.devices import hold_devices
+from mirrored.ops.conversion import adopt, is_tensor
+from mirrored.ops.creation import zeros_like
+from mirrored.ops.joining import stack
+from mirrored.ops.philox4x32 import SKIP
+from mirrored.ops.rng_state import ShardPosition, current_position
+from mirrored.ops.shaping import CAST, concat, reshape
+from mirrored.ops.spec import INTEGERS, as_dtype, float32, int64
+from mirrored.ops.stateless_random import Draw, as_algorithm, vector_shape
+from mirrored.ops.tensor import Tensor
+from mirrored.variables.device_variable import DeviceVariable
+from mirrored.variables.variable import (
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+)
+
+_SIZE, _WORD = 3, 1 << 64
+_UINT64 = np.dtype(np.uint64)
+
+
+def _as_words(value: Any) -> Tensor:
+    """Return numbers as a tensor of int64; those of 64 bits without a sign keep their bits."""
+    if is_tensor(value):
+        return CAST(adopt(value, None), dtype=int64)
+    array = np.array(value, object)
+    if all(as_integer(each) is not None for each in array.flat):
+        words = [int(each) % _WORD for each in array.flat]
+        return adopt(np.array(words, np.uint64).view(np.int64).reshape(array.shape), None)
+    return CAST(adopt(value, None), dtype=int64)
+
+
+def _check_shape(words: Any, size: int | None) -> None:
+    wanted = () if size is None else (size,)
+    if tuple(words.shape) != wanted:
+        raise ValueError(f"Shapes {tuple(words.shape)} and {wanted} are incompatible")
+
+
+@explained
+def create_rng_state(seed: Any, alg: Any) -> Tensor:
+    """Return the state of a generator that starts from a seed.
+
+    Args:
+        seed: An integer of any size, or integers, of which three are used.
+        alg: "philox" or "auto_select".
+
+    Returns:
+        The state: the low and the high 64 bits of the counter, and the key.
+
+    Raises:
+        ValueError: There is no such algorithm.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.create_rng_state(1234, "philox").numpy()
+        array([1234,    0,    0])
+    """
+    as_algorithm(alg)
+    number = None if is_tensor(seed) else as_integer(seed)
+    if number is not None:
+        return _as_words([number >> shift & _WORD - 1 for shift in (0, 64, 128)])
+    words = reshape(_as_words(seed), [-1])[:_SIZE]
+    missing = np.zeros(_SIZE - words.shape[0], np.int64)
+    return concat([missing, words], axis=0) if missing.size else words
+
+
+def _joined(key: Any, counter: Any) -> Tensor:
+    """Return the state of a key and a counter."""
+    word, words = _as_words(key), _as_words(counter)
+    _check_shape(words, _SIZE - 1)
+    _check_shape(word, None)
+    return concat([words, reshape(word, [1])], axis=0)
+
+
+@refused_members("tf.random.Generator", "binomial")
+@explained
+class Generator:
+    """A stream of random numbers, whose state is a variable: TensorFlow's numbers for its seeds.
+
+    Made in a strategy's scope it serves all replicas. They make the same draws: a shape whose first
+    axis is as long as the replica's part of the batch has numbers of its own for each example of
+    the global batch, and any other shape the same numbers on every replica. (In TensorFlow each
+    replica draws other numbers.)
+
+    Args:
+        copy_from: A generator to take the state of.
+        state: Three integers: the low and the high 64 bits of the counter, and the key; or a
+            variable that holds them, and is used.
+        alg: "philox" or "auto_select".
+
+    Raises:
+        ValueError: The state has another shape, or there is no such algorithm.
+
+    Example:
+        >>> import mirrored as mr
+        >>> generator = mr.random.Generator.from_seed(1234)
+        >>> generator.uniform([3]).numpy()
+        array([0.3581475 , 0.11322761, 0.56670904], dtype=float32)
+    """
+
+    def __init__(
+        self, copy_from: "Generator | None" = None, state: Any = None, alg: Any = None
+    ) -> None:
+        needless = copy_from is not None
+        if (state is None) != needless or (alg is None) != needless:
+            raise AssertionError(
+                "A generator is made of `copy_from` alone, or of `state` and `alg`. Received: "
+                f"copy_from={copy_from!r}, state={state!r:.80}, alg={alg!r}"
+            )
+        if copy_from is not None:
+            state, alg = copy_from.state.read_value(), copy_from.algorithm
+        self._algorithm = as_algorithm(alg)
+        words = state if isinstance(state, Variable) else _as_words(state)
+        _check_shape(words, _SIZE)
+        self._state = words if isinstance(words, Variable) else _state_variable(words)
+
+    @classmethod
+    def from_state(cls, state: Any, alg: Any) -> "Generator":
+        """Return a generator that goes on from a state; arguments as for the class."""
+        return cls(alg=alg, state=state)
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> "Generator":
+        """Return a generator that starts from a seed; arguments as for `create_rng_state`."""
+        chosen = as_algorithm("philox" if alg is None else alg)
+        return cls(state=create_rng_state(seed, chosen), alg=chosen)
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg: Any = None) -> "Generator":
+        """Return a generator that starts from numbers of the operating system."""
+        chosen = as_algorithm("philox" if alg is None else alg)
+        return cls(state=[secrets.randbits(64) for _ in range(_SIZE)], alg=chosen)
+
+    @classmethod
+    def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> "Generator":
+        """Return a generator that starts from a key and a counter.
+
+        Args:
+            key: An integer.
+            counter: Two integers, the low 64 bits first.
+            alg: "philox" or "auto_select".
+
+        Raises:
+            ValueError: They have other shapes, or there is no such algorithm.
+        """
+        return cls(state=_joined(key, counter), alg=as_algorithm(alg))
+
+    def reset(self, state: Any) -> None:
+        """Go on from a state; raises ValueError where it is not three integers."""
+        words = _as_words(state)
+        _check_shape(words, _SIZE)
+        self._state.assign(words)
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Start again from a seed, as `create_rng_state` takes it."""
+        self._state.assign(create_rng_state(seed, self._algorithm))
+
+    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+        """Start again from a key and a counter, as `from_key_counter` takes them."""
+        self._state.assign(_joined(key, counter))
+
+    @property
+    def state(self) -> Variable:
+        """The variable that holds the state."""
+        return self._state
+
+    @property
+    def algorithm(self) -> int:
+        """The number of the algorithm: 1, that of Philox, or 3."""
+        return self._algorithm
+
+    @property
+    def key(self) -> Tensor:
+        """The key, a scalar."""
+        return self._state[-1]
+
+    def skip(self, delta: Any) -> Tensor:
+        """Move on as drawing so many numbers would, and return the state before.
+
+        Args:
+            delta: The number of numbers, an integer.
+
+        Raises:
+            ValueError: Several replicas draw by a generator that was made outside their scope.
+        """
+        number = as_integer(delta)
+        if number is None:
+            raise TypeError(f"`delta` is an integer. Received: {delta!r}")
+        at = current_position()
+        if at.replicas > 1 and isinstance(self._state, DeviceVariable):
+            raise ValueError(
+                "Replicas draw by a generator that has a state on each of them. Received: one that "
+                "was made outside. Make it in `with strategy.scope():`."
+            )
+        before = self._state.read_value()
+        self._state.assign(SKIP(before, delta=number))
+        return before
+
+    def _next(self, shape: Any) -> Draw:
+        """Return the draw of numbers of a shape, after which the state has moved on."""
+        at: ShardPosition = current_position()
+        return Draw(lambda: self.skip(math.prod(at.whole(vector_shape(shape)))), at)
+
+    def normal(
+        self,
+        shape: Any,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: Any = float32,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return normal numbers; arguments as for `random.normal`."""
+        del name
+        return self._next(shape).normal(shape, mean, stddev, dtype)
+
+    def truncated_normal(
+        self,
+        shape: Any,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: Any = float32,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return normal numbers of up to two standard deviations from the mean."""
+        del name
+        return self._next(shape).normal(shape, mean, stddev, dtype, truncated=True)
+
+    def uniform(
+        self,
+        shape: Any,
+        minval: Any = 0,
+        maxval: Any = None,
+        dtype: Any = float32,
+        name: str | None = None,
+    ) -> Tensor:
+        """Return numbers drawn evenly; arguments as for `random.stateless_uniform`."""
+        del name
+        wanted = as_dtype(dtype)
+        if wanted in INTEGERS and (minval is None) != (maxval is None):
+            raise ValueError(
+                f"For integer dtype {wanted.name}, minval and maxval must be both `None` or both "
+                f"non-`None`; got minval={minval} and maxval={maxval}"
+            )
+        if wanted not in INTEGERS and maxval is None:
+            maxval = 1
+        return self._next(shape).uniform(shape, minval, maxval, wanted)
+
+    def uniform_full_int(self, shape: Any, dtype: Any = _UINT64, name: str | None = None) -> Tensor:
+        """Return integers of all that a dtype holds."""
+        del name
+        return self._next(shape).full_int(shape, as_dtype(dtype))
+
+    def make_seeds(self, count: int = 1) -> Tensor:
+        """Return seeds for `random.stateless_...`, shape (2, count), int64."""
+        keys = self.uniform_full_int([count], int64)
+        return stack([keys, zeros_like(keys)])
+
+    def split(self, count: int = 1) -> "list[Generator]":
+        """Return so many new generators, whose keys are drawn by this one."""
+        keys: Sequence[int] = self.uniform_full_int([count], int64).numpy().tolist()
+        return [Generator(state=[0, 0, key], alg=self._algorithm) for key in keys]
+
+
+def _state_variable(words: Tensor) -> Variable:
+    """Return the variable of a state, of which each replica moves its own copy alike."""
+    return Variable(
+        words,
+        trainable=False,
+        name="StateVar",
+        synchronization=VariableSynchronization.ON_READ,
+        aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
+    )
+
+
+class _Shared:
+    """Keeps the global generator, until its device ends."""
+
+    def __init__(self) -> None:
+        self.generator: Generator | None = None
+        hold_devices(self)
+
+    def lose_devices(self) -> None:
+        """Forget the generator, whose state is on a device that is about to go."""
+        self.generator = None
+
+
+_shared = _Shared()
+
+
+def get_global_generator() -> Generator:
+    """Return the generator that all of a program may share; the first call makes it.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.get_global_generator().uniform([2]).shape
+        (2,)
+    """
+    if _shared.generator is None:
+        _shared.generator = Generator.from_non_deterministic_state()
+    return _shared.generator
+
+
+def set_global_generator(generator: Generator) -> None:
+    """Let `get_global_generator` return a generator.
+
+    Args:
+        generator: The generator.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.set_global_generator(mr.random.Generator.from_seed(1))
+    """
+    _shared.generator = generator
