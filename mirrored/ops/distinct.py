@@ -13,7 +13,9 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.shaping import cast
 from mirrored.ops.spec import (
+    FLOATS,
     INDICES,
     TensorSpec,
     as_dtype,
@@ -111,7 +113,8 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """Return the permutation that undoes another one: where in it 0, 1, 2, ... are.
 
     Args:
-        x: Int32 or int64 of shape (n,), each number from 0 to n - 1 once.
+        x: Int32 or int64 of shape (n,), each number from 0 to n - 1 once. What is no tensor yet
+            becomes int32.
         name: Accepted for compatibility.
 
     Raises:
@@ -122,9 +125,10 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
         >>> mr.math.invert_permutation([2, 0, 1]).numpy()
         array([1, 2, 0], dtype=int32)
     """
-    tensor = adopt(x, None)
-    if tensor.size:
-        check_dtype("InvertPermutation", INDICES, tensor.spec)
+    tensor = adopt(x, int32)  # NumPy's integers too, as in TensorFlow.
+    if not tensor.size and tensor.dtype in FLOATS:  # As an empty list is.
+        tensor = cast(tensor, int32)
+    check_dtype("InvertPermutation", INDICES, tensor.spec)
     values = tensor.numpy()
     if values.ndim != 1:
         raise InvalidArgumentError("invert_permutation expects a 1D vector. [Op:InvertPermutation]")

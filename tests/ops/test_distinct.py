@@ -38,9 +38,10 @@ def test_distinct_values(x: Any, y: Any, idx: Any, count: Any, out_idx: str) -> 
 
 def test_permutations() -> None:
     x = np.random.default_rng(1).permutation(50)
-    found = ops.invert_permutation(x)
-    assert found.dtype == ops.int64
-    assert x[found.numpy()].tolist() == list(range(50))
+    for given, dtype in ((x, ops.int32), (ops.constant(x), ops.int64)):
+        found = ops.invert_permutation(given)
+        assert found.dtype == dtype
+        assert x[found.numpy()].tolist() == list(range(50))
     assert ops.invert_permutation([]).shape == (0,)
     for wrong, message in (
         ([0, 5], "5 is not between 0 and 2"),
