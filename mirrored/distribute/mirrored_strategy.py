@@ -21,6 +21,7 @@ from mirrored.distribute.distributed_variables import (
     MirroredVariable,
     SyncOnReadVariable,
 )
+from mirrored.distribute.replica_variables import replica_variables
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.strategy_base import ON_NCCL_FAILURE
 from mirrored.errors import InvalidArgumentError
@@ -126,12 +127,17 @@ class MirroredStrategy(Strategy):
 
     def create_variable(self, next_creator: Callable[..., Variable], **kwargs: Any) -> Variable:
         """Return a variable that is made in this strategy's scope; see `Strategy`."""
-        if get_replica_context() is not None:
-            raise RuntimeError(
-                "A variable is made once for all replicas, in the strategy's scope. Received: the "
-                f"variable {kwargs['name']!r} inside a replica. Make it before strategy.run, or "
-                "in the `build` of a layer."
-            )
+        context = get_replica_context()
+        if context is None:
+            return self._created(next_creator, kwargs)
+        return replica_variables().made_by(
+            context.replica_id_in_sync_group,
+            kwargs["name"],
+            lambda: self._created(next_creator, kwargs),
+        )
+
+    def _created(self, next_creator: Callable[..., Variable], kwargs: dict[str, Any]) -> Variable:
+        """Return a variable with a copy on each replica."""
         mode = kwargs["synchronization"]
         if mode is VariableSynchronization.NONE:
             raise ValueError(

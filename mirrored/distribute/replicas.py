@@ -14,6 +14,7 @@ from typing import Any
 
 from mirrored._threads import new_thread, start
 from mirrored.distribute.context import MergeCall, ReplicaContext, ReplicaStrategy, enter
+from mirrored.distribute.replica_variables import ReplicaVariables, shared_by_replicas
 from mirrored.distribute.values import regroup, select
 from mirrored.ops.rng_state import ShardPosition, shard_position
 
@@ -41,15 +42,16 @@ def run_replicas(
         RuntimeError: The replicas made different numbers of merge calls.
         BaseException: What `fn` raises in the first replica to fail, with a note that names it.
     """
+    variables = shared_by_replicas(ReplicaVariables())
     if len(arguments) == 1:
-        return [_run_alone(strategy, fn, arguments[0], positions[0])]
-    relay = _Relay(
-        strategy,
-        [
+        with variables:
+            return [_run_alone(strategy, fn, arguments[0], positions[0])]
+    with variables:  # The replicas' contexts are copies of this one.
+        replicas = [
             _Replica(strategy, fn, each, position)
             for each, position in zip(arguments, positions, strict=True)
-        ],
-    )
+        ]
+    relay = _Relay(strategy, replicas)
     try:
         relay.run()
         return [replica.result for replica in relay.replicas]

@@ -205,5 +205,8 @@ class RecordedTensor(Tensor):
     def __str__(self) -> str:
         return repr(self)
 
+    def __format__(self, spec: str) -> str:
+        return super().__format__(spec) if spec else repr(self)
+
     def __repr__(self) -> str:
         return f"<mr.Tensor: {self._described()}, recorded>"

@@ -234,10 +234,10 @@ CASES: dict[str, tuple[Act, type[Exception], list[str]]] = {
         RuntimeError,
         ["strategy.run is called in the cross-replica context"],
     ),
-    "a variable inside a replica": (
-        lambda b: b.run(lambda: mr.Variable(1.0, name="late")),
+    "a variable inside one replica": (
+        lambda b: b.run(lambda: context().replica_id_in_sync_group and mr.Variable(1.0, name="v")),
         RuntimeError,
-        ["the variable 'late' inside a replica"],
+        ["Tried to create variable v with mismatching name on device 1"],
     ),
     "the context of a replica that has ended": (
         lambda b: b.run(lambda: PerReplica([context()])).values[0].values[0].merge_call(print),

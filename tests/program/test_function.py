@@ -380,3 +380,9 @@ def test_a_tape_outside_and_nested_functions() -> None:
         y = squared(x)
     assert float(tape.gradient(y, w)) == 12
     assert [float(squared(x)), len(runs)] == [18, 4]
+
+
+def test_text_with_a_tensor_that_has_no_value() -> None:
+    texts: list[str] = []
+    mr.function(lambda x: texts.append(f"{x} {x!s}") or x)(mr.ones(2))
+    assert texts == [" ".join(["<mr.Tensor: shape=(2,), dtype=float32, recorded>"] * 2)]
