@@ -62,6 +62,7 @@ ALIAS_MODULES = [
     mr.experimental.dlpack,
     mr.keras,
     mr.layers,
+    mr.nn.experimental,
     mr.random.experimental,
     mr.test,
     mr.train,
@@ -213,7 +214,7 @@ def test_type_checkers_see_no_getattr(module: ModuleType) -> None:
 
 def test_every_op_function_is_public() -> None:
     """A function that computes and that nobody can reach would be dead code."""
-    homes = (*OPERATIONS, mr.keras.backend)
+    homes = (*OPERATIONS, mr.nn.experimental, mr.keras.backend)
     public = {id(value) for home in homes for value in vars(home).values()}
     internal = {"autocast", "autocast_dtype", "bfloat16", "dropped"}
     internal |= {"logits_of", "register", "shard_position", "transfer"}

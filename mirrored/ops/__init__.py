@@ -75,6 +75,8 @@ from mirrored.ops.distinct import unique as unique
 from mirrored.ops.distinct import unique_with_counts as unique_with_counts
 from mirrored.ops.dropout import dropout as dropout
 from mirrored.ops.dropout import dropped as dropped
+from mirrored.ops.dropout import general_dropout as general_dropout
+from mirrored.ops.dropout import stateless_dropout as stateless_dropout
 from mirrored.ops.einsum import einsum as einsum
 from mirrored.ops.elementwise import abs as abs
 from mirrored.ops.elementwise import add as add

@@ -4,6 +4,7 @@ The mask belongs to the examples of the global batch, so that any number of repl
 device drops. The layer `Dropout` drops by the same function, with a stream of its own.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from mirrored._arguments import explained
@@ -12,9 +13,10 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import GREATER_EQUAL
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.elementwise import DIV, MUL_NO_NAN
-from mirrored.ops.random import uniform_by_example
+from mirrored.ops.random import current_position, uniform_by_example
 from mirrored.ops.shaping import CAST
-from mirrored.ops.spec import FLOATS, Shape, as_shape, float32, float64
+from mirrored.ops.spec import FLOATS, DType, Shape, as_shape, float32, float64
+from mirrored.ops.stateless_random import Draw
 from mirrored.ops.tensor import Tensor
 
 
@@ -61,6 +63,91 @@ def dropout(
         >>> sorted(set(dropped.numpy().ravel().tolist()))
         [0.0, 2.0]
     """
+
+    def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
+        return uniform_by_example(shape, dtype, seed, batched)
+
+    return _dropout(x, rate, noise_shape, draw)
+
+
+@explained
+def stateless_dropout(
+    x: Any,
+    rate: Any,
+    seed: Any,
+    rng_alg: Any = None,
+    noise_shape: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Do what `dropout` does by a mask that follows from the seed, and is TensorFlow's.
+
+    Within replicas each takes the part of the mask that belongs to its examples.
+
+    Args:
+        x: As for `dropout`.
+        rate: The same.
+        seed: Two integers.
+        rng_alg: "philox", "auto_select", or None, which is the same.
+        noise_shape: As for `dropout`.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: As for `dropout`; or there is no such algorithm.
+        InvalidArgumentError: As for `dropout`; or the seed is not two integers.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.nn.experimental.stateless_dropout(mr.ones((6,)), 0.5, seed=[1, 2]).numpy()
+        array([2., 0., 2., 0., 0., 2.], dtype=float32)
+    """
+
+    def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
+        drawn = Draw.of_seed(seed, rng_alg)
+        drawn.first = current_position().first_example if batched else 0
+        return drawn.uniform(shape, 0, 1, dtype)
+
+    return _dropout(x, rate, noise_shape, draw)
+
+
+@explained
+def general_dropout(
+    x: Any,
+    rate: Any,
+    uniform_sampler: Callable[..., Any],
+    noise_shape: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Do what `dropout` does by numbers that a function draws.
+
+    Args:
+        x: As for `dropout`.
+        rate: The same.
+        uniform_sampler: Called with `shape` and `dtype`, it returns numbers from [0, 1).
+        noise_shape: As for `dropout`.
+        name: Accepted for compatibility.
+
+    Raises:
+        ValueError: As for `dropout`.
+        InvalidArgumentError: The same.
+
+    Example:
+        >>> import mirrored as mr
+        >>> def sampler(shape, dtype):
+        ...     return mr.constant([0.1, 0.7], dtype)
+        >>> mr.nn.experimental.general_dropout([1.0, 2.0], 0.5, sampler).numpy()
+        array([0., 4.], dtype=float32)
+    """
+
+    def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
+        return adopt(uniform_sampler(shape=shape, dtype=dtype), dtype)
+
+    return _dropout(x, rate, noise_shape, draw)
+
+
+def _dropout(
+    x: Any, rate: Any, noise_shape: Any, draw: Callable[[Shape, DType, bool], Tensor]
+) -> Tensor:
+    """Do what `dropout` does by numbers that `draw` gives, for each example others or not."""
     number = None if is_tensor(rate) else as_real(rate)
     if not is_tensor(rate) and (number is None or not 0 <= number < 1):
         raise ValueError(
@@ -77,7 +164,7 @@ def dropout(
     shape, batched = _shape_of_mask(values.shape, noise_shape)
     # What mixed precision drops is what float32 drops.
     wide = float64 if values.dtype == float64 else float32
-    drawn = uniform_by_example(shape, wide, seed, batched)
+    drawn = draw(shape, wide, batched)
     if number is None:
         return _dropped_by(values, drawn, adopt(rate, None))
     return dropped(values, drawn, number)

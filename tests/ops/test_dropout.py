@@ -71,6 +71,19 @@ def test_rates_that_are_refused(rate: Any) -> None:
         ops.dropout(ONES, rate)
 
 
+def test_masks_of_tensorflow_s() -> None:
+    """The numbers are those of TensorFlow 2.21."""
+    found = ops.stateless_dropout(mr.ones((3, 4)), 0.5, seed=[3, -4], noise_shape=[None, 1])
+    assert found.numpy()[:, 0].tolist() == [0.0, 2.0, 2.0]
+    by_hand = ops.general_dropout(
+        mr.ones((3, 4)),
+        0.5,
+        lambda shape, dtype: mr.random.stateless_uniform(shape, [3, -4]),
+        [3, 1],
+    )
+    np.testing.assert_array_equal(by_hand.numpy(), found.numpy())
+
+
 def test_other_arguments_that_are_refused() -> None:
     with pytest.raises(ValueError, match="must be a floating point tensor"):
         ops.dropout([1, 2], 0)
@@ -91,7 +104,8 @@ def test_replicas_drop_what_one_device_drops(simulate: Any, replicas: int, recor
     )
 
     def step(part: Any) -> list[ops.Tensor]:
-        return [ops.dropout(part, 0.5, seed=seed) for seed in (None, 3, None)]
+        stateless = ops.stateless_dropout(part, 0.5, seed=[1, 2])
+        return [stateless, *(ops.dropout(part, 0.5, seed=seed) for seed in (None, 3, None))]
 
     def run(parts: Any) -> Any:
         return strategy.run(step, args=(parts,))

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
+from mirrored.nn import experimental as experimental
 from mirrored.ops import batch_normalization as batch_normalization
 from mirrored.ops import bias_add as bias_add
 from mirrored.ops import crelu as crelu
