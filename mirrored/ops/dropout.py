@@ -13,7 +13,8 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import GREATER_EQUAL
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.elementwise import DIV, MUL_NO_NAN
-from mirrored.ops.random import current_position, uniform_by_example
+from mirrored.ops.random import uniform_by_example
+from mirrored.ops.rng_state import WHOLE, current_position
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, DType, Shape, as_shape, float32, float64
 from mirrored.ops.stateless_random import Draw
@@ -102,9 +103,8 @@ def stateless_dropout(
     """
 
     def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
-        drawn = Draw.of_seed(seed, rng_alg)
-        drawn.first = current_position().first_example if batched else 0
-        return drawn.uniform(shape, 0, 1, dtype)
+        at = current_position() if batched else WHOLE
+        return Draw.of_seed(seed, rng_alg, at).uniform(shape, 0, 1, dtype)
 
     return _dropout(x, rate, noise_shape, draw)
 

@@ -97,8 +97,8 @@ class Draw:
         self._at = at
 
     @classmethod
-    def of_seed(cls, seed: Any, alg: Any = _AUTO) -> "Draw":
-        """Return the draw of a seed of two integers.
+    def of_seed(cls, seed: Any, alg: Any = _AUTO, at: ShardPosition = WHOLE) -> "Draw":
+        """Return the draw of a seed of two integers, or a replica's part of it.
 
         Raises:
             InvalidArgumentError: It is no seed.
@@ -108,7 +108,7 @@ class Draw:
         if words.dtype.kind in "biu":
             words = cast(words, int64)
         state = philox4x32.KEY_COUNTER(words)
-        return cls(lambda: state)
+        return cls(lambda: state, at)
 
     def uniform(self, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
         """Return numbers drawn evenly from [minval, maxval)."""
