@@ -17,7 +17,11 @@ from mirrored._absent import tables
 NAMES = tables().modules
 KNOWN = {**tables().modules, **tables().classes}
 ROWS = [*tables().absent, *tables().older]
-COMPLETE = {"tf.experimental.dlpack", "tf.nest"}  # Modules of which nothing is absent.
+COMPLETE = {
+    "tf.nn.experimental",
+    "tf.experimental.dlpack",
+    "tf.nest",
+}  # Modules of which nothing is absent.
 
 
 def ours(module: str) -> ModuleType:
