@@ -33,6 +33,7 @@ from mirrored.ops import softsign as softsign
 from mirrored.ops import (
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
 )
+from mirrored.ops import sufficient_statistics as sufficient_statistics
 from mirrored.ops import swish as swish
 from mirrored.ops import tanh as tanh
 from mirrored.ops import top_k as top_k

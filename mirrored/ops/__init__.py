@@ -272,6 +272,7 @@ from mirrored.ops.statistics import count_nonzero as count_nonzero
 from mirrored.ops.statistics import moments as moments
 from mirrored.ops.statistics import reduce_std as reduce_std
 from mirrored.ops.statistics import reduce_variance as reduce_variance
+from mirrored.ops.statistics import sufficient_statistics as sufficient_statistics
 from mirrored.ops.statistics import weighted_moments as weighted_moments
 from mirrored.ops.statistics import zero_fraction as zero_fraction
 from mirrored.ops.tensor import Tensor as Tensor

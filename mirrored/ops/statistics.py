@@ -1,13 +1,14 @@
 """Variances and counts over axes, each a formula of ops, as TensorFlow has it."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.ops.comparison import NOT_EQUAL
-from mirrored.ops.conversion import adopt
+from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.elementwise import ADD, DIV, MUL
+from mirrored.ops.elementwise import ADD, DIV, MUL, SUB
 from mirrored.ops.no_nan import divide_no_nan
 from mirrored.ops.powers import SQRT, SQUARE, SQUARED_DIFFERENCE
 from mirrored.ops.reduction import reduce_mean, reduce_sum
@@ -178,3 +179,47 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     x = adopt(value, None)
     zeros = cast(x.size - count_nonzero(x), float32)
     return DIV(zeros, float(x.size))
+
+
+@explained
+def sufficient_statistics(
+    x: Any,
+    axes: Sequence[int],
+    shift: Any = None,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Return how many elements there are over axes, their sum and that of their squares.
+
+    `normalize_moments` makes the mean and the variance of them.
+
+    Args:
+        x: The tensor.
+        axes: A list of axes.
+        shift: What is subtracted from the elements before, of the same dtype, near their mean: the
+            sums then lose fewer digits. None: nothing.
+        keepdims: Whether the reduced axes stay, with size 1.
+        name: Accepted for compatibility.
+
+    Returns:
+        The count, a scalar of the tensor's dtype, both sums, and `shift`.
+
+    Raises:
+        InvalidArgumentError: There is no such axis, the dtypes differ, or it holds booleans.
+        TypeError: `axes` is no list.
+
+    Example:
+        >>> import mirrored as mr
+        >>> count, total, squares, _ = mr.nn.sufficient_statistics([1.0, 2.0, 4.0], [0])
+        >>> float(count), float(total), float(squares)
+        (3.0, 7.0, 21.0)
+    """
+    x, distinct = adopt(x, None), list({*axes})
+    if shift is None:
+        total, squares = x, SQUARE(x)
+    else:
+        shift = adopt(shift, None)
+        total, squares = SUB(x, shift), SQUARED_DIFFERENCE(x, shift)
+    sums = reduce_sum(total, distinct, keepdims), reduce_sum(squares, distinct, keepdims)
+    count = math.prod(x.shape[axis] for axis in distinct)
+    return constant(count, x.dtype), *sums, shift

@@ -1,11 +1,13 @@
 """Variances and counts over axes, by their public names."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mirrored import ops
+from mirrored.errors import InvalidArgumentError
 
 X = np.array([[1.0, 0.0, 3.0], [-4.0, 0.0, 6.0]])
 
@@ -69,3 +71,30 @@ def test_the_part_of_zeros() -> None:
         found = ops.zero_fraction(value)
         assert (found.dtype, float(found)) == (ops.float32, np.float32(expected))
     assert np.isnan(float(ops.zero_fraction([])))
+
+
+@pytest.mark.parametrize("shift", [None, 0.5, X[0]])
+@pytest.mark.parametrize(("axes", "keepdims"), [([0], False), ([-1], True), ((0, 1), False)])
+def test_sums_that_make_the_moments(axes: Any, keepdims: bool, shift: Any) -> None:
+    x = ops.constant(X)
+    given = None if shift is None else ops.constant(shift, ops.float64)
+    count, *sums, same = ops.sufficient_statistics(x, axes, given, keepdims)
+    assert same is given
+    assert float(count) == math.prod(X.shape[axis] for axis in axes)
+    if shift is None or np.ndim(shift) == 0:
+        expected = ops.moments(x, axes, keepdims=keepdims)
+        for found, moment in zip(ops.normalize_moments(count, *sums, same), expected, strict=True):
+            np.testing.assert_allclose(found.numpy(), moment.numpy(), rtol=1e-13)
+    distances = X - (0.0 if shift is None else shift)
+    for found, power in zip(sums, (1, 2), strict=True):
+        total = (distances**power).sum(tuple(axes), keepdims=keepdims)
+        np.testing.assert_allclose(found.numpy(), total, rtol=1e-15)
+
+
+def test_sums_of_what_does_not_fit() -> None:
+    with pytest.raises(TypeError):
+        ops.sufficient_statistics(X, 0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="attr 'T' of bool"):
+        ops.sufficient_statistics([True], [0])
+    with pytest.raises(InvalidArgumentError, match="Invalid reduction dimension"):
+        ops.sufficient_statistics(X, [2])
