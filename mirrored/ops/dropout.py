@@ -12,12 +12,12 @@ from mirrored._numbers import as_real
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import GREATER_EQUAL
 from mirrored.ops.conversion import adopt, is_tensor
+from mirrored.ops.draw import Draw
 from mirrored.ops.elementwise import DIV, MUL_NO_NAN
 from mirrored.ops.random import uniform_by_example
 from mirrored.ops.rng_state import WHOLE, current_position
 from mirrored.ops.shaping import CAST
 from mirrored.ops.spec import FLOATS, DType, Shape, as_shape, float32, float64
-from mirrored.ops.stateless_random import Draw
 from mirrored.ops.tensor import Tensor
 
 

@@ -7,12 +7,12 @@ from mirrored._absent import public_module as _public_module
 from mirrored.ops import random_normal as _random_normal
 from mirrored.ops import random_uniform as _random_uniform
 from mirrored.ops import set_seed as set_seed
+from mirrored.ops.draw import Algorithm as Algorithm
 from mirrored.ops.random_draws import random_categorical as _random_categorical
 from mirrored.ops.random_draws import random_gamma as _random_gamma
 from mirrored.ops.random_draws import random_poisson as _random_poisson
 from mirrored.ops.random_draws import random_shuffle as _random_shuffle
 from mirrored.ops.random_draws import random_truncated_normal as _random_truncated_normal
-from mirrored.ops.stateless_random import Algorithm as Algorithm
 from mirrored.ops.stateless_random import stateless_categorical as stateless_categorical
 from mirrored.ops.stateless_random import stateless_fold_in as _stateless_fold_in
 from mirrored.ops.stateless_random import stateless_gamma as stateless_gamma

@@ -4,7 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
-from mirrored.ops.stateless_random import Algorithm as Algorithm
+from mirrored.ops.draw import Algorithm as Algorithm
 from mirrored.ops.stateless_random import stateless_fold_in as stateless_fold_in
 from mirrored.ops.stateless_random import stateless_shuffle as stateless_shuffle
 from mirrored.ops.stateless_random import stateless_split as stateless_split

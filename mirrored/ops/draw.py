@@ -1,0 +1,267 @@
+"""A draw from TensorFlow's generator: what it gives by each distribution.
+
+Seeds give their states to draws, and generators theirs; all that is drawn is checked first.
+"""
+
+import enum
+import math
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from mirrored._numbers import as_integer
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import philox4x32, philox_samples
+from mirrored.ops.conversion import adopt, convert_to_tensor
+from mirrored.ops.elementwise import add, divide, maximum, multiply, subtract
+from mirrored.ops.op import Op
+from mirrored.ops.philox_samples import Part
+from mirrored.ops.rng_state import WHOLE, ShardPosition
+from mirrored.ops.shaping import broadcast_to, cast
+from mirrored.ops.spec import (
+    FLOATS,
+    INDICES,
+    DType,
+    Shape,
+    TensorSpec,
+    as_dtype,
+    as_shape,
+    broadcast_shapes,
+    check_dtype,
+    float32,
+    float64,
+    float_limits,
+    int64,
+)
+from mirrored.ops.tensor import Tensor
+
+AUTO = "auto_select"
+
+
+class Algorithm(enum.Enum):
+    """The algorithms that TensorFlow draws by; Philox alone is here.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.random.Algorithm.PHILOX.value
+        1
+    """
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def as_algorithm(alg: Any) -> int:
+    """Return the number of an algorithm that is there.
+
+    Args:
+        alg: An `Algorithm`, its number, or its name in small letters.
+
+    Raises:
+        ValueError: There is no such algorithm.
+        InvalidArgumentError: It is ThreeFry, which TensorFlow's CPU kernels do not have either.
+    """
+    if isinstance(alg, str):
+        found = {each.name.lower(): each.value for each in Algorithm}.get(alg)
+    else:
+        number = alg.value if isinstance(alg, Algorithm) else as_integer(alg)
+        found = number if number in {each.value for each in Algorithm} else None
+    if found is None:
+        raise ValueError(
+            f"Unsupported algorithm. Received: alg={alg!r}. Supported are 'philox' and "
+            "'auto_select', which is the same."
+        )
+    if found == Algorithm.THREEFRY.value:
+        raise InvalidArgumentError(
+            f"Random numbers are drawn by Philox. Received: alg={alg!r}. Use 'philox'."
+        )
+    return int(found)
+
+
+class Draw:
+    """One draw of numbers: by the state that a seed or a generator gives.
+
+    Args:
+        take: Returns the state, three integers of 64 bits; called when all arguments are checked,
+            since it may move a stream on.
+        at: Which part of it is drawn, of shapes that are led by the batch.
+    """
+
+    def __init__(self, take: Callable[[], Tensor], at: ShardPosition = WHOLE) -> None:
+        self._take = take
+        self._at = at
+
+    @classmethod
+    def of_seed(cls, seed: Any, alg: Any = AUTO, at: ShardPosition = WHOLE) -> "Draw":
+        """Return the draw of a seed of two integers, or a replica's part of it.
+
+        Raises:
+            InvalidArgumentError: It is no seed.
+        """
+        as_algorithm(AUTO if alg is None else alg)
+        words = adopt(seed, None)
+        if words.dtype.kind in "biu":
+            words = cast(words, int64)
+        state = philox4x32.KEY_COUNTER(words)
+        return cls(lambda: state, at)
+
+    def uniform(self, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
+        """Return numbers drawn evenly from [minval, maxval)."""
+        sizes = vector_shape(shape)
+        if dtype in INDICES:
+            return self._integers(sizes, minval, maxval, dtype)
+        _check_float(dtype)
+        low, high = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
+        drawn = self._of(philox4x32.UNIFORM, sizes, dtype)
+        if _are((0, 1), minval, maxval):
+            return drawn
+        return add(multiply(drawn, subtract(high, low)), low)
+
+    def _integers(self, sizes: Shape, minval: Any, maxval: Any, dtype: DType) -> Tensor:
+        if minval is None and maxval is None:
+            return self.full_int(sizes, dtype)
+        low, high = _integer_range(minval, maxval, dtype)
+        return self._of(philox4x32.UNIFORM_INT, sizes, dtype, minval=low, maxval=high)
+
+    def full_int(self, shape: Any, dtype: DType) -> Tensor:
+        """Return integers of all that a dtype holds."""
+        _check_attr("StatelessRandomUniformFullIntV2", INDICES, dtype)
+        return self._of(philox4x32.UNIFORM_FULL_INT, vector_shape(shape), dtype)
+
+    def normal(
+        self, shape: Any, mean: Any, stddev: Any, dtype: Any, *, truncated: bool = False
+    ) -> Tensor:
+        """Return normal numbers; truncated ones are up to two deviations from the mean."""
+        wanted = as_dtype(dtype)
+        _check_float(wanted)
+        offset, scale = convert_to_tensor(mean, wanted), convert_to_tensor(stddev, wanted)
+        op = philox4x32.TRUNCATED_NORMAL if truncated else philox4x32.NORMAL
+        drawn = self._of(op, vector_shape(shape), wanted)
+        if _are((0, 1), mean, stddev):
+            return drawn
+        return add(multiply(drawn, scale), offset)
+
+    def gamma(self, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
+        """Return gamma numbers; the shape ends with that of the parameters."""
+        wanted = as_dtype(dtype)
+        _check_attr("StatelessRandomGammaV3", {float32, float64}, wanted)
+        shapes = convert_to_tensor(alpha, wanted)
+        rates = convert_to_tensor(1 if beta is None else beta, wanted)
+        together = broadcast_shapes("BroadcastArgs", shapes.shape, rates.shape)
+        sizes, alphas = vector_shape(shape), broadcast_to(shapes, together)
+        drawn = philox_samples.GAMMA(
+            self._take(), alphas, shape=sizes, part=self._part(sizes, together)
+        )
+        return maximum(float_limits(wanted)[0], divide(drawn, rates))
+
+    def poisson(self, shape: Any, rates: Tensor, dtype: DType) -> Tensor:
+        """Return Poisson numbers; the shape ends with that of the rates."""
+        for each in (rates.dtype, dtype):
+            _check_attr("StatelessRandomPoisson", {float32, float64, *INDICES}, each)
+        sizes = vector_shape(shape)
+        part = self._part(sizes, rates.shape)
+        return philox_samples.POISSON(self._take(), rates, shape=sizes, dtype=dtype, part=part)
+
+    def categorical(self, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
+        """Return classes drawn for each row of logits."""
+        wanted = int64 if dtype is None else as_dtype(dtype)
+        if wanted not in INDICES:
+            raise ValueError(
+                f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are int32 "
+                "and int64."
+            )
+        rows = adopt(logits, None)
+        _check_attr("StatelessMultinomial", FLOATS, rows.dtype)
+        count = as_integer(num_samples)
+        if count is None:
+            raise TypeError(f"`num_samples` is an integer. Received: {num_samples!r}")
+        if count < 0:
+            raise InvalidArgumentError(
+                f"num_samples should be nonnegative, got {num_samples} [Op:StatelessMultinomial]"
+            )
+        first = self._before(rows.shape[:1]) * count
+        return philox_samples.CATEGORICAL(
+            self._take(), rows, num_samples=count, dtype=wanted, first=first
+        )
+
+    def shuffled(self, value: Any) -> Tensor:
+        """Return a tensor with its rows in another order."""
+        tensor = adopt(value, None)
+        return philox_samples.SHUFFLE(self._take(), tensor) if tensor.shape else tensor
+
+    def _of(self, op: Op, shape: Shape, dtype: DType, **attrs: Any) -> Tensor:
+        return op(self._take(), shape=shape, dtype=dtype, first=self._before(shape), **attrs)
+
+    def _before(self, shape: Shape) -> int:
+        """Return how many elements of the whole draw come before those of this part."""
+        if not self._at.leads(shape):
+            return 0
+        return self._at.first_example * math.prod(shape[1:])
+
+    def _part(self, shape: Shape, parameters: Shape) -> Part:
+        """Return which part it is of a draw that has numbers for each of some parameters."""
+        samples = shape[: len(shape) - len(parameters)]
+        if self._at.leads(samples):
+            return Part(math.prod(self._at.whole(samples)), self._before(samples))
+        return Part(math.prod(samples), 0, self._before(parameters))
+
+
+def vector_shape(shape: Any) -> Shape:
+    """Return a shape, which is not a lone number.
+
+    Raises:
+        InvalidArgumentError: It is one, or no shape.
+    """
+    number = not isinstance(shape, list | tuple) and np.ndim(shape) == 0
+    try:
+        if number:
+            raise TypeError
+        return as_shape(shape)
+    except TypeError:
+        raise InvalidArgumentError(
+            f"shape must be a vector of {{int32,int64}}. Received: shape={shape!r}"
+        ) from None
+
+
+def _are(numbers: tuple[float, ...], *values: Any) -> bool:
+    """Whether values are these numbers, of Python's: what nobody gave is not computed with."""
+    return all(isinstance(each, int | float) for each in values) and values == numbers
+
+
+def _check_attr(op_name: str, allowed: Collection[DType], dtype: DType) -> None:
+    check_dtype(op_name, frozenset(allowed), TensorSpec((), dtype))
+
+
+def _integer_range(minval: Any, maxval: Any, dtype: DType) -> tuple[int, int]:
+    low, high = (_limit(each, dtype) for each in (minval, maxval))
+    if low >= high:
+        raise InvalidArgumentError(
+            f"Need minval < maxval, got {low} >= {high} [Op:StatelessRandomUniformIntV2]"
+        )
+    return low, high
+
+
+def _limit(value: Any, dtype: DType) -> int:
+    """Return a bound of integers, which is one number that the dtype holds."""
+    number, limits = as_integer(value), np.iinfo(dtype)
+    if number is not None and not limits.min <= number <= limits.max:
+        raise InvalidArgumentError(
+            f"The range does not fit {dtype.name}. Received: the bound {value} "
+            "[Op:StatelessRandomUniformIntV2]"
+        )
+    tensor = convert_to_tensor(value, dtype)
+    if tensor.shape:
+        raise InvalidArgumentError(
+            f"minval and maxval of integers are scalars. Received: {value!r:.80} "
+            "[Op:StatelessRandomUniformIntV2]"
+        )
+    return int(tensor)
+
+
+def _check_float(dtype: DType) -> None:
+    if dtype not in {float32, float64}:
+        raise TypeError(
+            f"Random numbers of this kind are float32 or float64. Received: dtype={dtype.name}"
+        )
