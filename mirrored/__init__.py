@@ -56,8 +56,8 @@ from mirrored.control_flow.recording import is_symbolic_tensor as is_symbolic_te
 from mirrored.control_flow.recording import is_tensor as is_tensor
 from mirrored.devices import device as device
 from mirrored.distribute import MirroredStrategy as MirroredStrategy
-from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.ops import Assert as Assert
+from mirrored.ops import IndexedSlices as IndexedSlices
 from mirrored.ops import Tensor as Tensor
 from mirrored.ops import TensorShape as TensorShape
 from mirrored.ops import TensorSpec as TensorSpec

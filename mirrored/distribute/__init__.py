@@ -19,7 +19,6 @@ from mirrored.distribute.cross_device_ops import ReductionToOneDevice as Reducti
 from mirrored.distribute.cross_device_ops import (
     choose_cross_device_ops as choose_cross_device_ops,
 )
-from mirrored.distribute.cross_device_ops.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.distribute.cross_device_ops.options import ReduceOp as ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable as DistributedVariable
 from mirrored.distribute.distributed_variables import MirroredVariable as MirroredVariable
@@ -39,6 +38,7 @@ from mirrored.distribute.strategy import get_strategy as get_strategy
 from mirrored.distribute.values import DistributedValues as DistributedValues
 from mirrored.distribute.values import Mirrored as Mirrored
 from mirrored.distribute.values import PerReplica as PerReplica
+from mirrored.ops import IndexedSlices as IndexedSlices
 
 __all__ = [
     "CrossDeviceOps",

@@ -19,6 +19,7 @@ from mirrored.distribute.values import (
     listed,
     select,
 )
+from mirrored.ops import IndexedSlices
 from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.hooks import active_listeners, only
 from mirrored.ops.spec import FLOATS, DType
@@ -32,6 +33,7 @@ from mirrored.variables import (
     VariableSynchronization,
 )
 from mirrored.variables.device_variable import VariableState
+from mirrored.variables.scatters import Change
 
 _ADVICE = "Call it in replica context, or use `assign`."
 
@@ -131,6 +133,12 @@ class DistributedVariable(Variable):
         """Return the value, with `read` for that of a copy."""
         return read(self.local())
 
+    def _scatter_nd(self, method: str, indices: Any, updates: Any) -> Any:
+        raise NotImplementedError(
+            f"`{method}` is for variables outside of strategies, as in TensorFlow. Received: the "
+            f"variable {self.name!r}. Use `v.assign(mr.tensor_{method}(v, indices, updates))`."
+        )
+
     def __reduce__(self) -> Any:
         states: list[VariableState] = []
         for copy in self._copies:
@@ -171,14 +179,7 @@ class MirroredVariable(DistributedVariable):
     def _write(self, method: str, value: Any) -> Any:
         if not self._in_replica and not isinstance(value, PerReplica):
             return super()._write(method, value)
-        if self.aggregation is VariableAggregation.NONE:
-            # The replicas' values may differ, and the copies may not.
-            raise ValueError(
-                "You must specify an aggregation method to update a MirroredVariable in Replica "
-                "Context. You can do so by passing an explicit value for argument `aggregation` "
-                f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of the "
-                f"replicas' values on the variable {self.name!r}."
-            )
+        self._require_aggregation(method)
         context = get_replica_context()
         if context is None or not self._in_replica:
             check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
@@ -188,6 +189,55 @@ class MirroredVariable(DistributedVariable):
             value = adopt(value, self.dtype)  # One value, not a structure of several.
         context.merge_call(self._aggregate, (method, value))
         return self.read_value()  # Its own copy's value: to write that alone would part the copies.
+
+    def _require_aggregation(self, method: str) -> None:
+        if self.aggregation is VariableAggregation.NONE:
+            # The replicas' values may differ, and the copies may not.
+            raise ValueError(
+                "You must specify an aggregation method to update a MirroredVariable in Replica "
+                "Context. You can do so by passing an explicit value for argument `aggregation` "
+                f"to mr.Variable(..), e.g. mr.VariableAggregation.SUM. Received: {method} of the "
+                f"replicas' values on the variable {self.name!r}."
+            )
+
+    def _scatter(self, method: str, sparse_delta: Any) -> Any:
+        summed = self.aggregation in (VariableAggregation.SUM, VariableAggregation.MEAN)
+        if summed and method in ("scatter_update", "scatter_max", "scatter_min"):
+            raise NotImplementedError(
+                f"{method} is only supported for mirrored variable (variable created within "
+                "certain `mr.distribute.Strategy` scope) with NONE or `ONLY_FIRST_REPLICA` "
+                f"aggregation, got: {self.aggregation}."
+            )
+        context = get_replica_context()
+        if context is None or not self._in_replica or len(self._copies) == 1:
+            return super()._scatter(method, sparse_delta)
+        if not isinstance(sparse_delta, IndexedSlices):
+            return super()._scatter(method, sparse_delta)  # Which says that it is none.
+        self._require_aggregation(method)
+        context.merge_call(self._scatter_all, (method, sparse_delta))
+        return self.read_value()
+
+    def _scatter_all(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
+        """Take the rows of all replicas, one replica after the other, as TensorFlow does."""
+        parts = [select(replica, value) for replica in np.arange(len(self._copies)).tolist()]
+        total = parts[0]
+        if self.aggregation is not VariableAggregation.ONLY_FIRST_REPLICA:
+            with devices.device(self._copies[0].device):
+                values = ops.concat([part.values for part in parts], 0)
+                if self.aggregation is VariableAggregation.MEAN:
+                    values = ops.cast(values / len(parts), values.dtype)
+                indices = ops.concat([part.indices for part in parts], 0)
+                total = IndexedSlices(values, indices)
+        super()._scatter(method, total)
+
+    def _change(self, method: str, change: Change) -> Any:
+        if self._in_replica and len(self._copies) > 1:
+            raise NotImplementedError(
+                "A part of a mirrored variable is set outside of replicas, since what they give "
+                f"may differ. Received: {method} of a part of {self.name!r} in a replica. Assign "
+                "the whole value, which `aggregation` makes one."
+            )
+        return super(DistributedVariable, self)._write("change", change)
 
     def _aggregate(self, strategy: ReplicaStrategy, method: str, value: Any) -> None:
         if isinstance(value, DistributedValues):
@@ -240,6 +290,20 @@ class SyncOnReadVariable(DistributedVariable):
             ValueError: It is read outside replicas, and has no aggregation.
         """
         return super().read_value()
+
+    def _scatter(self, method: str, sparse_delta: Any) -> Any:
+        raise NotImplementedError(
+            f"Variables with `synchronization=ON_READ` doesn't support `{method}`. Received: the "
+            f"variable {self.name!r}. Assign the whole value of a replica's copy."
+        )
+
+    def _change(self, method: str, change: Change) -> Any:
+        if not self._in_replica:
+            raise NotImplementedError(
+                "A part of a variable that is brought together on reads is set in a replica, whose "
+                f"copy it is. Received: {method} of a part of {self.name!r}."
+            )
+        return super()._change(method, change)
 
     def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
         if self._in_replica:

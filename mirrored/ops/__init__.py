@@ -102,6 +102,7 @@ from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_function import numpy_function as numpy_function
 from mirrored.ops.host_function import py_function as py_function
 from mirrored.ops.host_tensor import transfer as transfer
+from mirrored.ops.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.ops.joining import pad as pad
 from mirrored.ops.joining import reverse as reverse
 from mirrored.ops.joining import roll as roll

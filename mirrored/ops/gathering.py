@@ -163,10 +163,8 @@ def _check_flat(
 
     def refuse(place: tuple[Any, ...]) -> None:
         index, what = [*place[: len(batch)], *indices[place].tolist()], index_text(place)
-        if op == "GatherV2":
-            raise InvalidArgumentError(
-                f"{what} = {index[-1]} is not in [0, {sizes[0]}) [Op:GatherV2]"
-            )
+        if op.startswith(("GatherV2", "ResourceScatter")):  # They take one index each.
+            raise InvalidArgumentError(f"{what} = {index[-1]} is not in [0, {sizes[0]}) [Op:{op}]")
         raise InvalidArgumentError(
             f"{what} = {index} does not index into shape {shape_text(shape)} [Op:{op}]"
         )

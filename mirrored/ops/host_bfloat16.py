@@ -23,7 +23,13 @@ from mirrored.ops.tensor import Tensor
 _MOVES = frozenset(
     {
         *("BroadcastTo", "Cast", "ConcatV2", "GatherV2", "Pack", "SelectV2"),
-        *("StridedSlice", "StridedSliceGrad", "TensorScatterUpdate", "Transpose"),
+        *(
+            "StridedSlice",
+            "StridedSliceGrad",
+            "TensorScatterUpdate",
+            "TensorStridedSliceUpdate",
+            "Transpose",
+        ),
     }
 )
 

@@ -17,7 +17,7 @@ from mirrored.ops.gathering import GATHER
 from mirrored.ops.scattering import TENSOR_SCATTER_UPDATE
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, RESHAPE
 from mirrored.ops.spec import INTEGERS, DType, int32, int64, shape_text
-from mirrored.ops.tensor import Tensor
+from mirrored.ops.tensor import Tensor, operators
 
 
 def _rows_at(x: Tensor, places: Any, axis: int = 0) -> Tensor:
@@ -57,6 +57,9 @@ def boolean_mask(
     before = x.shape[:first]
     flat = RESHAPE(x, shape=(*before, math.prod(masked), *x.shape[end:]))
     return _rows_at(flat, np.flatnonzero(chosen.numpy()), len(before))
+
+
+operators["boolean_mask"] = boolean_mask
 
 
 @explained

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import Grads, Op, OpCall, register
-from mirrored.ops.spec import Shape, TensorSpec
+from mirrored.ops.op import OPS, Grads, Op, OpCall, register
+from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
 
@@ -78,6 +78,39 @@ SLICE_GRAD = register(
         infer=_infer_slice_grad,
         kernel=_slice_grad,
         gradient=_grad_slice_grad,
+    )
+)
+
+
+def _infer_update(x: TensorSpec, part: TensorSpec, *, index: tuple[Any, ...]) -> TensorSpec:
+    name = "TensorStridedSliceUpdate"
+    check_same_dtype(name, x, part)
+    if _infer_slice(x, index=index).shape != part.shape:
+        raise InvalidArgumentError(
+            f"A part of shape {shape_text(part.shape)} does not fit into the index {index} of "
+            f"shape {shape_text(x.shape)} [Op:{name}]"
+        )
+    return x
+
+
+def _update(xp: Any, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> None:
+    xp.copyto(out, x)
+    xp.copyto(out[_as_view(index)], part)
+
+
+def _grad_update(call: OpCall, g: Tensor) -> Grads:
+    index, part = call.attrs["index"], call.inputs[1]
+    nothing = OPS["ZerosLike"](part)
+    return [SLICE_UPDATE(g, nothing, index=index), STRIDED_SLICE(g, index=index)]
+
+
+SLICE_UPDATE = register(
+    Op(
+        name="TensorStridedSliceUpdate",
+        infer=_infer_update,
+        kernel=_update,
+        gradient=_grad_update,
+        may_alias=(0,),
     )
 )
 

@@ -170,8 +170,9 @@ class Operators:
         return operators["xor"](other, self)
 
     def __getitem__(self, index: Any) -> "Tensor":
-        items = index if isinstance(index, tuple) else (index,)
-        return operators["StridedSlice"](self, index=tuple(_index_item(item) for item in items))
+        if is_mask(index):
+            return operators["boolean_mask"](self, index)
+        return operators["StridedSlice"](self, index=index_items(index))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -231,6 +232,19 @@ def _rank(x: Any) -> int:
     return x.ndim if isinstance(x, Operators) else np.ndim(x)
 
 
+def is_mask(index: Any) -> bool:
+    """Whether an index is a condition: of numbers there is one an axis, and no array of them."""
+    return isinstance(index, bool) or (
+        isinstance(index, Operators | np.ndarray) and index.dtype == np.bool_
+    )
+
+
+def index_items(index: Any) -> tuple[Any, ...]:
+    """Return the items of an index, with integers as Python's."""
+    items = index if isinstance(index, tuple) else (index,)
+    return tuple(_index_item(item) for item in items)
+
+
 def _index_item(item: Any) -> Any:
     if item is None or item is Ellipsis:
         return item
@@ -270,7 +284,11 @@ class Tensor(Operators):
                [6., 8.]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_array", "_device", "_id", "_logits", "_spec", "_storage")
+    __slots__ = (
+        *("__weakref__", "_array", "_assigns", "_device", "_id", "_logits", "_spec", "_storage"),
+    )
+
+    _assigns: Callable[..., Any]  # Of those that are parts of variables.
 
     def __init__(
         self, array: Any, storage: Storage, device: Device, spec: TensorSpec | None = None
@@ -354,6 +372,22 @@ class Tensor(Operators):
     def _shared(self) -> NDArray[Any]:
         """Return the values where they are, for reading; their memory is counted as long."""
         return np.asarray(_Lent(self)).view(self.dtype)
+
+    @property
+    def assign(self) -> Callable[..., Any]:
+        """Sets the part of a variable that this is: tensors have it that are `variable[...]`.
+
+        Called as a variable's `assign`, with a value that broadcasts to the part's shape; the other
+        elements stay as they are.
+        """
+        try:
+            assigns: Callable[..., Any] = self._assigns
+        except AttributeError:
+            raise AttributeError(
+                "'Tensor' object has no attribute 'assign'. Only an index of a variable can be "
+                "assigned to, as in `v[0].assign(value)`; tensors never change."
+            ) from None
+        return assigns
 
     def copy_to(self, device: Device) -> "Tensor":
         """Return this tensor where it is on `device` already, else a copy there."""

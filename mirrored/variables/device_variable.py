@@ -233,6 +233,8 @@ class DeviceVariable(Variable):
         if method == "assign" and self._takes(value):
             return [(self, value)]
         with devices.device(self._device):
+            if method == "change":
+                return [(self, own(value(self._old()).copy_to(self._device)))]
             tensor = adopt(value, self.dtype)
             if tensor.shape != self.shape:
                 raise ValueError(
@@ -242,10 +244,13 @@ class DeviceVariable(Variable):
                 )
             check_same_dtype(_WRITES[method], self._tensor.spec, tensor.spec)
             if method != "assign":
-                recorder = active_recorder()
-                old = self._tensor if recorder is None else recorder.read(self)
-                tensor = OPS[_WRITES[method]](old, tensor)
+                tensor = OPS[_WRITES[method]](self._old(), tensor)
             return [(self, own(tensor.copy_to(self._device)))]
+
+    def _old(self) -> Tensor:
+        """Return what a new value is computed from: no read that a tape hears of, and no copy."""
+        recorder = active_recorder()
+        return self._tensor if recorder is None else recorder.read(self)
 
     def _takes(self, value: Any) -> bool:
         """Whether a value is copied from the host right to where it stays, without room beside."""
@@ -267,8 +272,8 @@ class DeviceVariable(Variable):
             copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
         else:
             self._tensor = value
-        if method == "assign":  # The others were logged when they were computed.
-            devices.log_placement(_WRITES[method], self._device)
+        if method in ("assign", "change"):  # The others were logged when they were computed.
+            devices.log_placement("AssignVariableOp", self._device)
 
 
 def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:

@@ -17,9 +17,10 @@ from mirrored._arguments import explained
 from mirrored._contexts import Within
 from mirrored._name_scope import scoped
 from mirrored.ops.hooks import recorded_by
-from mirrored.ops.tensor import Operators, Tensor, value_text
+from mirrored.ops.tensor import Tensor, value_text
 from mirrored.program import variable_creation
 from mirrored.program.variable_access import variable_writes
+from mirrored.variables.scatters import Change, Scatters
 
 # What `prepare` hands to `commit`: a tensor, or an array of the host to be copied.
 Prepared = Tensor | NDArray[Any]
@@ -164,13 +165,10 @@ def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "
 @refused_members(
     "tf.Variable",
     "T astype batch_scatter_update clip constraint count_up_to create eval experimental_ref "
-    "from_proto gather_nd graph handle initial_value initialized_value initializer "
-    "is_initialized item load max mean min op ravel read_value_no_copy ref reshape scatter_add "
-    "scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_max "
-    "scatter_nd_min scatter_nd_sub scatter_nd_update scatter_sub scatter_update set_shape "
-    "sparse_read sum to_proto tolist transpose",
+    "from_proto graph handle initial_value initialized_value initializer is_initialized item load "
+    "max mean min op ravel read_value_no_copy ref reshape set_shape sum to_proto tolist transpose",
 )
-class Variable(Operators, metaclass=_VariableType):
+class Variable(Scatters, metaclass=_VariableType):
     """A value that can be assigned. It computes as the tensor that it holds when it is read.
 
     Inside a strategy's scope this makes a variable with a copy on every replica.
@@ -301,8 +299,8 @@ class Variable(Operators, metaclass=_VariableType):
         handed on as it is; it must not change until then.
 
         Args:
-            method: The name of one of the three.
-            value: Its argument.
+            method: The name of one of the three; or "change", for a function of the value.
+            value: Its argument, or that function.
         """
         raise NotImplementedError
 
@@ -320,6 +318,9 @@ class Variable(Operators, metaclass=_VariableType):
             for copy, each in self.prepare(method, value):
                 copy.commit(each, method)
         return self
+
+    def _change(self, method: str, change: Change) -> Any:
+        return self._write("change", change)
 
     def _no_in_place(self, _: Any) -> NoReturn:
         raise RuntimeError(

@@ -79,10 +79,18 @@ def test_bad_indices(index: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "index", [1.0, True, "a", [0, 1], np.array([0, 1]), slice(0.5, None), np.bool_(True)]
+    "index", [1.0, "a", [0, 1], np.array([0, 1]), slice(0.5, None), np.bool_(True)]
 )
 def test_what_is_no_index(index: Any) -> None:
     with pytest.raises(TypeError, match=r"Only integers, slices .* are valid indices. Received: "):
         operator.getitem(ops.zeros((2, 3)), index)
+
+
+def test_masks() -> None:
+    x = ops.constant([[1, 2], [3, 4]])
+    np.testing.assert_array_equal(x[x > 2].numpy(), [3, 4])
+    np.testing.assert_array_equal(x[np.array([False, True])].numpy(), [[3, 4]])
+    with pytest.raises(ValueError, match="mask cannot be scalar"):
+        x[True]
     with pytest.raises(TypeError, match="are valid indices"):
-        operator.getitem(ops.zeros((2,)), ops.constant([True, False]))
+        operator.getitem(x, (ops.constant([True, False]), 0))

@@ -471,6 +471,13 @@ def scattered(
     )
 
 
+def replaced(x: Array, part: Array, index: tuple[Any, ...]) -> Array:
+    """Return an array with another part at an index."""
+    out = x.copy()
+    out[index] = part
+    return out
+
+
 def drawn(kind: str, shape: Shape, key: tuple[int, int], draw: int, dtype: Any) -> Array:
     """Return the numbers of a draw from its beginning, all in one call of NumPy's generator."""
     bits = np.random.Philox(
@@ -850,6 +857,16 @@ TABLE: dict[str, Row] = {
     "TensorScatterMax": scattered(np.maximum),
     "TensorScatterMin": scattered(np.minimum),
     "TensorScatterUpdate": scattered(lambda old, new: new, 1, ALL),
+    "TensorStridedSliceUpdate": Row(
+        replaced,
+        (
+            *cases(((2, 3), (2, 1)), index=INDEX),
+            *cases(((4, 3), (2,)), index=(slice(0, 4, 2), 1)),
+        ),
+        cases(((1000, 1000), (500, 1000)), index=(slice(None, None, 2),)),
+        cases(((2, 3), (0, 3)), ((2, 0), (0, 0)), index=(slice(5, 7),)),
+        dtypes=ALL,
+    ),
     "Transpose": Row(
         lambda x, perm: np.einsum(x, [0, 1, 2], list(perm)),
         cases(((2, 3, 4),), ((1, 3, 2),), **PERM),

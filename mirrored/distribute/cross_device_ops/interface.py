@@ -11,13 +11,10 @@ from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.indexed_slices import (
-    IndexedSlices,
-    check_slices,
-    reduce_slices,
-)
+from mirrored.distribute.cross_device_ops.indexed_slices import check_slices, reduce_slices
 from mirrored.distribute.cross_device_ops.options import CommunicationOptions, ReduceOp
 from mirrored.errors import InvalidArgumentError
+from mirrored.ops import IndexedSlices
 from mirrored.ops.hooks import only
 from mirrored.ops.tensor import Tensor
 

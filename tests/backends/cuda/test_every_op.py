@@ -175,6 +175,7 @@ EDGES: Mapping[str, list[Case]] = {
         *_of(((3, LONG),), k=5, ascending=False, output_type=ops.int32),
         *_of((SIX,), k=2, ascending=True, output_type=ops.int64),
     ],
+    "TensorStridedSliceUpdate": _of(((LONG, 3), (344, 3)), index=(slice(1, None, 3),)),
     "Transpose": [
         *_of((SIX,), ((1, 5, 4, 3, 2, 7),), perm=PERM),
         *_of(((LONG, 3),), ((33, 65),), perm=(1, 0)),

@@ -206,10 +206,17 @@ def _slice_grad(
     copy(xp, out[index], g)
 
 
+def _slice_update(xp: Launcher, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> None:
+    if out.data.ptr != x.data.ptr:
+        xp.copy(out, x)
+    copy(xp, out[index], part)
+
+
 KERNELS = {
     "ConcatV2": DeviceKernel(_concat),
     "Pack": DeviceKernel(_pack),
     "StridedSlice": DeviceKernel(_slice),
     "StridedSliceGrad": DeviceKernel(_slice_grad),
+    "TensorStridedSliceUpdate": DeviceKernel(_slice_update),
     "Transpose": DeviceKernel(_transpose),
 }
