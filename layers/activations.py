@@ -29,6 +29,14 @@ from mirrored.layers.nonlinearities import silu as silu
 from mirrored.layers.nonlinearities import softplus as softplus
 from mirrored.layers.nonlinearities import softsign as softsign
 from mirrored.layers.nonlinearities import swish as swish
+from mirrored.layers.sparse_nonlinearities import glu as glu
+from mirrored.layers.sparse_nonlinearities import hard_shrink as hard_shrink
+from mirrored.layers.sparse_nonlinearities import soft_shrink as soft_shrink
+from mirrored.layers.sparse_nonlinearities import sparse_plus as sparse_plus
+from mirrored.layers.sparse_nonlinearities import sparse_sigmoid as sparse_sigmoid
+from mirrored.layers.sparse_nonlinearities import squareplus as squareplus
+from mirrored.layers.sparse_nonlinearities import tanh_shrink as tanh_shrink
+from mirrored.layers.sparse_nonlinearities import threshold as threshold
 from mirrored.ops import Tensor
 
 __all__ = [
@@ -38,6 +46,8 @@ __all__ = [
     "exponential",
     "gelu",
     "get",
+    "glu",
+    "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
@@ -52,11 +62,17 @@ __all__ = [
     "selu",
     "sigmoid",
     "silu",
+    "soft_shrink",
     "softmax",
     "softplus",
     "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
     "swish",
     "tanh",
+    "tanh_shrink",
+    "threshold",
 ]
 
 _public_module("tf.keras.activations", __name__)

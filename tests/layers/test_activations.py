@@ -36,11 +36,18 @@ EXPECTED: dict[str, Callable[[Any], Any]] = {
     "softplus": lambda x: np.log(1 + np.exp(x)),
     "softsign": lambda x: x / (1 + np.abs(x)),
     "swish": lambda x: x * 0.5 * (1 + np.tanh(x / 2)),
+    "hard_shrink": lambda x: x * (np.abs(x) > 0.5),
+    "soft_shrink": lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
+    "tanh_shrink": lambda x: x - np.tanh(x),
+    "squareplus": lambda x: x / 2 + np.sqrt(x * x / 4 + 1),
+    "sparse_plus": lambda x: np.where(x > 1, x, np.maximum(x + 1, 0) ** 2 / 4),
+    "sparse_sigmoid": lambda x: np.clip((x + 1) / 2, 0, 1),
 }
+OF_OTHER_ARGUMENTS = {"threshold", "glu"}
 
 
 def test_every_public_activation_is_in_the_table() -> None:
-    assert set(activations.__all__) - {"get", "Activation"} == set(EXPECTED)
+    assert set(activations.__all__) - {"get", "Activation"} == set(EXPECTED) | OF_OTHER_ARGUMENTS
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -62,12 +69,21 @@ def test_values_are_numpys(name: str) -> None:
         ("relu", {"negative_slope": 0.5, "max_value": 6, "threshold": 3}, [-3.0, -2.0, -0.5, 6.0]),
         ("leaky_relu", {"negative_slope": 0.5}, [-1.5, -0.5, 2.0, 9.0]),
         ("elu", {"alpha": 2.0}, [2 * np.expm1(-3), 2 * np.expm1(-1), 2.0, 9.0]),
+        ("threshold", {"threshold": 2, "default_value": 7}, [7.0, 7.0, 7.0, 9.0]),
         ("celu", {"alpha": 2.0}, [2 * np.expm1(-1.5), 2 * np.expm1(-0.5), 2.0, 9.0]),
     ],
 )
 def test_options(name: str, options: dict[str, Any], expected: list[float]) -> None:
     found = getattr(activations, name)(np.array([-3.0, -1.0, 2.0, 9.0]), **options)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-14)
+
+
+def test_two_halves() -> None:
+    x = np.arange(8.0).reshape(4, 2)
+    gates = 0.5 * (1 + np.tanh(x[2:] / 2))
+    np.testing.assert_allclose(activations.glu(x, axis=0).numpy(), x[:2] * gates, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"axis size must be divisible by 2. Received: x.shape"):
+        activations.glu(np.ones((2, 3)))
 
 
 def test_softmax_runs_along_the_axis_asked_for() -> None:
