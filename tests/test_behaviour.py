@@ -382,7 +382,7 @@ HELD: dict[str, dict[str, str]] = {
     "control_flow/test_conditions.py": {
         "recorded-branches": "test_a_recorded_choice_is_that_of_python "
         "test_what_a_recorded_function_refuses "
-        "test_a_variable_is_not_written_by_the_other_function",
+        "test_variables_are_written_by_the_function_that_is_taken",
     },
     "distribute/test_replica_variables.py": {
         "made-in-replicas": "test_one_for_all test_the_first_replica_makes_it",

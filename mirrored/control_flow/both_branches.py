@@ -1,18 +1,19 @@
 """Two branches of a recorded function, of which it turns out in each run which one is wanted.
 
-Both are computed, and one is taken. Of the other nothing may be seen: neither what it writes or
-draws or refuses, nor a gradient of its own that is not finite. So the choice is one call to the
+Both are computed, and one is taken. Of the other nothing may be seen: what it writes stays as it
+was, and a gradient of its own that is not finite is nobody's. So the choice is one call to the
 tapes, and its gradient is a choice between the branches' gradients.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from mirrored import _nest
 from mirrored.autodiff import GradientTape
 from mirrored.autodiff.tape import UnconnectedGradients
-from mirrored.devices import Device
-from mirrored.errors import InvalidArgumentError
+from mirrored.control_flow.branch_recorder import BranchRecorder
+from mirrored.devices import device as device_scope
+from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import (
     CustomCall,
@@ -24,7 +25,7 @@ from mirrored.ops.hooks import (
     recorded_by,
 )
 from mirrored.ops.op import OPS, Op
-from mirrored.ops.spec import FLOATS, TensorSpec, bool_
+from mirrored.ops.spec import FLOATS, bool_
 from mirrored.ops.tensor import Tensor, new_id
 
 Branch = Callable[[], Any]
@@ -56,23 +57,47 @@ def select_branch(pred: RecordedTensor, true_fn: Branch, false_fn: Branch) -> An
         )
     condition = OPS["Reshape"](pred, shape=())
     inside = _Inside(new_id())
-    results = [_computed(branch, inside) for branch in (true_fn, false_fn)]
+    recorders = [BranchRecorder(_recorder()) for _ in range(2)]
+    branches = list(zip((true_fn, false_fn), recorders, strict=True))
+    results = [_computed(branch, recorder, inside) for branch, recorder in branches]
     with only():
         chosen = _chosen(condition, *results)
-    _tell(inside, chosen, condition, true_fn, false_fn)
+        _write_chosen(condition, *recorders)
+    _tell(inside, chosen, condition, branches)
     return chosen
 
 
-def _computed(branch: Branch, inside: "_Inside") -> Any:
-    """Return what a branch returns, with tensors for all leaves but None."""
+def _recorder() -> Recorder:
     recorder = active_recorder()
-    guard = None if recorder is None else _BranchRecorder(recorder)
-    with only(inside), recorded_by(guard):
+    if recorder is None:
+        raise OperatorNotAllowedInGraphError(
+            "A condition of a recorded function has no value outside of it. Return it from the "
+            "function instead of storing it."
+        )
+    return recorder
+
+
+def _computed(branch: Branch, recorder: BranchRecorder, inside: "_Inside") -> Any:
+    """Return what a branch returns, with tensors for all leaves but None."""
+    with only(inside), recorded_by(recorder):
         found = _nest.map_structure(
             lambda leaf: None if leaf is None else adopt(leaf, None), branch()
         )
     inside.note(_tensors(found))
     return found
+
+
+def _write_chosen(condition: Tensor, when_true: BranchRecorder, when_false: BranchRecorder) -> None:
+    """Write what either branch wrote: what a variable was, where that branch is not taken."""
+    outer = _recorder()
+    for key, (variable, _) in {**when_true.written, **when_false.written}.items():
+        with device_scope(variable.device):
+            old = outer.read(variable)
+            first, second = (
+                each.written[key][1] if key in each.written else old
+                for each in (when_true, when_false)
+            )
+            outer.write(variable, OPS["SelectV2"](condition, first, second))
 
 
 def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
@@ -103,7 +128,10 @@ def _chosen(condition: Tensor, when_true: Any, when_false: Any) -> Any:
 
 
 def _tell(
-    inside: "_Inside", chosen: Any, condition: Tensor, true_fn: Branch, false_fn: Branch
+    inside: "_Inside",
+    chosen: Any,
+    condition: Tensor,
+    branches: list[tuple[Branch, BranchRecorder]],
 ) -> None:
     """Tell the tapes of the choice as of one call."""
     listeners = active_listeners()
@@ -117,9 +145,10 @@ def _tell(
         return
 
     def rule(upstream: list[Tensor]) -> Sequence[Any]:
-        def back(branch: Branch) -> Branch:
+        def back(branch: Branch, recorder: BranchRecorder) -> Branch:
             def gradients() -> Any:
-                with GradientTape(watch_accessed_variables=False) as tape:
+                again = recorder.again(_recorder())
+                with GradientTape(watch_accessed_variables=False) as tape, recorded_by(again):
                     tape.watch(sources)
                     found = [
                         adopt(each, None) for each in _nest.flatten(branch()) if each is not None
@@ -137,7 +166,7 @@ def _tell(
             return gradients
 
         pred: Any = condition
-        gradients: list[Any] = select_branch(pred, back(true_fn), back(false_fn))
+        gradients: list[Any] = select_branch(pred, *(back(*each) for each in branches))
         return gradients
 
     call = CustomCall(inputs, _tensors(chosen), rule)
@@ -189,68 +218,3 @@ class _Inside:
     def on_custom_call(self, call: CustomCall) -> None:
         """Note the inputs."""
         self.note(call.inputs)
-
-
-class _BranchRecorder:
-    """Records a branch, and refuses what would be seen of it though the other one is taken.
-
-    Args:
-        recorder: Who records the function.
-
-    Attributes:
-        outer: The same.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.outer = recorder
-        self.node_name = recorder.node_name
-        self.copy = recorder.copy
-        self.read = recorder.read
-        self.on_failure = recorder.on_failure
-        self.run_by = recorder.run_by
-
-    def record(
-        self,
-        op: Op,
-        inputs: tuple[Tensor, ...],
-        attrs: Mapping[str, Any],
-        spec: TensorSpec,
-        device: Device,
-    ) -> Tensor:
-        """Return what stands for the result of an op that only computes."""
-        if op.random:
-            self._refuse("draws random numbers", "Draw them before")
-        if op.stateful:
-            self._refuse(f"prints or checks values, by {op.name}", "Do it before")
-        if op.may_refuse(each.spec for each in inputs if isinstance(each, RecordedTensor)):
-            self._refuse(f"calls {op.name}, which may refuse what it is given", "Call it before")
-        return self.outer.record(op, inputs, attrs, spec, device)
-
-    def write(self, variable: Any, value: Tensor) -> NoReturn:
-        """Refuse it."""
-        name = f"the variable {variable.name!r}" if hasattr(variable, "name") else "variables"
-        self._refuse(f"writes {name}", "Return the new value, and assign it after")
-
-    def pull(self, stream: Any) -> NoReturn:
-        """Refuse it."""
-        self._refuse(f"takes an element of {stream!r}", "Take it before")
-
-    def sum_over_devices(self, *_: Any) -> NoReturn:
-        """Refuse it."""
-        self._refuse("sums over replicas", "Sum what it returns after")
-
-    def all_reduce(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse it."""
-        self._refuse("sums over replicas", "Sum what it returns after")
-
-    def require_finite(self, values: tuple[Tensor, ...]) -> NoReturn:
-        """Refuse it."""
-        self._refuse("trains", "Train after")
-
-    def _refuse(self, what: str, instead: str) -> NoReturn:
-        raise InvalidArgumentError(
-            "In a recorded function both functions of a mr.cond are computed, since its condition "
-            f"is known in each run only. Received: a function that {what}. {instead} the "
-            "mr.cond, make the condition known (Python's numbers and shapes are), or leave "
-            "mr.function away."
-        )

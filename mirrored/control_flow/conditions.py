@@ -24,9 +24,9 @@ def cond(
     """Return what one of two functions returns, as a condition says.
 
     In a recorded function where the condition's value is not known yet, both are computed and one
-    is taken; of the other nothing is seen, in gradients neither. Both then return tensors of the
-    same shapes and dtypes, and change no variables, draw no random numbers and call no ops that
-    refuse values. They are called again where a gradient is taken.
+    is taken; of the other nothing is seen, in variables and gradients neither. Both then return
+    tensors of the same shapes and dtypes, draw no random numbers, print nothing, call no ops that
+    refuse values, and have no replicas meet. They are called again where a gradient is taken.
 
     Args:
         pred: The condition: a tensor of one boolean, or Python's.

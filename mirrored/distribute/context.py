@@ -18,7 +18,7 @@ from mirrored._numbers import as_integer
 from mirrored.devices import Device, hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.ops.conversion import adopt
-from mirrored.ops.hooks import active_listeners, only
+from mirrored.ops.hooks import active_listeners, active_recorder, only
 from mirrored.ops.op import Op, OpCall
 from mirrored.ops.tensor import Tensor
 from mirrored.program import register_in_force
@@ -133,6 +133,9 @@ class ReplicaContext:
                 "merge_call and all_reduce, and gradients through the latter, belong inside the "
                 "function that strategy.run calls."
             )
+        recorder = active_recorder()
+        if recorder is not None and self.num_replicas_in_sync > 1:
+            recorder.meet()
         return self._merge(merge_fn, tuple(args), kwargs or {})
 
     def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:

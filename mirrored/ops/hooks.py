@@ -128,6 +128,9 @@ class Recorder(Protocol):
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""
 
+    def meet(self) -> None:
+        """Note that the replicas meet here."""
+
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
         """Note that the first elements of these must be finite, or nothing is written."""
 

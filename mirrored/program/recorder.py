@@ -202,6 +202,9 @@ class GraphRecorder:
                 undo()
             raise
 
+    def meet(self) -> None:
+        """Let the replicas meet: they do it in every run."""
+
     def run_by(self, strategy: Any) -> None:
         """Note that a strategy runs its replicas in the function."""
         self.graph.strategy = strategy

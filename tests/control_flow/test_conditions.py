@@ -159,7 +159,6 @@ def test_variables_and_replicas(value: float, simulate: Any) -> None:
     assert listed(found) == [[25.0] * 2, [10.0] * 2] if value < 0 else [[10.0] * 2, [2.0] * 2]
 
 
-V = "a function that writes the variable 'v:0'"
 REFUSED: dict[str, tuple[X, type[Exception], str]] = {
     "structure": (
         lambda x: mr.cond(x > 0.0, lambda: x, lambda: [x]),
@@ -228,17 +227,74 @@ def test_what_a_recorded_function_refuses(function: X, error: Any, text: str) ->
         mr.function(function)(mr.constant(1.0))
 
 
-def test_a_variable_is_not_written_by_the_other_function() -> None:
-    v = mr.Variable(1.0, name="v")
+def counting(v: Any, w: Any) -> Any:
+    """Return a step that writes variables in branches, and reads what they wrote."""
 
-    @mr.function
+    def up(x: Any) -> Any:
+        v.assign_add(x)
+        w.assign(v * w)
+        return v * 2.0
+
+    def down(x: Any) -> Any:
+        return mr.cond(x < -1.0, lambda: v.assign_sub(10.0), lambda: w * 1.0)
+
     def step(x: Any) -> Any:
-        mr.cond(x > 0.0, lambda: v.assign_add(1.0), lambda: v.assign_add(10.0))
-        return v.read_value()
+        with mr.GradientTape() as tape:
+            tape.watch(x)
+            y = mr.cond(x > 0.0, lambda: up(x) * x, lambda: down(x) * x)
+        v.assign_add(100.0)  # The gradient is of the values that were read.
+        return y, tape.gradient(y, [x, v, w]), v * 1.0, w * 1.0
 
-    with pytest.raises(InvalidArgumentError, match=V):
-        step(mr.constant(1.0))
-    assert float(v) == 1.0
+    return step
+
+
+@pytest.mark.parametrize("value", [3.0, -0.5, -2.0])
+def test_variables_are_written_by_the_function_that_is_taken(value: float) -> None:
+    found = []
+    for wrap in (lambda step: step, mr.function):
+        step = wrap(counting(mr.Variable(5.0), mr.Variable(7.0)))
+        found.append([listed(step(mr.constant(value))) for _ in range(2)])
+    (first, again), (expected, expected_again) = found[1], found[0]
+    for got, wanted in ((first, expected), (again, expected_again)):
+        assert [got[0], got[2], got[3]] == [wanted[0], wanted[2], wanted[3]]
+        assert got[1] == [each or 0.0 for each in wanted[1]]
+
+
+def test_an_optimizer_steps_in_a_branch() -> None:
+    """As where gradients are added up for some steps."""
+
+    def trained(recorded: bool) -> Any:
+        layer = mr.layers.Dense(2, kernel_initializer="ones")
+        layer.build((None, 3))
+        optimizer = mr.optim.Adam(0.5)
+        optimizer.build(layer.weights)
+
+        def step(x: Any, applies: Any) -> None:
+            with mr.GradientTape() as tape:
+                loss = mr.reduce_sum(layer(x) ** 2.0)
+            pairs = list(zip(tape.gradient(loss, layer.weights), layer.weights, strict=True))
+            mr.cond(applies, lambda: optimizer.apply_gradients(pairs) and None, lambda: None)
+
+        run = mr.function(step) if recorded else step
+        for flag in (False, True, False, True):
+            run(mr.ones((2, 3)), mr.constant(flag))
+        return [layer.weights[0], optimizer.iterations]
+
+    found = trained(recorded=True)
+    assert listed(found) == listed(trained(recorded=False))
+    assert int(found[1].numpy()) == 2
+
+
+def test_replicas_do_not_meet_in_a_branch(simulate: Any) -> None:
+    simulate(2)
+    strategy = mr.MirroredStrategy()
+
+    def replica(x: Any) -> Any:
+        context = mr.distribute.get_replica_context()
+        return mr.cond(x > 0.0, lambda: context.all_reduce("sum", x), lambda: x)
+
+    with pytest.raises(InvalidArgumentError, match="has the replicas meet"):
+        mr.function(lambda x: strategy.run(replica, (x,)))(mr.constant(1.0))
 
 
 def test_what_is_known_takes_one_function() -> None:
