@@ -4,7 +4,6 @@ Most return a function for `Dataset.apply`. The methods of `Dataset` say what ea
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import Any
 
 from mirrored._arguments import explained
@@ -13,41 +12,11 @@ from mirrored.data.dataset_arguments import as_whole
 from mirrored.data.nested_transforms import Listed
 from mirrored.data.optional import Optional
 from mirrored.data.pipeline import DatasetIterator, Pipeline
-from mirrored.data.rng import Iteration
-from mirrored.data.sources import INFINITE_CARDINALITY, Derived, Transform
-from mirrored.data.spec import Elements, Form, to_element
-from mirrored.errors import InvalidArgumentError
+from mirrored.data.spec import Form, to_element
+from mirrored.data.transforms import Asserted
 from mirrored.ops import Tensor, int64
 
 Applied = Callable[[Dataset[Any]], Dataset[Any]]
-
-
-class _Counted(Derived):
-    """Elements that are said to be so many."""
-
-    def __init__(self, source: Transform, cardinality: int) -> None:
-        super().__init__(source)
-        self.cardinality = cardinality
-
-    def open(self, iteration: Iteration) -> Elements:
-        """Return their iterator, which raises where they are more or fewer."""
-        said, count = self.cardinality, 0
-        with closing(self._source.open(iteration.source())) as elements:
-            for element in elements:
-                if count == said:
-                    raise _miscounted(said, f"at least {count + 1}")
-                count += 1
-                yield element
-        if count != said:
-            raise _miscounted(said, str(count))
-
-
-def _miscounted(said: int, found: str) -> InvalidArgumentError:
-    text = "an infinite number of" if said == INFINITE_CARDINALITY else said
-    return InvalidArgumentError(
-        f"Input dataset was expected to contain {text} elements but contained {found} elements. "
-        "Give `assert_cardinality` their number."
-    )
 
 
 def assert_cardinality(expected_cardinality: int) -> Applied:
@@ -66,7 +35,7 @@ def assert_cardinality(expected_cardinality: int) -> Applied:
         2
     """
     number = as_whole("expected_cardinality", expected_cardinality)
-    return lambda dataset: dataset._of(_Counted(dataset._transform, number))
+    return lambda dataset: dataset._of(Asserted(dataset._transform, number))
 
 
 def cardinality(dataset: Dataset[Any]) -> Tensor:

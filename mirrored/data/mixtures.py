@@ -93,7 +93,7 @@ class Drawn(Transform):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of int64 scalars."""
-        generator = self.rng.stream(iteration if self._anew else Iteration()).generator()
+        generator = self.rng.stream(iteration if self._anew else iteration.first()).generator()
         while True:
             for number in generator.integers(1 << 32, size=_AT_ONCE):
                 yield np.asarray(number)

@@ -13,7 +13,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.leaf_specs import NestedSpec
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, named
+from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, external_of, named
 from mirrored.data.spec import Element, Elements, Form, Nested, call_with, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import is_tensor
@@ -178,6 +178,7 @@ class _Calls:
         with drawing_from(self._stream):
             made = self._transform.made_of(index, element)
             iteration = made.begin()
+        self._transform.external = self._transform.external or external_of(made)
         return self._opened(made.open(iteration))
 
     def _opened(self, opened: Elements) -> Elements:

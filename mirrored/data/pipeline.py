@@ -4,7 +4,7 @@ Users see tensors or copies; what works for them inside sees the arrays themselv
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -15,6 +15,7 @@ from mirrored.data.leaf_specs import public_specs
 from mirrored.data.optional import Optional, next_as_optional
 from mirrored.data.options import Options
 from mirrored.data.options_transform import merged_options
+from mirrored.data.positions import Position, elements_from, go_on_after, position_of, words_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.data.spec import Elements, Nested, check_arrays, to_numpy, to_tensors
 from mirrored.data.states import States, reduced
@@ -141,12 +142,8 @@ class Pipeline(Nested, Generic[ElementT]):
         raise NotImplementedError(f"{type(self).__name__} has no `_of`.")
 
     def _host_elements(self) -> Elements:
-        """Yield the elements as read-only arrays, for our own use; to be closed.
-
-        It begins when the first is asked for: an iterator that nobody takes from does not count.
-        """
-        with closing(self._transform.open(self._transform.begin())) as elements:
-            yield from elements
+        """Yield the elements as read-only arrays, for our own use; to be closed."""
+        return elements_from(self._transform, Position())
 
     def _known_spec(self) -> Any:
         """Return `element_spec` where no element has to be made for it, else None."""
@@ -208,7 +205,8 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
     def __init__(self, dataset: Pipeline[ElementT]) -> None:
         super().__init__(dataset)
         self._dataset = dataset
-        self._elements = dataset._host_elements()
+        self._position = Position()  # Of what was made; some of that may not be taken yet.
+        self._elements = elements_from(dataset._transform, self._position)
 
     if TYPE_CHECKING:
 
@@ -232,7 +230,46 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
 
     def produce(self) -> list[Any]:
         """Return the next element."""
-        return [to_tensors(next(self._elements))]
+        element = to_tensors(next(self._elements))
+        self._position.taken += 1
+        return [element]
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """The iterator's position as a checkpoint holds it, as numbers from 0 to 2**64 - 1.
+
+        Raises:
+            ValueError: The dataset has a state that only Python knows, as one of a generator has.
+        """
+        taken = self._position.taken - len(self._ahead)
+        position = Position(taken, self._position.iteration)
+        return words_of(self._dataset._transform, position)
+
+    def check(self, state: Sequence[int]) -> None:
+        """Raise ValueError where a position is one in a dataset that was made by other methods.
+
+        Args:
+            state: What `state` was.
+        """
+        position_of(self._dataset._transform, state)
+
+    def restore(self, state: Sequence[int]) -> None:
+        """Go to a position. The elements before it are made again when the next one is taken.
+
+        Args:
+            state: What `state` was, of this iterator or of one over a dataset made as this one is.
+
+        Raises:
+            ValueError: The dataset was made by other methods.
+        """
+        transform = self._dataset._transform
+        position = position_of(transform, state)
+        self._elements.close()
+        self._ahead.clear()
+        self._position = position
+        self._elements = elements_from(transform, position)
+        if position.iteration is not None:
+            go_on_after(transform, position.iteration)
 
     def close(self) -> None:
         """End the threads that work for the iterator."""

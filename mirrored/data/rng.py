@@ -29,16 +29,21 @@ class Iteration(NamedTuple):
         number: Which iterator over the transform it is of, counted from 0.
         sources: The iterations of the transforms that the transform takes elements from.
         passes: Where `repeat` is in it: the numbers of the passes, the outermost first.
+        seed: What is drawn in it follows from; None: the seed that the transform has.
     """
 
     number: int = 0
     sources: "tuple[Iteration, ...]" = ()
     passes: tuple[int, ...] = ()
+    seed: int | None = None
 
     def source(self, index: int = 0) -> "Iteration":
         """Return the iteration of a transform that elements are taken from, in the same pass."""
-        number, sources, _ = self.sources[index]
-        return Iteration(number, sources, self.passes)
+        return self.sources[index]._replace(passes=self.passes)
+
+    def first(self) -> "Iteration":
+        """Return what stands for every iteration of a transform that draws the same in each."""
+        return Iteration(seed=self.seed)
 
     def in_pass(self, index: int) -> "Iteration":
         """Return the iteration in a pass of `repeat`; the first is as if there was no `repeat`."""
@@ -57,6 +62,15 @@ class Rng:
         self._seed = new_seed() if seed is None else as_seed(seed)
         self._numbers = itertools.count()
 
+    @property
+    def seed(self) -> int | None:
+        """The seed."""
+        return self._seed
+
+    def go_on_after(self, number: int) -> None:
+        """Let the iterators that begin from now on have greater numbers."""
+        self._numbers = itertools.count(max(next(self._numbers), number + 1))
+
     def number(self) -> int:
         """Return the number of an iterator that begins."""
         if current_rng_state() is global_rng_state():
@@ -66,7 +80,8 @@ class Rng:
 
     def stream(self, iteration: Iteration) -> RngState:
         """Return what the transform draws from in an iteration, from the beginning on."""
-        return RngState(derived_seed(self._seed, iteration.number, *iteration.passes))
+        seed = self._seed if iteration.seed is None else iteration.seed
+        return RngState(derived_seed(seed, iteration.number, *iteration.passes))
 
     def permutation(self, iteration: Iteration, size: int) -> NDArray[np.int64]:
         """Return the numbers below `size` in the order that the transform draws in an iteration."""
@@ -82,6 +97,11 @@ class FitRng(Rng):
 
     def __init__(self) -> None:
         self._seeds: SeedGenerator | None = None
+
+    @property
+    def seed(self) -> None:
+        """None: it is the generator's."""
+        return None
 
     def number(self) -> int:
         """Take the seed; there is one iteration."""

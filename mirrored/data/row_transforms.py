@@ -53,7 +53,7 @@ class Shuffled(Derived):
         return self._source if isinstance(self._source, Slices) else None
 
     def _generator(self, iteration: Iteration) -> np.random.Generator:
-        return self.rng.stream(iteration if self._anew else Iteration()).generator()
+        return self.rng.stream(iteration if self._anew else iteration.first()).generator()
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator in the iteration's order."""
@@ -65,7 +65,7 @@ class Shuffled(Derived):
         size = self.cardinality
         if size <= self._buffer_size:
             # What `_picked` does, without its steps.
-            whole = self.rng.permutation(iteration if self._anew else Iteration(), size)
+            whole = self.rng.permutation(iteration if self._anew else iteration.first(), size)
             place = 0
 
             def read_whole(most: int) -> Rows:

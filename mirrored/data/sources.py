@@ -42,6 +42,7 @@ class Transform(ABC):
         sources: The transforms whose elements it takes.
         rng: What it draws from, None where it draws nothing.
         batch_size: How many rows an element joins; None: each is a row.
+        external: The method by which elements come from what only Python knows the state of.
     """
 
     cardinality: int = UNKNOWN_CARDINALITY
@@ -49,6 +50,7 @@ class Transform(ABC):
     sources: "tuple[Transform, ...]" = ()
     rng: Rng | None = None
     batch_size: int | None = None
+    external: str | None = None
 
     @property
     def slices(self) -> "Slices | None":
@@ -62,8 +64,10 @@ class Transform(ABC):
 
     def begin(self) -> Iteration:
         """Return the iteration that begins: to be called by the thread that wants it."""
-        number = 0 if self.rng is None else self.rng.number()
-        return Iteration(number, tuple([source.begin() for source in self.sources]))
+        sources = tuple([source.begin() for source in self.sources])
+        if self.rng is None:
+            return Iteration(0, sources)
+        return Iteration(self.rng.number(), sources, seed=self.rng.seed)
 
     @abstractmethod
     def open(self, iteration: Iteration) -> Elements:
@@ -94,6 +98,12 @@ class Transform(ABC):
     def specs(self) -> Any:
         """Return the structure of the elements, with a `LeafSpec` for each array."""
         return specs_of(self.first())
+
+
+def external_of(transform: Transform) -> str | None:
+    """Return the `external` of a transform, or of one that it takes elements from."""
+    found = (external_of(source) for source in transform.sources)
+    return transform.external or next(filter(None, found), None)
 
 
 class Following(Transform):
@@ -199,6 +209,7 @@ class Generated(Transform):
     """What a user's generator yields, of a signature or else of the form of the first element."""
 
     rng: Rng
+    external = "from_generator"
 
     def __init__(
         self, generator: Callable[..., Any], args: Sequence[NDArray[Any]], signature: Any

@@ -223,6 +223,34 @@ class Enumerated(Following):
         return LeafSpec((), np.dtype(np.int64)), self._source.specs()
 
 
+class Asserted(Derived):
+    """Elements that are said to be so many."""
+
+    def __init__(self, source: Transform, cardinality: int) -> None:
+        super().__init__(source)
+        self.cardinality = cardinality
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return their iterator, which raises where they are more or fewer."""
+        said, count = self.cardinality, 0
+        with closing(self._source.open(iteration.source())) as elements:
+            for element in elements:
+                if count == said:
+                    raise _miscounted(said, f"at least {count + 1}")
+                count += 1
+                yield element
+        if count != said:
+            raise _miscounted(said, str(count))
+
+
+def _miscounted(said: int, found: str) -> InvalidArgumentError:
+    text = "an infinite number of" if said == INFINITE_CARDINALITY else said
+    return InvalidArgumentError(
+        f"Input dataset was expected to contain {text} elements but contained {found} elements. "
+        "Give `assert_cardinality` their number."
+    )
+
+
 # ---------------------------------------------------------------------------- when they are made
 
 
@@ -241,7 +269,10 @@ class Cached(Derived):
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator; the first one that comes to the end keeps what it met."""
-        if self._elements is not None:
+        # One that a checkpoint has brought may be another one, or be the first.
+        self._iteration = self._iteration or iteration._replace(passes=())
+        is_kept = iteration.sources == self._iteration.sources
+        if self._elements is not None and is_kept:
             yield from self._elements
             return
         met = []
@@ -249,4 +280,5 @@ class Cached(Derived):
             for element in elements:
                 met.append(element)
                 yield element
-        self._elements = met
+        if is_kept:
+            self._elements = met

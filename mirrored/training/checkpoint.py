@@ -111,12 +111,16 @@ class Checkpoint(AutoTrackable):
     kept over a restore goes on with its own orders and random numbers; datasets that are made anew
     for each epoch have those that they would have had.
 
+    An iterator over a dataset is saved as its position, and goes on from there also in another
+    program that makes the dataset by the same methods: the elements before it are made again when
+    the next one is taken. Those of a dataset with `from_generator` cannot be saved.
+
     Args:
         root: A module, whose attributes have their own names in the file, as if each were given;
             or another object, which is called that.
-        **values: Models, layers, modules, optimizers, variables, metrics, seed generators and
-            other checkpoints, also in lists, tuples and dicts. Of a module's attributes those
-            count that have a state.
+        **values: Models, layers, modules, optimizers, variables, metrics, seed generators,
+            iterators over datasets and other checkpoints, also in lists, tuples and dicts. Of a
+            module's attributes those count that have a state.
 
     Attributes:
         save_counter: How often `save` was called, an int64 variable.

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from mirrored._interrupt import InterruptGuard
-from mirrored.ops.random import GlobalState, SeedGenerator, restore_global_state
+from mirrored.data.pipeline import DatasetIterator
+from mirrored.ops.random import GlobalState, restore_global_state
 from mirrored.optim import Optimizer
 from mirrored.program.variable_access import variable_writes
-from mirrored.training.checkpoint_state import GLOBAL_STATE, Part, named_slots, slot_key
+from mirrored.training.checkpoint_state import GLOBAL_STATE, Part, Stateful, named_slots, slot_key
 from mirrored.training.tensor_file import CHECKPOINT, Spec, Specs, differences, raise_differences
 from mirrored.variables import Variable
-
-_GENERATOR_SPEC: Spec = ((2,), "int64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Matches:
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
-    def tensor_of(self, each: Variable | SeedGenerator) -> str:
+    def tensor_of(self, each: Variable | Stateful) -> str:
         """Return the name of the tensor that an object is restored from."""
         return self.places[self.sources[id(each)]]
 
@@ -92,12 +91,16 @@ def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarra
             if part.optimizer is not None:
                 part.optimizer.build(variables)
         values = [*_values(matches, parts, tensors)]
+        states = [(each, _as_words(array)) for each, array in _states(matches, parts, tensors)]
+        for each, words in states:
+            if isinstance(each, DatasetIterator):
+                each.check(words)
         prepared = [pair for each, array in values for pair in each.prepare("assign", array)]
         with InterruptGuard(whole=True):  # Half of the state would be none.
             for copy, value in prepared:
                 copy.commit(value)
-            for generator, array in _states(matches, parts, tensors):
-                generator.restore(_as_words(array))
+            for each, words in states:
+                each.restore(words)
             seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
             by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
             restore_global_state(GlobalState(seed, draws, by_seed))
@@ -123,7 +126,7 @@ def _values(
 
 def _states(
     matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarray]
-) -> Iterator[tuple[SeedGenerator, np.ndarray]]:
+) -> Iterator[tuple[Stateful, np.ndarray]]:
     """Yield what streams of random numbers get."""
     for part in parts:
         for each in part.generators.values():
@@ -158,8 +161,10 @@ def _sources(parts: Iterable[Part], places: Mapping[str, str]) -> dict[int, str]
     return sources
 
 
-def _spec_of(each: Variable | SeedGenerator) -> Spec:
-    return (each.shape, each.dtype.name) if isinstance(each, Variable) else _GENERATOR_SPEC
+def _spec_of(each: Variable | Stateful) -> Spec:
+    if isinstance(each, Variable):
+        return each.shape, each.dtype.name
+    return (len(each.state),), "int64"
 
 
 def _slots_in_file(

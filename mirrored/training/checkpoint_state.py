@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirrored.data.pipeline import DatasetIterator
 from mirrored.layers import Layer
 from mirrored.layers.building import unbuilt
 from mirrored.layers.weights import find
@@ -21,7 +22,10 @@ from mirrored.variables import Generator, Module, Variable
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.
 ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
-_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, Generator)
+_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, Generator, DatasetIterator)
+
+# What has a state that is a few numbers: a stream of random ones, an iterator over a dataset.
+Stateful = SeedGenerator | DatasetIterator[Any]
 
 
 class AutoTrackable:
@@ -43,17 +47,17 @@ class Part:
     Attributes:
         name: The object's place in the checkpoint; in the file its names begin so.
         variables: Its variables by name in the file, but for an optimizer's slots.
-        generators: Its streams of random numbers by name in the file.
+        generators: Its streams of random numbers, and iterators, by name in the file.
         optimizer: The optimizer that it is; None for other objects.
     """
 
     name: str
     variables: dict[str, Variable]
-    generators: dict[str, SeedGenerator]
+    generators: dict[str, Stateful]
     optimizer: Optimizer | None = None
 
     @property
-    def objects(self) -> dict[str, Variable | SeedGenerator]:
+    def objects(self) -> dict[str, Variable | Stateful]:
         """The variables and the streams by name in the file."""
         return {**self.variables, **self.generators}
 
@@ -71,8 +75,8 @@ def check_kinds(values: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"`Checkpoint` was expecting {name} to be a trackable object, got {value!r:.200}. "
                 "Trackable are models, layers, modules, optimizers, variables, metrics, seed "
-                "generators, other checkpoints, and lists, tuples and dicts of them. Make a number "
-                "a variable: mr.Variable(5)."
+                "generators, iterators over datasets, other checkpoints, and lists, tuples and "
+                "dicts of them. Make a number a variable: mr.Variable(5)."
             )
 
 
@@ -129,7 +133,7 @@ def collect(parts: list[Part]) -> Collected:
     """Return the whole state of all parts and of the global random streams."""
     found = Collected({}, {})
     names: dict[int, str] = {}
-    named: list[Mapping[str, Variable | SeedGenerator]] = [
+    named: list[Mapping[str, Variable | Stateful]] = [
         *(part.variables for part in parts),
         *(named_slots(part, parts) for part in parts),
         *(part.generators for part in parts),
@@ -200,7 +204,7 @@ def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
         return [Part(name, {name: value}, {})]
     if isinstance(value, Generator):
         return [Part(name, {name: value.state}, {})]
-    if isinstance(value, SeedGenerator):
+    if isinstance(value, SeedGenerator | DatasetIterator):
         return [Part(name, {}, {name: value})]
     if isinstance(value, Optimizer):
         return [_of_optimizer(name, value)]
@@ -227,7 +231,7 @@ def _of_layer(name: str, layer: Layer) -> Part:
             "it has no weights to save or restore. Build the model first, by calling it on some "
             "data or by using `build()`."
         )
-    generators = named_by_place(
+    generators: dict[str, Stateful] = named_by_place(
         (f"{name}/{place(index, inner)}.seed_generator", generator)
         for index, inner in enumerate(layer._walk())
         for generator in find(vars(inner).values(), SeedGenerator)
