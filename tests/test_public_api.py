@@ -42,6 +42,7 @@ KERAS = [
     mr.keras.metrics,
     mr.keras.mixed_precision,
     mr.keras.models,
+    mr.keras.ops,
     mr.keras.optimizers,
     mr.keras.regularizers,
     mr.keras.utils,

@@ -13,6 +13,7 @@ from mirrored.keras import losses as losses
 from mirrored.keras import metrics as metrics
 from mirrored.keras import mixed_precision as mixed_precision
 from mirrored.keras import models as models
+from mirrored.keras import ops as ops
 from mirrored.keras import optimizers as optimizers
 from mirrored.keras import regularizers as regularizers
 from mirrored.keras import utils as utils
@@ -43,6 +44,7 @@ __all__ = [
     "metrics",
     "mixed_precision",
     "models",
+    "ops",
     "optimizers",
     "regularizers",
     "utils",
