@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.op import OPS, Grads, Op, OpCall, register
+from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.spec import Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
@@ -98,18 +98,12 @@ def _update(xp: Any, out: Any, x: Any, part: Any, *, index: tuple[Any, ...]) -> 
     xp.copyto(out[_as_view(index)], part)
 
 
-def _grad_update(call: OpCall, g: Tensor) -> Grads:
-    index, part = call.attrs["index"], call.inputs[1]
-    nothing = OPS["ZerosLike"](part)
-    return [SLICE_UPDATE(g, nothing, index=index), STRIDED_SLICE(g, index=index)]
-
-
+# Of what is assigned no gradient is asked.
 SLICE_UPDATE = register(
     Op(
         name="TensorStridedSliceUpdate",
         infer=_infer_update,
         kernel=_update,
-        gradient=_grad_update,
         may_alias=(0,),
     )
 )

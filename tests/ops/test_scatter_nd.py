@@ -11,7 +11,6 @@ from mirrored import ops
 from mirrored.errors import InvalidArgumentError
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
-EACH = ("update", "add", "sub", "max", "min")
 
 
 def scattered(kind: str, *args: Any) -> Any:
@@ -81,7 +80,7 @@ def test_what_is_outside_can_be_ignored() -> None:
     np.testing.assert_array_equal(found.numpy(), [1, 5])
 
 
-@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.parametrize("kind", ["update", "min"])
 @pytest.mark.parametrize(
     ("indices", "updates", "text"),
     [

@@ -221,6 +221,7 @@ BRIEFLY |= {
 }
 BRIEFLY |= {"Cumprod", "DivNoNan", "UpperBound", "Xdivy", "Xlog1py", "Xlogy"}
 BRIEFLY |= {"IsFinite", "IsInf", "IsNan", "Rint", "Round", "Sin", "Sinh", "Tan"}
+BRIEFLY |= {"TensorScatterMax", "TensorScatterMin", "UnsortedSegmentMin", "UnsortedSegmentProd"}
 
 
 def small(name: str, row: Row) -> list[Case]:
