@@ -17,7 +17,14 @@ from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG, LOG1P
 from mirrored.ops.reduction import SUM
 from mirrored.ops.select import SELECT
-from mirrored.ops.shaping import cast, normalize_axis, transpose
+from mirrored.ops.shaping import (
+    BROADCAST_TO,
+    RESHAPE,
+    cast,
+    normalize_axis,
+    reshape,
+    transpose,
+)
 from mirrored.ops.softmax import LOG_SOFTMAX, SOFTMAX, row_spec, softmax_into
 from mirrored.ops.spec import (
     FLOATS,
@@ -126,9 +133,9 @@ def softmax_cross_entropy_with_logits(
     """Return the cross-entropy between distributions over classes and softmax(logits), a row each.
 
     Args:
-        labels: Numbers of shape (batch, classes), each row a distribution. They are cast to the
+        labels: Numbers of shape (..., classes), each row a distribution. They are cast to the
             logits' dtype. The gradient is softmax less labels also where a row does not sum to 1.
-        logits: Floats of the same shape.
+        logits: Floats of the same shape, or of one that the labels' broadcasts to.
         axis: The axis of the classes.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -144,7 +151,19 @@ def softmax_cross_entropy_with_logits(
     labels = cast(adopt(labels, logits.dtype), logits.dtype)
     if axis != -1:
         logits, labels = _classes_last(logits, axis), _classes_last(labels, axis)
-    return XENT(logits, labels)
+    if logits.ndim == 2 and logits.shape == labels.shape:
+        return XENT(logits, labels)
+    rows, given = as_rows(logits), as_rows(labels)
+    pairs = list(zip(rows.shape, given.shape, strict=False))
+    if rows.shape != given.shape and all(a == b or 1 in (a, b) for a, b in pairs):
+        shape = tuple(b if a == 1 else a for a, b in pairs)
+        rows, given = BROADCAST_TO(rows, shape=shape), BROADCAST_TO(given, shape=shape)
+    return reshape(XENT(rows, given), logits.shape[:-1])
+
+
+def as_rows(x: Tensor) -> Tensor:
+    """Return a tensor as rows of its last axis; a number stays one."""
+    return RESHAPE(x, shape=(math.prod(x.shape[:-1]), x.shape[-1])) if x.ndim else x
 
 
 def _classes_last(x: Tensor, axis: int) -> Tensor:

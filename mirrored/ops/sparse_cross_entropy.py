@@ -14,7 +14,7 @@ from mirrored.devices import place
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
 from mirrored.ops.creation import FILL, ONES_LIKE
-from mirrored.ops.cross_entropy import infer_rows, softmax_curvature
+from mirrored.ops.cross_entropy import as_rows, infer_rows, softmax_curvature
 from mirrored.ops.elementwise import DIV, MUL, SUB
 from mirrored.ops.host_tensor import transfer
 from mirrored.ops.index_range import check_of_range
@@ -301,8 +301,8 @@ def sparse_softmax_cross_entropy_with_logits(
     """Return the cross-entropy between classes given by index and softmax(logits), a row each.
 
     Args:
-        labels: Int32 or int64 indices of classes, of shape (batch,).
-        logits: Floats of shape (batch, classes).
+        labels: Int32 or int64 indices of classes, of shape (...).
+        logits: Floats of shape (..., classes).
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
@@ -313,4 +313,8 @@ def sparse_softmax_cross_entropy_with_logits(
         >>> mr.nn.sparse_softmax_cross_entropy_with_logits([0], [[0.0, 0.0]]).numpy()
         array([0.6931472], dtype=float32)
     """
-    return SPARSE_XENT(adopt(logits, None), adopt(labels, None))
+    scores, places = adopt(logits, None), adopt(labels, None)
+    if scores.ndim == 2 or places.shape != scores.shape[:-1] or not scores.ndim:
+        return SPARSE_XENT(scores, places)
+    values = SPARSE_XENT(as_rows(scores), RESHAPE(places, shape=(places.size,)))
+    return RESHAPE(values, shape=places.shape)

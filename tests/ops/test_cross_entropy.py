@@ -78,7 +78,7 @@ def test_labels_out_of_range(label: int) -> None:
         ("sparse_softmax", np.zeros(2, int), LABELS, "Value for attr 'T' of int64 is not in the"),
         ("sparse_softmax", np.zeros(2, int), LOGITS[0, :2], "logits and labels must be broad"),
         ("softmax", np.zeros((2, 2)), LOGITS, "logits_size=[2,3] labels_size=[2,2]"),
-        ("softmax", np.zeros(3), LOGITS[0], "logits and labels must be broadcastable"),
+        ("softmax", np.float64(1.0), np.float64(1.0), "logits and labels must be broadcastable"),
         ("sigmoid", np.zeros((2, 2)), LOGITS, "must have the same shape, received ([2,3] vs [2,2]"),
     ],
 )
@@ -87,6 +87,33 @@ def test_bad_inputs(function: str, labels: Any, logits: Any, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         call(labels, logits)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 1, 3)])
+def test_any_number_of_leading_axes(shape: tuple[int, ...]) -> None:
+    """Each row is by itself, in gradients too."""
+    rng = np.random.default_rng(4)
+    logits, labels = rng.normal(size=(*shape, 5)), rng.integers(0, 5, shape)
+    rows, given = ops.constant(logits), np.eye(5)[labels]
+    expected = np.log(np.exp(logits).sum(-1)) - (given * logits).sum(-1)
+    with GradientTape(persistent=True) as tape:
+        tape.watch(rows)
+        dense = ops.softmax_cross_entropy_with_logits(given, rows)
+        sparse = ops.sparse_softmax_cross_entropy_with_logits(labels, rows)
+    for found in (dense, sparse):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+        slope = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True) - given
+        np.testing.assert_allclose(np.asarray(tape.gradient(found, rows)), slope, atol=1e-12)
+    first = np.moveaxis(given, -1, 0), np.moveaxis(logits, -1, 0)
+    found = ops.softmax_cross_entropy_with_logits(*first, axis=0)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_labels_that_broadcast() -> None:
+    same = ops.softmax_cross_entropy_with_logits([[0.0, 1.0, 0.0]] * 2, LOGITS).numpy()
+    for labels in ([0.0, 1.0, 0.0], [[0.0, 1.0, 0.0]]):
+        found = ops.softmax_cross_entropy_with_logits(labels, LOGITS).numpy()
+        np.testing.assert_array_equal(found, same)
 
 
 def test_rows_without_classes_cost_nothing() -> None:
