@@ -7,12 +7,14 @@ import math
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import ABS, MUL, divide
 from mirrored.ops.powers import POW, SQRT
 from mirrored.ops.reduction import SUM, reduce, reduce_max, reduce_sum
-from mirrored.ops.shaping import CAST, squeeze
+from mirrored.ops.shaping import CAST, RESHAPE, normalize_axis, squeeze, transpose
 from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, bool_, check_dtype, float64, uint8
+from mirrored.ops.spectra import svd
 from mirrored.ops.tensor import Tensor
 
 _MATRIX_ORDERS = ("euclidean", "fro", 1, 2, math.inf)
@@ -32,15 +34,15 @@ def norm(
         tensor: Floats; for the orders 1 and infinity integers too.
         ord: The order. Of vectors: "euclidean" or any number above 0, also infinity, which gives
             the largest absolute value. Of matrices: "euclidean" and "fro", the root of the sum of
-            squares; 1, the largest sum of a column's absolute values; infinity, that of a row's.
+            squares; 1, the largest sum of a column's absolute values; infinity, that of a row's;
+            2, the largest singular value.
         axis: The axis that vectors are along; a tuple or list of the two that the rows and columns
             of matrices are counted along; None: the whole tensor is one vector.
         keepdims: Whether these axes stay, with size 1.
         name: Accepted for compatibility.
 
     Raises:
-        ValueError: There is no such order, or `axis` is none of these; or the order is 2 and there
-            are two axes, since singular values are not computed here.
+        ValueError: There is no such order, or `axis` is none of these.
         InvalidArgumentError: There is no such axis, or the tensor holds integers.
         TypeError: It holds booleans.
 
@@ -78,17 +80,14 @@ def _check_order(order: Any, is_matrix: bool) -> None:
             raise ValueError(
                 f"'ord' must be a supported matrix norm in {list(_MATRIX_ORDERS)}, got {order}"
             )
-        if order == 2:
-            raise ValueError(
-                "'ord' of matrices is 'fro', 1 or infinity here: the norm of order 2 takes "
-                f"singular values, which are not computed. Received: ord={order}"
-            )
     elif order != "euclidean" and (isinstance(order, str) or not order > 0):
         raise ValueError(f"'ord' must be a supported vector norm, got {order}")
 
 
 def _norm(x: Tensor, order: Any, axis: Any, is_matrix: bool) -> Tensor:
     """Return a norm with the axes that it is over."""
+    if is_matrix and order == 2:
+        return _largest_singular_value(x, axis)
     if order in ("fro", "euclidean", 2):
         return SQRT(reduce_sum(MUL(x, x), axis, True))
     sizes = x if x.dtype == uint8 else ABS(x)
@@ -101,6 +100,17 @@ def _norm(x: Tensor, order: Any, axis: Any, is_matrix: bool) -> Tensor:
         return reduce_max(sizes, axis, True)
     total = reduce_sum(POW(sizes, order), axis, True)
     return POW(total, convert_to_tensor(1.0 / order, total.dtype))
+
+
+def _largest_singular_value(x: Tensor, axes: tuple[int, int]) -> Tensor:
+    """Return those of the matrices along two axes, which stay with size 1."""
+    rows, columns = (normalize_axis("Svd", each, x.ndim) for each in axes)
+    if rows == columns:
+        raise InvalidArgumentError(f"The axes {axes} are one. [Op:Svd]")
+    order = [*(i for i in range(x.ndim) if i not in (rows, columns)), rows, columns]
+    largest = reduce_max(svd(transpose(x, order), compute_uv=False), -1)
+    shape = [1 if i in (rows, columns) else size for i, size in enumerate(x.shape)]
+    return RESHAPE(largest, shape=tuple(shape))
 
 
 @explained

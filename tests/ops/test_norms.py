@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
 
@@ -17,7 +18,7 @@ X = np.random.default_rng(5).normal(size=(2, 3, 4))
     [
         *((order, -1) for order in (0.5, 1, 2, 3, np.inf)),
         (2, 0),
-        *((order, axis) for order in ("fro", 1, np.inf) for axis in ((2, 0), (-1, 1))),
+        *((order, axis) for order in ("fro", 1, 2, np.inf) for axis in ((2, 0), (-1, 1))),
     ],
 )
 def test_over_axes(order: Any, axis: Any, keepdims: bool) -> None:
@@ -45,7 +46,6 @@ def test_the_whole_tensor_is_a_vector(order: float, expected: float) -> None:
         (-np.inf, 0, "supported vector norm, got -inf"),
         (3, [0, 1], "supported matrix norm in"),
         ("nuc", [0, 1], "supported matrix norm in"),
-        (2, [0, 1], "singular values, which are not computed"),
         (1, [0], "a tuple of 2 unique integers, got"),
         (1, (0, 0), "a tuple of 2 unique integers, got"),
         (1, (0, 1.0), "a tuple of 2 unique integers, got"),
@@ -54,6 +54,16 @@ def test_the_whole_tensor_is_a_vector(order: float, expected: float) -> None:
 def test_orders_and_axes_that_there_are_not(order: Any, axis: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ops.norm(X[0], order, axis)
+
+
+def test_the_gradient_of_the_largest_singular_value() -> None:
+    x = ops.constant(X[0])
+    with mr.GradientTape() as tape:
+        tape.watch(x)
+        length = ops.norm(x, 2, [1, 0])
+    u, _, v = np.linalg.svd(X[0])
+    found = tape.gradient(length, x).numpy()
+    np.testing.assert_allclose(found, np.outer(u[:, 0], v[0]), rtol=1e-12)
 
 
 def test_dtypes() -> None:
