@@ -170,10 +170,12 @@ class Recording:
             return
         key = variable._id
         if key not in self._tracked:
-            if not (self._watch_variables and variable.trainable and value.dtype in FLOATS):
+            if not (self._watch_variables and variable.trainable):
+                return
+            self._variables.setdefault(key, variable)
+            if value.dtype not in FLOATS:  # As in TensorFlow, it is watched for nothing.
                 return
             self._tracked.add(key)
-        self._variables.setdefault(key, variable)
         self._tracked.add(value._id)
         self._nodes.append(Read(variable, value))
 

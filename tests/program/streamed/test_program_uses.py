@@ -47,6 +47,33 @@ def test_variables_that_exchange_their_values(cards: Any) -> None:
         np.testing.assert_array_equal(each, other)
 
 
+def test_branches_loops_and_gradients_of_ones_own(cards: Any) -> None:
+    """Of a branch that is not taken neither a write nor a gradient is seen."""
+
+    def run(names: list[str]) -> list[Any]:
+        with mr.device(names[0]):
+            seen = mr.Variable(1.0)
+            flip = mr.custom_gradient(lambda x: (x * 2.0, lambda g: -g))
+
+            @mr.function
+            def step(x: Any) -> Any:
+                with mr.GradientTape() as tape:
+                    tape.watch(x)
+                    y = mr.cond(
+                        mr.reduce_min(x) > 0.0,
+                        lambda: seen.assign_add(1.0) * flip(x) / x,
+                        lambda: mr.scan(lambda total, e: total * 0.5 + e, x),
+                    )
+                return y, tape.gradient(y, x), seen
+
+            given = ([1.0, 4.0], [0.0, 4.0], [2.0, 4.0])
+            return [part.numpy() for x in given for part in step(mr.constant(x))]
+
+    found, expected = on_both(cards, run)
+    for each, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(each, other)
+
+
 def test_what_a_function_returns_is_its_own(cards: Any) -> None:
     """Later calls change neither a result, nor what an input was."""
     (name,) = cards.make(1)
