@@ -1,0 +1,72 @@
+"""The programs of `tests/programs/guides`: what each of their functions gives, for any `tf`.
+
+The numbers in guides.json are TensorFlow 2.21's. Where it is installed,
+`python tests/support/guides.py` writes them anew.
+"""
+
+import inspect
+import json
+import runpy
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = Path(__file__).with_suffix(".json")
+FOLDER = FILE.parents[1] / "programs" / "guides"
+Part = Callable[[Any], Any]
+
+
+@cache
+def parts() -> dict[str, Part]:
+    """Return the functions of all guides that take the library, by guide and name."""
+    return {
+        f"{path.stem}: {name.replace('_', ' ')}": value
+        for path in sorted(FOLDER.glob("*.py"))
+        for name, value in runpy.run_path(str(path)).items()
+        if inspect.isfunction(value)
+        and name[0] != "_"
+        and [*inspect.signature(value).parameters] == ["tf"]
+    }
+
+
+def told(value: Any) -> Any:
+    """Return a value as JSON has it: numbers with their dtype and shape, names as they are."""
+    if isinstance(value, Mapping):
+        return {str(key): told(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(each) for each in value]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    array = np.asarray(value)
+    values = [repr(float(each)) for each in array.ravel()]
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "values": values}
+
+
+def error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, list[str]]:
+    """Return the names of the class of the error that a call raises, and of its bases."""
+    try:
+        function(*args, **kwargs)
+    except Exception as error:
+        return {"error": [each.__name__ for each in type(error).__mro__]}
+    return {"error": []}
+
+
+def main() -> None:
+    """Write TensorFlow's numbers."""
+    import tensorflow
+
+    said = {}
+    for name, part in parts().items():
+        try:
+            said[name] = told(part(tensorflow))
+        except Exception as error:
+            error.add_note(f"It was {name}.")
+            raise
+    FILE.write_text(json.dumps(said, indent=0) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
