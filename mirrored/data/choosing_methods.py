@@ -3,6 +3,7 @@
 They are those of `Dataset`, which is too long for one file.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
@@ -15,7 +16,7 @@ from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.prefetching import Prefetched
 from mirrored.data.rng import Rng
 from mirrored.data.row_transforms import Repeated, Shuffled
-from mirrored.data.sources import Slices
+from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices
 from mirrored.data.spec import check_callable
 from mirrored.errors import InvalidArgumentError
 
@@ -97,7 +98,7 @@ class ChoosingMethods(Pipeline[ElementT]):
         and the next element takes its place. So only a buffer for all elements gives all orders.
 
         Args:
-            buffer_size: How many elements the buffer holds.
+            buffer_size: How many elements the buffer holds; UNKNOWN_CARDINALITY: all.
             seed: An integer; None takes one from the global seed. Datasets of one size and one
                 seed are in the same order.
             reshuffle_each_iteration: Whether each iteration, and each pass of `repeat`, has an
@@ -112,7 +113,10 @@ class ChoosingMethods(Pipeline[ElementT]):
             >>> sorted(int(each) for each in mr.data.Dataset.range(4).shuffle(4))
             [0, 1, 2, 3]
         """
-        size = as_count("buffer_size", buffer_size, least=1)
+        size = sys.maxsize
+        is_endless = self._transform.cardinality == INFINITE_CARDINALITY
+        if buffer_size != UNKNOWN_CARDINALITY or is_endless:
+            size = as_count("buffer_size", buffer_size, least=1)
         anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
         return self._of(Shuffled(self._transform, size, Rng(seed), anew))
 
@@ -287,7 +291,7 @@ class ChoosingMethods(Pipeline[ElementT]):
         merged = Options().merge(options)  # A copy: theirs may change.
         return self._of(Optioned(self._transform, merged))
 
-    def prefetch(self, buffer_size: int, name: str | None = None) -> Self:
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> Self:
         """Return the same elements, made ahead of their use by a thread in the background.
 
         The thread ends with the iterator: when the elements end, with an exception, when the
@@ -295,7 +299,8 @@ class ChoosingMethods(Pipeline[ElementT]):
         that is being made.
 
         Args:
-            buffer_size: How many elements wait at most; AUTOTUNE: 2; 0: made when they are used.
+            buffer_size: How many elements wait at most; AUTOTUNE and None: 2; 0: made when they
+                are used.
             name: Accepted for compatibility.
 
         Raises:
@@ -307,7 +312,8 @@ class ChoosingMethods(Pipeline[ElementT]):
             >>> [int(each) for each in dataset]
             [0, 1, 2]
         """
-        size = as_count("buffer_size", buffer_size, least=-1)
+        wanted = AUTOTUNE if buffer_size is None else buffer_size
+        size = as_count("buffer_size", wanted, least=-1)
         if size == 0:
             return self
         return self._of(Prefetched(self._transform, _AHEAD if size == AUTOTUNE else size))

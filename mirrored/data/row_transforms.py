@@ -214,9 +214,10 @@ class Unbatched(Following):
 
     def __init__(self, source: Transform) -> None:
         super().__init__(source)
-        if source.cardinality > 0:
-            self.cardinality = UNKNOWN_CARDINALITY
         self.known = source.known
+        size = _common_size(source.specs()) if source.known else None
+        if source.cardinality > 0:
+            self.cardinality = UNKNOWN_CARDINALITY if size is None else source.cardinality * size
 
     def open(self, iteration: Iteration) -> Elements:
         """Return an iterator of rows."""
@@ -300,6 +301,26 @@ def _ended(parts: list[list[NDArray[Any]]], last: list[NDArray[Any]]) -> list[ND
     """Return rows of each array joined; where there is one part it is that, which is a view."""
     columns = zip(*parts, last, strict=True)
     return [np.concatenate(column) for column in columns] if parts else last
+
+
+def _common_size(specs: Any) -> int | None:
+    """Return how many rows each batch has, where that is known; ValueError where it is none."""
+    leaves = _nest.flatten(specs)
+    for leaf in leaves:
+        leaf.row()  # Of a dataset there is none, and it says so.
+    sizes = {leaf.shape[:1] for leaf in leaves if leaf.shape is not None}
+    if () in sizes:
+        raise ValueError(
+            "Cannot unbatch an input with scalar components. Received: elements of "
+            f"{_nest.map_structure(lambda leaf: leaf.public(), specs)}. Batch them first."
+        )
+    known = {size for (size,) in sizes if size is not None}
+    if len(known) > 1:
+        raise ValueError(
+            "`unbatch()` is only supported for datasets of elements whose components have a "
+            f"matching leading dimension. Encountered {sorted(known)}."
+        )
+    return next(iter(known), None)
 
 
 def _row_count(element: Element, method: str, index: int) -> int:

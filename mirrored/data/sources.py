@@ -25,6 +25,7 @@ from mirrored.data.spec import (
     specs_of,
     to_element,
 )
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.rng_state import drawing_from
 
 INFINITE_CARDINALITY = -1
@@ -257,6 +258,8 @@ class Counted(Transform):
     known = True
 
     def __init__(self, numbers: range, dtype: np.dtype[Any]) -> None:
+        if dtype == np.bool_:
+            raise InvalidArgumentError("Unsupported data type: bool. Give `output_type` numbers'.")
         self._numbers, self._dtype = numbers, dtype
         self.cardinality = len(numbers)
 

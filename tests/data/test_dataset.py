@@ -58,6 +58,11 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
     "batches of rows": (lambda: pairs().batch(2), [([1, 2], [4, 5]), ([3], [6])], 2),
     "batches of what was filtered": (lambda: five().filter(large).batch(2), [[2, 3], [4]], UNKNOWN),
     "unbatch": (lambda: five().batch(2).unbatch(), [0, 1, 2, 3, 4], UNKNOWN),
+    "unbatch of rows": (
+        lambda: Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch(),
+        [1, 2, 3, 4],
+        4,
+    ),
     "unbatch of tuples": (lambda: pairs().batch(2).unbatch().take(1), [(1, 4)], UNKNOWN),
     "repeat": (lambda: Dataset.range(2).repeat(2), [0, 1, 0, 1], 4),
     "repeat for ever": (lambda: Dataset.range(2).repeat().take(5), [0, 1, 0, 1, 0], 5),
@@ -99,6 +104,11 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
     "cache": (lambda: five().cache(), [0, 1, 2, 3, 4], 5),
     "prefetch": (lambda: five().prefetch(2), [0, 1, 2, 3, 4], 5),
     "prefetch nothing ahead": (lambda: five().prefetch(0), [0, 1, 2, 3, 4], 5),
+    "prefetch as many as None says": (
+        lambda: five().prefetch(None),
+        [0, 1, 2, 3, 4],
+        5,
+    ),
     "prefetch as many as is sensible": (
         lambda: five().prefetch(mr.data.AUTOTUNE),
         [0, 1, 2, 3, 4],
@@ -126,7 +136,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         )
         for method, name, values in (
             ("batch", "batch_size", (0, -1)),
-            ("shuffle", "buffer_size", (0, -2)),
+            ("shuffle", "buffer_size", (0, -1)),
             ("prefetch", "buffer_size", (-2,)),
             ("take", "count", (-2,)),
             ("skip", "count", (-2,)),
@@ -167,6 +177,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: five().shard(0, 0),
         mr.errors.InvalidArgumentError,
         "Received: num_shards=0",
+    ),
+    "a buffer for all of what has no end": (
+        lambda: five().repeat().shuffle(UNKNOWN),
+        mr.errors.InvalidArgumentError,
+        "Received: buffer_size=-2",
+    ),
+    "numbers that are bools": (
+        lambda: Dataset.range(3, output_type=mr.bool),
+        mr.errors.InvalidArgumentError,
+        "Unsupported data type: bool",
     ),
     "a seed that is none": (lambda: five().shuffle(2, seed="a"), TypeError, "seed is an integer"),
     "concatenate a list": (
@@ -210,7 +230,7 @@ def test_a_function_that_is_refused_takes_no_seed() -> None:
 
 
 @pytest.mark.parametrize("one_at_a_time", [False, True])
-@pytest.mark.parametrize("buffer_size", [1, 2, 7, 19, 20, 99])
+@pytest.mark.parametrize("buffer_size", [1, 2, 7, 19, 20, 99, UNKNOWN])
 def test_shuffle(
     buffer_size: int,
     one_at_a_time: bool,
@@ -223,7 +243,8 @@ def test_shuffle(
     orders = [listed(dataset) for _ in range(2)]
     for order in orders:
         assert sorted(order) == list(range(20))
-        assert all(number - place < buffer_size for place, number in enumerate(order))
+        if buffer_size != UNKNOWN:  # That is all of them.
+            assert all(number - place < buffer_size for place, number in enumerate(order))
     assert (orders[0] == orders[1]) == (buffer_size == 1)
     assert (orders[0] == list(range(20))) == (buffer_size == 1)
 

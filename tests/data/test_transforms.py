@@ -106,10 +106,22 @@ def test_elements_of_a_batch_have_one_structure() -> None:
         list(both.batch(3))
 
 
-@pytest.mark.parametrize("given", [[1, 2], ([[1]], [2.0]), ([[1, 2]], [[1, 2, 3]])], ids=repr)
-def test_unbatch_needs_batches(given: Any) -> None:
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1, 2], "Cannot unbatch an input with scalar components"),
+        (([[1]], [2.0]), "Cannot unbatch an input with scalar components"),
+        (([[1, 2]], [[1, 2, 3]]), r"matching leading dimension. Encountered \[2, 3\]"),
+    ],
+    ids=repr,
+)
+def test_unbatch_needs_batches(given: Any, message: str) -> None:
+    rows = Dataset.from_tensor_slices(given)
+    with pytest.raises(ValueError, match=message):
+        rows.unbatch()
+    made = rows.map(lambda *parts: parts).unbatch()  # What it is made of is not known before.
     with pytest.raises(mr.errors.InvalidArgumentError, match="`unbatch` needs arrays of one first"):
-        list(Dataset.from_tensor_slices(given).unbatch())
+        list(made)
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
