@@ -7,7 +7,8 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, convert_to_tensor, is_tensor
 from mirrored.ops.elementwise import NEG, SUB
-from mirrored.ops.gathering import flat_indices, ignores
+from mirrored.ops.flat_indices import flat_indices
+from mirrored.ops.gathering import ignores
 from mirrored.ops.index_range import check_index_dtype
 from mirrored.ops.op import Op
 from mirrored.ops.scattering import (

@@ -13,7 +13,7 @@ from mirrored import ops
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
 from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.gathering import flat_indices
+from mirrored.ops.flat_indices import flat_indices
 from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.op import Op
 from mirrored.ops.scattering import (

@@ -132,6 +132,7 @@ def test_what_is_outside(call: Callable[[Any], Any], text: str) -> None:
         (lambda: ops.gather(X, [[0], [0]], axis=1, batch_dims=2), "less than or equal to axis"),
         (lambda: ops.gather_nd(X, 1), "indices must be at least a vector"),
         (lambda: ops.gather_nd(X, [[0, 0, 0, 0]]), "saw: 4 vs. 3"),
+        (lambda: ops.gather_nd(np.ones([1] * 8), [[0] * 8]), "between 1 and 7 are currently"),
         (lambda: ops.gather_nd(X, [[0]], batch_dims=1), "first 1 axes of params and indices"),
         (lambda: ops.gather_nd(X, [0], bad_indices_policy="X"), "Bad indices policy 'X'"),
         (lambda: ops.unsorted_segment_sum(X, [0], 1), "does not start with segment_ids.shape"),
