@@ -48,13 +48,12 @@ def unary(
     gradient: Callable[[OpCall, Tensor], Tensor | None] | None,
     dtypes: frozenset[DType] = FLOATS,
     result: DType | None = None,
-    workspace: Callable[..., tuple[TensorSpec, ...]] | None = None,
     may_alias: tuple[int, ...] = (0,),
 ) -> Op:
     """Define the op `name` of one input that a kernel, or the ufunc of a name, computes.
 
-    The result is of the input's dtype where no other one is given. `workspace` is the scratch that
-    the kernel needs; `may_alias` is empty where it reads the input after it has begun to write.
+    The result is of the input's dtype where no other one is given. `may_alias` is empty where the
+    kernel reads the input after it has begun to write.
     """
     rule: Gradient | None = None if gradient is None else lambda call, g: [gradient(call, g)]
     return register(
@@ -65,8 +64,7 @@ def unary(
             gradient=rule,
             dtypes=dtypes,
             may_alias=may_alias if result is None else (),
-            workspace=workspace,
-            elementwise=workspace is None,
+            elementwise=True,
         )
     )
 

@@ -4,11 +4,11 @@ Both stand on one series for the tail, of as many terms as the dtype has digits.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mirrored.ops.elementwise import unary
-from mirrored.ops.op import Kernel, Op, OpCall
+from mirrored.ops.op import OpCall
+from mirrored.ops.piecewise import piecewise
 from mirrored.ops.powers import EXP, SQUARE
 from mirrored.ops.spec import float32
 from mirrored.ops.tensor import Tensor
@@ -101,7 +101,7 @@ def _split(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> tuple[Any, 
     return near, mask
 
 
-def _erf(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
+def _erf(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> None:
     _tail(xp, out, x, workspace)
     xp.subtract(1.0, out, out=out)
     near, _ = _split(xp, out, x, workspace)
@@ -109,7 +109,7 @@ def _erf(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
     xp.copysign(out, x, out=out)
 
 
-def _erfc(xp: Any, out: Any, x: Any, *, workspace: tuple[Any, ...]) -> None:
+def _erfc(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> None:
     _tail(xp, out, x, workspace)
     sign = workspace[0]
     xp.copysign(1.0, x, out=sign)
@@ -126,12 +126,8 @@ def _slope(call: OpCall, g: Tensor) -> Tensor:
     return g * _SLOPE * EXP(-SQUARE(call.inputs[0]))
 
 
-def _define(name: str, kernel: Kernel, gradient: Callable[[OpCall, Tensor], Tensor]) -> Op:
-    return unary(name, kernel, gradient, workspace=lambda x: (x, x, x), may_alias=())
-
-
-ERF = _define("Erf", _erf, _slope)
-ERFC = _define("Erfc", _erfc, lambda call, g: -_slope(call, g))
+ERF = piecewise("Erf", _erf, _slope, scratch=3)
+ERFC = piecewise("Erfc", _erfc, lambda call, g: -_slope(call, g), scratch=3)
 
 
 # ---------------------------------------------------------------------------- public functions

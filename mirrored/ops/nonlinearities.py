@@ -14,7 +14,8 @@ from mirrored.ops.conversion import adopt
 from mirrored.ops.elementwise import ABS, MINIMUM, MUL_NO_NAN, unary
 from mirrored.ops.error_functions import ERFC
 from mirrored.ops.op import OpCall
-from mirrored.ops.powers import POW, RECIPROCAL, SQUARE
+from mirrored.ops.piecewise import piecewise
+from mirrored.ops.powers import RECIPROCAL, SQUARE
 from mirrored.ops.shaping import CAST, concat
 from mirrored.ops.spec import FLOATS, INTEGERS, float32
 from mirrored.ops.tensor import Tensor
@@ -25,10 +26,17 @@ _ROOT_HALF = 0.7071067811865476
 _ROOT_TWO_OVER_PI = 0.7978845608028654
 
 
-def _elu(xp: Any, out: Any, x: Any) -> None:
+def _elu(xp: Any, out: Any, x: Any, scratch: tuple[Any, ...]) -> None:
+    # exp(x) - 1 is 2 t / (1 - t) of t = tanh(x / 2), which NumPy has in a third of the time.
+    below = scratch[0]
     xp.minimum(x, 0, out=out)
-    xp.expm1(out, out=out)
-    xp.maximum(out, x, out=out)  # Left of 0 the curve lies above x.
+    xp.multiply(out, 0.5, out=out)
+    xp.tanh(out, out=out)
+    xp.subtract(1, out, out=below)
+    xp.multiply(out, 2, out=out)
+    xp.divide(out, below, out=out)
+    xp.maximum(x, 0, out=below)
+    xp.add(out, below, out=out)
     xp.copysign(out, x, out=out)  # Zeros keep their sign.
 
 
@@ -48,7 +56,7 @@ def _grad_softsign(call: OpCall, g: Tensor) -> Tensor:
     return g * SQUARE(RECIPROCAL(ABS(call.inputs[0]) + 1.0))
 
 
-ELU = unary("Elu", _elu, _grad_elu, may_alias=())
+ELU = piecewise("Elu", _elu, _grad_elu, scratch=1)
 SOFTSIGN = unary("Softsign", _softsign, _grad_softsign, may_alias=())
 
 
@@ -177,7 +185,7 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
             f"features.dtype={x.dtype.name}. Cast it with mr.cast."
         )
     if approximate:
-        inner = _ROOT_TWO_OVER_PI * (x + 0.044715 * POW(x, 3.0))
+        inner = _ROOT_TWO_OVER_PI * (x + 0.044715 * (SQUARE(x) * x))
         return 0.5 * x * (1.0 + TANH(inner))
     return 0.5 * x * ERFC(-x * _ROOT_HALF)
 
