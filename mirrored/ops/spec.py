@@ -164,7 +164,11 @@ def _open_shape(shape: Any) -> tuple[Any, ...]:
             "The shape of a `TensorSpec` is a list or tuple of sizes, which are integers or None. "
             f"Received: shape={shape!r}. Give one for each axis, or None where all shapes will do."
         )
-    return tuple(None if size is None else as_integers(size, "A size")[0] for size in sizes)
+    found = tuple(None if size is None else as_integers(size, "A size")[0] for size in sizes)
+    for size in found:
+        if size is not None and size < 0:
+            raise ValueError(f"Dimension {size} must be >= 0. Give None for one that is not known.")
+    return found
 
 
 def as_dtype(type_value: Any) -> DType:

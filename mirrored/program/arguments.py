@@ -3,6 +3,7 @@
 A call is served by the recording of another one where the keys are equal.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count, repeat
 from operator import call
@@ -37,7 +38,18 @@ def register_in_force(ask: Callable[[], Any]) -> None:
 
 _TENSORS = frozenset((Tensor, HostTensor))
 _SEQUENCES = (list, tuple)
+_NUMBERS = (bool, int, float)
 _STATIC = (bool, int, float, str, bytes, type(None), np.dtype)
+
+
+def _key_of(leaf: Any) -> tuple[Any, Any]:
+    """Return what a value of Python's is known by: as in TensorFlow, equal numbers are alike."""
+    kind = type(leaf)
+    if kind not in _NUMBERS:
+        return kind, leaf
+    if kind is float and (leaf != leaf or (leaf == 0.0 and math.copysign(1.0, leaf) < 0.0)):
+        return kind, leaf.hex()  # NaN equals not even itself; -0.0 equals 0.0, and is another one.
+    return float, leaf
 
 
 def register_per_replica(kind: type, rebuild: Callable[[Any, list[Any]], Any]) -> None:
@@ -138,8 +150,7 @@ class Arguments:
             spec = TensorSpec(array.shape, array.dtype)
             self._feed(array, (spec, self._device, replica))
         elif isinstance(leaf, _STATIC):
-            # As text: 0.0 equals -0.0, and NaN not even itself.
-            self._key += (type(leaf), leaf.hex() if isinstance(leaf, float) else leaf)
+            self._key += _key_of(leaf)
         else:
             self._key += ("object", id(leaf))
             self.known.append(leaf)

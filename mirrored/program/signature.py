@@ -210,7 +210,8 @@ def conformed(name: str, value: Any, like: Any) -> Any:
         made = {key: conformed(name, value[key], like[key]) for key in value}
         return _nest.rebuild_dict(value, made)
     if not isinstance(like, list | tuple | dict):
-        if value is like or (type(value) is type(like) and value == like):
+        alike = type(value) is type(like) or {type(value), type(like)} <= {bool, int, float}
+        if value is like or (alike and value == like):
             return like
         raise TypeError(f"Can not cast {value!r:.100} to Literal[{like!r}]")
     both = isinstance(value, list | tuple) and not isinstance(like, dict)

@@ -164,3 +164,8 @@ def test_specs_of_tensors() -> None:
     assert not SPEC.is_compatible_with(tensor.numpy())
     with pytest.raises(ValueError, match=r"should be a mr\.Tensor, but got type <class 'float'>"):
         spec.TensorSpec.from_tensor(3.0)
+
+
+def test_sizes_of_a_spec_are_not_negative() -> None:
+    with pytest.raises(ValueError, match="Dimension -1 must be >= 0"):
+        spec.TensorSpec([2, -1])

@@ -37,7 +37,7 @@ KINDS: dict[str, tuple[Callable[[Any], list[Any]], int]] = {
     "values": (lambda x: [(x,), (x + 1.0,), (ARRAY,), (ARRAY * 2,)], 1),
     "shapes": (lambda x: [(x,), (tensor(3),), (x,), (tensor(2, 1),)], 3),
     "dtypes": (lambda x: [(x,), (mr.cast(x, "float64"),), (mr.constant([1, 2]),), (x,)], 3),
-    "numbers": (lambda x: [(x, 1), (x, 2), (x, 1), (x, 1.0), (x, True)], 4),
+    "numbers": (lambda x: [(x, 1), (x, 2), (x, 1), (x, 1.0), (x, True), (x, 1.5)], 3),
     "zeros of two signs": (lambda x: [(x, 0.0), (x, -0.0), (x, 0.0)], 2),
     "no number": (lambda x: [(x, float("nan")), (x, float("nan"))], 1),
     "numbers of NumPy": (lambda x: [(x, np.float32(1)), (x, np.float32(2))], 1),
