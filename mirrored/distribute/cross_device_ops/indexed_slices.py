@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mirrored import devices, ops
 from mirrored.devices import Device
@@ -28,24 +27,15 @@ def reduce_slices(
     reduce_op: ReduceOp, slices: Sequence[IndexedSlices], destination: Device
 ) -> IndexedSlices:
     """Return the reduction of the replicas' rows: each index once, in rising order."""
-    dtypes = [slices[0].dtype, slices[0].indices.dtype]
     with devices.device("CPU:0"):
         values = ops.concat([each.values for each in slices], axis=0)
         indices = ops.concat([each.indices for each in slices], axis=0)
-        values, indices = ops.numpy_function(_sum_equal_rows, [values, indices], dtypes)
+        rows, places = np.unique(np.asarray(indices.numpy()), return_inverse=True)
+        sums = ops.unsorted_segment_sum(values, places, len(rows))
         if reduce_op is ReduceOp.MEAN and len(slices) > 1:
-            values = values / len(slices)
-    return IndexedSlices(values, indices, slices[0].dense_shape).copy_to(destination)
-
-
-def _sum_equal_rows(
-    values: NDArray[Any], indices: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sum of the rows of each index, added in their order, and the indices."""
-    unique, places = np.unique(indices, return_inverse=True)
-    sums = np.zeros((len(unique), *values.shape[1:]), values.dtype)
-    np.add.at(sums, places, values)
-    return sums, unique
+            sums = sums / len(slices)
+        total = IndexedSlices(sums, rows, slices[0].dense_shape)
+    return total.copy_to(destination)
 
 
 def _kind(slices: IndexedSlices) -> tuple[Any, ...]:
