@@ -25,6 +25,7 @@ from mirrored import optim as optim
 from mirrored import optimizers as optimizers
 from mirrored import profiler as profiler
 from mirrored import random as random
+from mirrored import summary as summary
 from mirrored import test as test
 from mirrored import train as train
 from mirrored import version as version
@@ -367,6 +368,7 @@ __all__ = [
     "stop_gradient",
     "strided_slice",
     "subtract",
+    "summary",
     "switch_case",
     "tan",
     "tanh",

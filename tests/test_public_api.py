@@ -47,7 +47,7 @@ KERAS = [
     mr.keras.regularizers,
     mr.keras.utils,
 ]
-OPERATIONS = [mr, mr.debugging, mr.linalg, mr.math, mr.nest, mr.nn, mr.random]
+OPERATIONS = [mr, mr.debugging, mr.linalg, mr.math, mr.nest, mr.nn, mr.random, mr.summary]
 ALIAS_MODULES = [
     *OPERATIONS,
     *KERAS,
@@ -65,6 +65,7 @@ ALIAS_MODULES = [
     mr.layers,
     mr.nn.experimental,
     mr.random.experimental,
+    mr.summary.experimental,
     mr.test,
     mr.train,
     mr.version,

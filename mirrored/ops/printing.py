@@ -34,16 +34,22 @@ def _printer(*arrays: Any, write: Callable[..., None]) -> Check:
     return lambda: write(*arrays)
 
 
-PRINT = register(
-    Op(
-        name="PrintV2",
-        infer=lambda *_, **__: TensorSpec((), bool_),
-        kernel=_nothing,
-        devices=("CPU",),
-        validate=_printer,
-        stateful=True,
+def _telling(name: str) -> Op:
+    """Return an op that hands its inputs' arrays to `write` in each run."""
+    return register(
+        Op(
+            name=name,
+            infer=lambda *_, **__: TensorSpec((), bool_),
+            kernel=_nothing,
+            devices=("CPU",),
+            validate=_printer,
+            stateful=True,
+        )
     )
-)
+
+
+PRINT = _telling("PrintV2")
+WRITE = _telling("WriteSummary")
 
 
 def print(*inputs: Any, **kwargs: Any) -> None:

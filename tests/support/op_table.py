@@ -910,6 +910,7 @@ TABLE |= {
         differentiable=False,
     ),
 }
+TABLE["WriteSummary"] = TABLE["PrintV2"]
 
 MATRICES = (((3, 3),), ((2, 2, 2),))
 MANY = (((20_000, 3, 3),),)
@@ -1029,6 +1030,7 @@ ALIKE |= {"IsFinite", "IsInf", "IsNan"}
 ALIKE |= {"TensorScatterMax", "TensorScatterMin"}
 ALIKE |= {"UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"}
 ALIKE |= {"Cumprod", "DivNoNan", "UpperBound", "Xdivy", "Xlog1py", "Xlogy"}
+ALIKE |= {"WriteSummary"}
 ALIKE |= {"Elu", "Erfc", "Softsign"}
 ALIKE |= {"Cholesky", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "Qr", "Svd"}
 ALIKE |= {"MatrixSolve", "MatrixTriangularSolve", "SelfAdjointEigV2"}
