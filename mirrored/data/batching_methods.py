@@ -13,8 +13,9 @@ from mirrored.data.dataset_arguments import as_count, check_parallel_calls, size
 from mirrored.data.nested_transforms import Grouped
 from mirrored.data.padded_batches import PaddedBatched
 from mirrored.data.pipeline import ElementT
-from mirrored.data.row_transforms import Batched, Rebatched, Unbatched
+from mirrored.data.row_transforms import Batched
 from mirrored.data.spec import check_callable
+from mirrored.data.unbatching import Rebatched, Unbatched
 from mirrored.ops import Tensor
 
 

@@ -9,11 +9,12 @@ from typing import Any, Self, TypeVar
 
 from mirrored._arguments import explained
 from mirrored.data import transforms
-from mirrored.data.dataset_arguments import AUTOTUNE, as_count
+from mirrored.data.dataset_arguments import AUTOTUNE, as_count, parts_of_classes
 from mirrored.data.options import Options
 from mirrored.data.options_transform import Optioned
 from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.prefetching import Prefetched
+from mirrored.data.resampling import Resampled
 from mirrored.data.rng import Rng
 from mirrored.data.row_transforms import Repeated, Shuffled
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices
@@ -84,6 +85,46 @@ class ChoosingMethods(Pipeline[ElementT]):
             [1, 2, 3]
         """
         return self._of(transforms.Unique(self._transform))
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """Return pairs of a class and an element, of which some are left out.
+
+        Those that are left have classes in the wanted proportions, in the long run. Which are left
+        is not what TensorFlow draws.
+
+        Args:
+            class_func: Called as `map`'s function is; returns an integer, from 0 on.
+            target_dist: The part that each class is to have.
+            initial_dist: The part that it has; None: it is estimated from the elements so far.
+            seed: An integer; None takes one from the global seed.
+            name: Accepted for compatibility.
+
+        Raises:
+            ValueError: `class_func` is not callable, or parts are none.
+            InvalidArgumentError: In the iteration: there is no part for a class.
+            TypeError: In the iteration: a class is no integer.
+
+        Example:
+            >>> import mirrored as mr
+            >>> dataset = mr.data.Dataset.range(100).rejection_resample(
+            ...     lambda x: mr.cast(x < 20, mr.int32), [0.0, 1.0], [0.8, 0.2]
+            ... )
+            >>> [(int(label), int(each)) for label, each in dataset.take(2)]
+            [(1, 0), (1, 1)]
+        """
+        check_callable("class_func", class_func)
+        target = parts_of_classes("target_dist", target_dist)
+        initial = None
+        if initial_dist is not None:
+            initial = parts_of_classes("initial_dist", initial_dist, len(target))
+        return self._of(Resampled(self._transform, class_func, target, initial, Rng(seed)))
 
     def shuffle(
         self,

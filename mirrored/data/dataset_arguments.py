@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored._numbers import as_integer
@@ -165,6 +166,20 @@ def _transforms_in(datasets: Any) -> list[Transform]:
                 f"Invalid `datasets`. They are `mr.data.Dataset` objects. Received: {each!r:.200}."
             )
     return [each._transform for each in datasets]
+
+
+def parts_of_classes(name: str, given: Any, classes: int | None = None) -> NDArray[Any]:
+    """Return the part of each class that `rejection_resample` is given."""
+    parts = np.asarray(to_leaf(given), np.float64)
+    if parts.ndim != 1 or not len(parts) or classes not in (None, len(parts)):
+        wanted = "a number for each class" if classes is None else f"{classes} numbers"
+        raise InvalidArgumentError(f"`{name}` is a list of {wanted}. Received: {given!r:.200}.")
+    if not (parts >= 0).all() or not parts.any():
+        raise InvalidArgumentError(
+            f"`{name}` has the part of each class, of which none is negative and not all are 0. "
+            f"Received: {given!r:.200}."
+        )
+    return parts
 
 
 def counted_from(start: Any, step: Any, dtype: Any) -> Endless:

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from mirrored.data.rng import Iteration
+from mirrored.data.row_transforms import gathered
 from mirrored.data.sources import Transform, external_of
 from mirrored.data.spec import Elements
 
@@ -37,6 +38,10 @@ def elements_from(transform: Transform, position: Position) -> Elements:
     begin = position.taken
     if position.iteration is None:
         position.iteration = transform.begin()
+    slices = transform.batched_slices
+    if begin and slices is not None:  # Of what was taken only the numbers of rows are read.
+        yield from gathered(transform, slices, position.iteration, begin)
+        return
     with closing(transform.open(position.iteration)) as elements:
         for _ in itertools.islice(elements, begin):
             pass

@@ -52,6 +52,20 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
         [1, 2, 2],
         INFINITE,
     ),
+    "resampled to what it was": (
+        lambda: Dataset.range(4).rejection_resample(lambda x: x % 2, [0.5, 0.5], [0.5, 0.5]),
+        [(0, 0), (1, 1), (0, 2), (1, 3)],
+        4,
+    ),
+    "resampled to one class": (
+        lambda: (
+            Dataset.zip(Dataset.range(6), Dataset.range(6))
+            .rejection_resample(lambda x, y: x % 3, [0.0, 1.0, 0.0], [0.4, 0.3, 0.3])
+            .map(lambda label, pair: pair)
+        ),
+        [(1, 1), (4, 4)],
+        UNKNOWN,
+    ),
     "counter": (lambda: Dataset.counter(10, -4).take(3), [10, 6, 2], 3),
     "counter of floats": (
         lambda: Dataset.counter(1.5, 0.5, mr.float32).take(3),
@@ -96,6 +110,18 @@ def test_what_is_drawn_follows_the_weights(listed: Listed) -> None:
     assert sorted(listed(every)) == [0, 0, 1, 1, 2, 2, 3, 4]
 
 
+@pytest.mark.parametrize("initial", [None, [0.75, 0.25]])
+def test_classes_come_in_the_wanted_proportions(initial: Any, listed: Listed) -> None:
+    numbers = Dataset.range(4000).rejection_resample(
+        lambda x: mr.cast(x % 4 == 3, mr.int32), [0.5, 0.5], initial, seed=1
+    )
+    labels, elements = np.array(listed(numbers)).T
+    assert np.array_equal(labels, elements % 4 == 3)
+    # All of the rarer class stay, and about as many of the other.
+    assert labels.sum() == 1000
+    assert abs(len(labels) - 2000) < 6 * (3000 / 3 * 2 / 3) ** 0.5 + 10
+
+
 DRAWN: dict[str, Callable[..., mr.data.Dataset]] = {
     "random": lambda **options: Dataset.random(**options).take(20),
     "sample_from_datasets": lambda **options: sampled(**options).take(20),
@@ -135,6 +161,24 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         )
         for number in (1, -1)
     },
+    **{
+        f"parts of {parts}": (
+            lambda parts=parts: Dataset.range(3).rejection_resample(len, *parts),
+            mr.errors.InvalidArgumentError,
+            "_dist` ",
+        )
+        for parts in (([],), (0.5,), ([0.0, 0.0],), ([1.0, -1.0],), ([1.0], [0.5, 0.5]))
+    },
+    "a class that there is not": (
+        lambda: list(Dataset.range(3).rejection_resample(lambda x: x, [0.5, 0.5])),
+        mr.errors.InvalidArgumentError,
+        "`class_func` returned 2",
+    ),
+    "a class that is none": (
+        lambda: list(Dataset.range(3).rejection_resample(lambda x: 0.5, [0.5, 0.5])),
+        TypeError,
+        "`class_func` returns an integer",
+    ),
     "no dataset": (lambda: chosen([0]), ValueError, "`datasets` should not be empty"),
     "no datasets": (
         lambda: Dataset.sample_from_datasets([3]),  # type: ignore[list-item]

@@ -25,6 +25,9 @@ def rows() -> mr.data.Dataset:
 PIPELINES: dict[str, Make] = {
     "range": lambda: Dataset.range(20),
     "rows": lambda: rows().shuffle(20).repeat(2).batch(3),
+    "batches that are repeated": lambda: (
+        rows().shuffle(20).batch(3).repeat(9).with_options(mr.data.Options())
+    ),
     "a small buffer": lambda: rows().shuffle(4).map(noisy).batch(2).prefetch(2),
     "the same order": lambda: rows().shuffle(20, reshuffle_each_iteration=False).repeat(),
     "passes": lambda: Dataset.range(5).map(lambda x: x).shuffle(5).repeat(),

@@ -1,0 +1,88 @@
+"""Elements of which some are left out, so that classes come in given proportions.
+
+An element is accepted with a probability that is its class's wanted part over its part so far.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.data.rng import Iteration, Rng
+from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, named
+from mirrored.data.spec import Element, Elements, call_with, to_leaf
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.rng_state import drawing_from
+
+_SEEN_BEFORE = 10  # Of each class, where nobody says what there is: as TensorFlow has it.
+
+
+class Resampled(Following):
+    """Pairs of a class and an element.
+
+    Args:
+        source: What gives the elements.
+        class_of: From an element to its class, an integer.
+        target: The part that each class is to have.
+        initial: The part that it has; None: that is estimated from the elements so far.
+        rng: What is drawn from.
+    """
+
+    rng: Rng
+
+    def __init__(
+        self,
+        source: Transform,
+        class_of: Callable[..., Any],
+        target: NDArray[Any],
+        initial: NDArray[Any] | None,
+        rng: Rng,
+    ) -> None:
+        super().__init__(source)
+        self._class_of, self._target, self._initial = class_of, target, initial
+        self.rng = rng
+        if initial is None or not np.array_equal(initial, target):
+            self.cardinality = UNKNOWN_CARDINALITY
+
+    def open(self, iteration: Iteration) -> Elements:
+        """Return an iterator of the pairs whose elements are accepted."""
+        stream = self.rng.stream(iteration)
+        generator = stream.generator()
+        seen = np.full(len(self._target), float(_SEEN_BEFORE))
+        with closing(self._source.open(iteration.source())) as elements:
+            for index, element in enumerate(elements):
+                with named("rejection_resample", index), drawing_from(stream):
+                    label, pair = self._labelled(element)
+                seen[label] += 1
+                parts = seen / seen.sum() if self._initial is None else self._initial
+                if generator.random() < _acceptance(self._target, parts)[label]:
+                    yield pair
+
+    def _labelled(self, element: Element) -> tuple[int, Element]:
+        label = to_leaf(call_with(self._class_of, element))
+        if label.shape != () or label.dtype.kind not in "iu":
+            raise TypeError(
+                "`class_func` returns an integer scalar. Received: "
+                f"shape={label.shape}, dtype={label.dtype.name}."
+            )
+        if not 0 <= label < len(self._target):
+            raise InvalidArgumentError(
+                f"`class_func` returned {label}, and there are {len(self._target)} classes in "
+                "`target_dist`. Return a number below that."
+            )
+        return int(label), (label, element)
+
+    def first(self) -> Element:
+        """Return a pair."""
+        element = self._source.first()
+        with named("rejection_resample", 0), drawing_from(self.rng.stream(Iteration())):
+            return self._labelled(element)[1]
+
+
+def _acceptance(target: NDArray[Any], parts: NDArray[Any]) -> NDArray[Any]:
+    """Return the probabilities by which elements of each class are accepted."""
+    ratios = np.divide(target, parts, out=np.zeros(len(target)), where=parts > 0)
+    accepted: NDArray[Any] = ratios / (ratios.max() or 1.0)
+    return accepted
