@@ -8,8 +8,9 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.ops.add_n import add_n
-from mirrored.ops.conversion import adopt
+from mirrored.ops.conversion import adopt, is_tensor
 from mirrored.ops.elementwise import MAXIMUM, MINIMUM, MUL
+from mirrored.ops.hooks import RecordedTensor
 from mirrored.ops.powers import RSQRT, SQRT, SQUARE
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import IDENTITY
@@ -68,9 +69,12 @@ def _sum_of_squares(
     return reduce_sum(MUL(same, same), axis=axes, keepdims=keepdims)
 
 
-def _checked_limit(clip_norm: Any) -> float:
-    limit = float(clip_norm)
-    if not limit > 0.0:
+def _checked_limit(clip_norm: Any) -> Any:
+    """Return a limit of norms: a number, or a tensor, by which there is a gradient."""
+    limit = adopt(clip_norm, None) if is_tensor(clip_norm) else float(clip_norm)
+    if isinstance(limit, RecordedTensor):  # Its value is not known yet.
+        return MAXIMUM(limit, 0.0)
+    if not float(limit) > 0.0:
         raise ValueError(f"clip_norm is a number above 0. Received: {clip_norm}")
     return limit
 

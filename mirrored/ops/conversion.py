@@ -80,7 +80,11 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
     if dtype is not None:
         # Straight to the dtype: by way of float32 a Python float would lose digits.
         array = _numeric(value)
-        if _adopts(array.dtype, dtype) or (dtype in INTEGERS and _holds_whole_numpy(value, array)):
+        if (
+            _adopts(array.dtype, dtype)
+            or (dtype in INTEGERS and _holds_whole_numpy(value, array))
+            or (not array.size and isinstance(value, list | tuple))  # Of nothing, no dtype follows.
+        ):
             return from_host(_converted(array, dtype, value))
     return from_host(to_array(value))
 

@@ -6,8 +6,8 @@
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.ops.conversion import adopt
-from mirrored.ops.op import Op, register
+from mirrored.ops.conversion import adopt, is_tensor
+from mirrored.ops.op import OPS, Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, as_dtype, as_shape, float32, same_spec
 from mirrored.ops.tensor import Tensor
 
@@ -75,6 +75,8 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     scalar = adopt(value, None)
     if scalar.shape:
         raise ValueError(f"fill takes a scalar value. Received: shape {scalar.shape}")
+    if is_tensor(value):  # It has a gradient, and in a recorded function no value yet.
+        return OPS["BroadcastTo"](scalar, shape=as_shape(dims))
     return FILL(shape=as_shape(dims), value=scalar.numpy().item(), dtype=scalar.dtype)
 
 

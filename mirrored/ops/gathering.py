@@ -52,7 +52,7 @@ def _gather(
         xp.less(indices, 0, out=below)
         xp.greater_equal(indices, x.shape[axis], out=beyond)
         xp.logical_or(below, beyond, out=below)
-        along = below.reshape(*indices.shape, *[1] * (x.ndim - axis - 1))
+        along = below.reshape((*indices.shape, *[1] * (x.ndim - axis - 1)))
         xp.copyto(out, 0, casting="unsafe", where=along)
 
 

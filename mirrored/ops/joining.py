@@ -15,13 +15,13 @@ from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
 from mirrored.ops.creation import FILL
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, EXPAND_DIMS, PACK, RESHAPE, normalize_axis
 from mirrored.ops.slicing import STRIDED_SLICE, sliced_along
-from mirrored.ops.spec import Shape, as_integers, shape_text
+from mirrored.ops.spec import Shape, as_integer, as_integers, shape_text
 from mirrored.ops.tensor import Operators, Tensor
 
 
 def axis_of(axis: Any, rank: int) -> int:
     """Return an axis counted from the front, as functions that are not one op have it."""
-    (number,) = as_integers(axis, "The axis")
+    number = as_integer(axis, "The axis")
     if not -rank <= number < rank:
         raise ValueError(f"Argument `axis` = {number} not in range [{-rank}, {rank})")
     return number % rank

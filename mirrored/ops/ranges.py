@@ -20,9 +20,10 @@ from mirrored.ops.spec import (
     INTEGERS,
     DType,
     as_dtype,
-    as_integers,
+    as_integer,
     as_shape,
     broadcast_shapes,
+    check_same_dtype,
     float32,
     float64,
     has_shape,
@@ -117,7 +118,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
         array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     first, last = as_tensors((start, stop))
-    (count,) = as_integers(num, "`num`")
+    count = as_integer(num, "`num`")
     if count < 0:
         raise InvalidArgumentError(f"There are 0 numbers or more. Received: num={count}")
     shape = broadcast_shapes("LinSpace", first.shape, last.shape)
@@ -237,6 +238,7 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 
     Raises:
         ValueError: `indexing` is neither.
+        InvalidArgumentError: Their dtypes differ.
 
     Example:
         >>> import mirrored as mr
@@ -248,6 +250,8 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
             f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'"
         )
     vectors = [adopt(each, None) for each in args]
+    if vectors:
+        check_same_dtype("Mul", *(each.spec for each in vectors))  # By which TensorFlow makes them.
     sizes = [each.size for each in vectors]
     places = list(np.arange(len(vectors)).tolist())
     if indexing == "xy" and len(vectors) > 1:

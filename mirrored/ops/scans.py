@@ -4,7 +4,6 @@ On the host and on a card each goes along its axis once, in its order, so both r
 """
 
 from collections.abc import Callable
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from mirrored.ops.no_nan import DIV_NO_NAN
 from mirrored.ops.op import Op, OpCall, register
 from mirrored.ops.powers import EXP, LOG
 from mirrored.ops.select import SELECT
-from mirrored.ops.spec import FLOATS, NUMBERS, DType, float_limits
+from mirrored.ops.spec import FLOATS, NUMBERS, DType, as_integer, float_limits
 from mirrored.ops.tensor import Tensor
 
 
@@ -84,7 +83,7 @@ CUMULATIVE_LOGSUMEXP: Op = _define(
 
 
 def _scanned(op: Op, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
-    x, place = adopt(x, None), index(axis)
+    x, place = adopt(x, None), as_integer(axis, "The axis")
     if not -x.ndim <= place < x.ndim:
         raise InvalidArgumentError(
             f"ScanOp: Expected scan axis in the range [{-x.ndim}, {x.ndim}), but got {place} "

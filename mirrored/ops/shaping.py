@@ -17,6 +17,7 @@ from mirrored.ops.spec import (
     Shape,
     TensorSpec,
     as_dtype,
+    as_integer,
     as_integers,
     as_shape,
     broadcast_shapes,
@@ -27,18 +28,21 @@ from mirrored.ops.spec import (
 from mirrored.ops.tensor import Tensor
 
 
-def normalize_axis(op_name: str, axis: int, rank: int) -> int:
+def normalize_axis(op_name: str, axis: Any, rank: int) -> int:
     """Return `axis` counted from the front.
 
     Raises:
+        TypeError: It is no integer.
         InvalidArgumentError: The tensor has no such axis.
     """
-    if not -rank <= axis < rank:
+    numbers: Shape = (axis,) if type(axis) is int else as_integers(axis, "The axis")
+    number = numbers[0] if len(numbers) == 1 else as_integer(axis, "The axis")
+    if not -rank <= number < rank:
         raise InvalidArgumentError(
-            f"Invalid axis {axis} for input with {rank} dimension(s): expected a value in the "
+            f"Invalid axis {number} for input with {rank} dimension(s): expected a value in the "
             f"range [{-rank}, {rank}) [Op:{op_name}]"
         )
-    return axis % rank
+    return number % rank
 
 
 # ---------------------------------------------------------------------------- views
@@ -145,7 +149,7 @@ def expand_dims(input: Any, axis: int, name: str | None = None) -> Tensor:
 
 @explained
 def squeeze(input: Any, axis: int | Sequence[int] | None = None, name: str | None = None) -> Tensor:
-    """Return `input` without its axes of size 1, or without those that `axis` names.
+    """Return `input` without its axes of size 1, or without those that `axis` names, if any.
 
     Raises:
         InvalidArgumentError: An axis named is not of size 1.
@@ -156,11 +160,10 @@ def squeeze(input: Any, axis: int | Sequence[int] | None = None, name: str | Non
         (2,)
     """
     x = adopt(input, None)
-    if axis is None:
+    axes = () if axis is None else as_integers(axis, "The axis")
+    gone = {normalize_axis("Squeeze", each, x.ndim) for each in axes}
+    if not axes:
         gone = {i for i, size in enumerate(x.shape) if size == 1}
-    else:
-        axes = as_integers(axis, "The axis")
-        gone = {normalize_axis("Squeeze", each, x.ndim) for each in axes}
     for each in gone:
         if x.shape[each] != 1:
             raise InvalidArgumentError(

@@ -338,7 +338,8 @@ def as_integers(value: Any, what: str) -> tuple[int, ...]:
         TypeError: It is neither; the message begins with `what`.
     """
     try:
-        items = tuple([value] if isinstance(value, int | np.integer) else value)
+        single = isinstance(value, int | np.integer) or getattr(value, "shape", None) == ()
+        items = tuple([value] if single else value)
         if any(isinstance(item, bool | np.bool_) for item in items):
             raise TypeError
         return tuple(operator.index(item) for item in items)
@@ -346,6 +347,17 @@ def as_integers(value: Any, what: str) -> tuple[int, ...]:
         raise TypeError(
             f"{what} is an integer or a sequence of integers. Received: {value!r}"
         ) from None
+
+
+def as_integer(value: Any, what: str) -> int:
+    """Return `value` as Python's integer.
+
+    Raises:
+        TypeError: It is none; the message begins with `what`.
+    """
+    if isinstance(value, list | tuple) or getattr(value, "shape", ()) != ():
+        raise TypeError(f"{what} is one integer. Received: {value!r}")
+    return as_integers(value, what)[0]
 
 
 _floatx: list[DType] = [float32]

@@ -12,7 +12,7 @@ from mirrored.ops.elementwise import ADD, DIV, MUL, SUB
 from mirrored.ops.no_nan import divide_no_nan
 from mirrored.ops.powers import SQRT, SQUARE, SQUARED_DIFFERENCE
 from mirrored.ops.reduction import reduce_mean, reduce_sum
-from mirrored.ops.shaping import RESHAPE, cast, squeeze, stop_gradient
+from mirrored.ops.shaping import cast, squeeze, stop_gradient
 from mirrored.ops.spec import INTEGERS, float32, int64
 from mirrored.ops.tensor import Tensor
 
@@ -93,8 +93,8 @@ def moments(
     """
     x = adopt(x, None)
     mean = reduce_mean(x, axes, True)
-    variance = reduce_mean(SQUARED_DIFFERENCE(x, stop_gradient(mean)), axes, keepdims)
-    return (mean if keepdims else RESHAPE(mean, shape=variance.shape)), variance
+    variance = reduce_mean(SQUARED_DIFFERENCE(x, stop_gradient(mean)), axes, True)
+    return (mean, variance) if keepdims else (squeeze(mean, axes), squeeze(variance, axes))
 
 
 @explained

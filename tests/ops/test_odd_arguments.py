@@ -1,0 +1,73 @@
+"""Arguments in forms that scripts seldom have: TensorFlow 2.21's values for them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+c = mr.constant
+NONE = np.zeros((1, 0))
+
+VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
+    "concat, axis as tensor": (lambda: mr.concat([c([[1]]), c([[2]])], c(-1)), [[1, 2]]),
+    "concat, axis as list": (lambda: mr.concat([c([[1]]), c([[2]])], [0]), [[1], [2]]),
+    "expand_dims, axis as list": (lambda: mr.expand_dims(c([1]), [0]), [[1]]),
+    "reduce_sum, axis as tensor": (lambda: mr.reduce_sum(c([[1, 2]]), c(1)), [3]),
+    "split, axis as tensor": (lambda: mr.split(c([1, 2]), 2, c(-1))[1], [2]),
+    "unstack, axis as tensor": (lambda: mr.unstack(c([[1, 2]]), axis=c(1))[1], [2]),
+    "roll, both as tensors": (lambda: mr.roll(c([1, 2]), c(1), c(0)), [2, 1]),
+    "linspace, num as tensor": (lambda: mr.linspace(0.0, 1.0, c(3)), [0.0, 0.5, 1.0]),
+    "zeros, size as tensor": (lambda: mr.zeros(c(2)), [0.0, 0.0]),
+    "squeeze, no axes": (lambda: mr.squeeze(c([[[1, 2]]]), []), [1, 2]),
+    "moments, no axes": (lambda: mr.nn.moments(c([[1.0, 2.0]]), [])[0], [1.0, 2.0]),
+    "less, empty list": (lambda: mr.less(c(NONE, mr.uint8), [[]]), NONE),
+    "logical_or, empty list": (lambda: mr.logical_or(c(NONE, mr.bool), [[]]), NONE),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_values(case: str) -> None:
+    call, expected = VALUES[case]
+    np.testing.assert_array_equal(call().numpy(), expected)
+
+
+@pytest.mark.parametrize("axis", [None, "x", 1.0, [0, 1]])
+@pytest.mark.parametrize("function", [mr.expand_dims, mr.cumsum, mr.nn.crelu, mr.unstack])
+def test_what_is_no_axis_is_named(function: Any, axis: Any) -> None:
+    with pytest.raises(TypeError, match=r"[aA]xis.* integer.*Received"):
+        function(c([[1.0]]), axis=axis)
+
+
+def test_coordinates_of_a_grid_have_one_dtype() -> None:
+    with pytest.raises(mr.errors.InvalidArgumentError, match="was expected to be a int32 tensor"):
+        mr.meshgrid(c([1]), c([1.0]))
+
+
+# The gradients of the sum of the squares, by the tensor of 2 or the second one.
+GRADIENTS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
+    "fill": (lambda x: mr.fill([2, 2], x), 2.0, 16.0),
+    "concat": (lambda x: mr.concat([x, x], c(-1)), [[1.0]], [[4.0]]),
+    "unsorted_segment_max": (lambda x: mr.math.unsorted_segment_max(x, 1, 2)[1:], 2.0, 4.0),
+    "unsorted_segment_mean": (lambda x: mr.math.unsorted_segment_mean(x, 1, 2), 2.0, 4.0),
+    "clip_by_norm": (lambda x: mr.clip_by_norm([3.0, 4.0], x), 2.0, 4.0),
+    "clip_by_global_norm": (lambda x: mr.clip_by_global_norm([[3.0, 4.0]], x)[0][0], 2.0, 4.0),
+    "bias_add": (lambda x: mr.nn.bias_add(mr.zeros((3, 0)), x), np.zeros(0), np.zeros(0)),
+}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("case", GRADIENTS)
+def test_gradients(case: str, recorded: bool) -> None:
+    call, at, expected = GRADIENTS[case]
+
+    def gradient(x: Any) -> Any:
+        with mr.GradientTape() as tape:
+            tape.watch(x)
+            total = mr.reduce_sum(mr.square(call(x)))
+        return tape.gradient(total, x)
+
+    found = (mr.function(gradient) if recorded else gradient)(c(at, mr.float32))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
