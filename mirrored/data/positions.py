@@ -6,6 +6,7 @@ them.
 """
 
 import itertools
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -76,6 +77,8 @@ def position_of(transform: Transform, words: Sequence[int]) -> Position:
         ValueError: It was another pipeline.
     """
     kind, taken, has_begun, *numbers = words
+    if has_begun > 1 or taken > sys.maxsize:
+        raise ValueError(f"No iterator has the position {list(words)}. The file is not sound.")
     if kind != _kind(transform):
         names = [type(each).__name__ for each in _all(transform)]
         raise ValueError(

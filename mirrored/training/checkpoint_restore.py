@@ -12,6 +12,7 @@ import numpy as np
 
 from mirrored._interrupt import InterruptGuard
 from mirrored.data.pipeline import DatasetIterator
+from mirrored.errors import WeightsFileError
 from mirrored.ops.random import GlobalState, restore_global_state
 from mirrored.optim import Optimizer
 from mirrored.program.variable_access import variable_writes
@@ -93,8 +94,7 @@ def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarra
         values = [*_values(matches, parts, tensors)]
         states = [(each, _as_words(array)) for each, array in _states(matches, parts, tensors)]
         for each, words in states:
-            if isinstance(each, DatasetIterator):
-                each.check(words)
+            _check_position(each, words)
         prepared = [pair for each, array in values for pair in each.prepare("assign", array)]
         with InterruptGuard(whole=True):  # Half of the state would be none.
             for copy, value in prepared:
@@ -104,6 +104,15 @@ def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarra
             seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])
             by_seed = tuple(zip(pairs[::2], pairs[1::2], strict=True))
             restore_global_state(GlobalState(seed, draws, by_seed))
+
+
+def _check_position(each: Stateful, words: list[int]) -> None:
+    """Raise WeightsFileError where an iterator was saved over another dataset."""
+    if isinstance(each, DatasetIterator):
+        try:
+            each.check(words)
+        except ValueError as error:
+            raise WeightsFileError(str(error)) from None
 
 
 def _values(

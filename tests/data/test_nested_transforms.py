@@ -79,6 +79,11 @@ METHODS: dict[str, tuple[Callable[[], mr.data.Dataset], list[Any], int]] = {
         [1, 2, 4, 2, 5, 5, 7, 8, 8],
         UNKNOWN,
     ),
+    "interleave of as many as is usual": (
+        lambda: interleaved(range(10), lambda x: 2),
+        [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9],
+        UNKNOWN,
+    ),
     "interleave of more than there are": (
         lambda: interleaved(range(1, 5), lambda x: x, 10**12),
         [1, 2, 3, 4, 2, 3, 4, 3, 4, 4],

@@ -141,9 +141,19 @@ def test_another_pipeline_is_refused(make: Make, tmp_path: Path) -> None:
         tmp_path / "ckpt"
     )
     step = mr.Variable(5)
-    with pytest.raises(ValueError, match="iterator"):
+    with pytest.raises(mr.errors.WeightsFileError, match="iterator"):
         mr.train.Checkpoint(iterator=iter(make()), step=step).restore(path)
     assert int(step) == 5
+
+
+@pytest.mark.parametrize("change", [(1, 2**63), (2, 2)])
+def test_a_position_that_there_is_not_is_refused(change: tuple[int, int]) -> None:
+    iterator = iter(Dataset.range(3))
+    words = [*iterator.state]
+    words[change[0]] = change[1]
+    with pytest.raises(ValueError, match="No iterator has the position"):
+        iterator.check(words)
+    assert int(next(iterator)) == 0
 
 
 def test_iterators_of_replicas_are_refused(simulate: Callable[..., Any]) -> None:
