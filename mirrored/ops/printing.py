@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant, is_tensor
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.op import Check, Op, register
@@ -118,7 +119,12 @@ def _laid_out(value: Any, tensors: list[Tensor]) -> str:
         if not is_tensor(leaf):
             return leaf
         place = len(tensors)
-        tensors.append(adopt(leaf, None))
+        try:
+            tensors.append(adopt(leaf, None))
+        except InvalidArgumentError:  # A value a replica is no tensor, and shows itself.
+            if active_recorder() is not None:
+                raise
+            return leaf
         digits = (place >> 12 & 63, place >> 6 & 63, place & 63)
         return _Mark("\ue000" + "".join(chr(0xE100 + digit) for digit in digits))
 

@@ -5,7 +5,6 @@ the checksums are CRC-32C (RFC 3720). So few fields need no library.
 """
 
 import os
-import socket
 import struct
 import threading
 import time
@@ -107,6 +106,8 @@ class EventFile:
     """
 
     def __init__(self, folder: str, most: int, seconds: float, suffix: str) -> None:
+        import socket  # Few programs need it.
+
         os.makedirs(folder, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
         self.path = os.path.join(folder, f"{name}.{next(_numbers)}{suffix}")

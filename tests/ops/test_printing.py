@@ -134,4 +134,6 @@ def test_each_replica_prints(
 
     for _ in range(2):
         step(C(1.0))
-    assert capsys.readouterr().err == "begin\nin 1\nin 1\nend 1\n" * 2
+    mr.print(strategy.run(lambda: mr.distribute.get_replica_context().replica_id_in_sync_group))
+    shown = "PerReplica:{\n  0: 0,\n  1: 1\n}\n"
+    assert capsys.readouterr().err == "begin\nin 1\nin 1\nend 1\n" * 2 + shown
