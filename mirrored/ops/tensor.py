@@ -19,6 +19,7 @@ from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.timing import copy_work, observers, tell
 from mirrored.errors import DevicesResetError
+from mirrored.ops.sharing import capsule, is_readable, shared
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor_shape import TensorShape
 
@@ -336,8 +337,8 @@ class Tensor(Operators):
         return array[()] if not array.shape else array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False and dtype in (None, self.dtype) and self._device.backend.host_readable:
-            return self._shared()
+        if copy is False and dtype in (None, self.dtype) and is_readable(self):
+            return shared(self)
         return super().__array__(dtype, copy)
 
     def __dlpack__(
@@ -348,30 +349,10 @@ class Tensor(Operators):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Return the values for another library, as the protocol of DLPack has it.
-
-        They are shared where that can be told not to write to them, and else a copy on the host.
-        """
-        is_told = max_version is not None and max_version[0] >= 1
-        if copy is not True and is_told and self._device.backend.host_readable:
-            array = self._shared()
-        elif copy is False:
-            raise BufferError(
-                "A tensor does not change, so its memory is shared with those alone that can be "
-                "told so, on the host. Received: copy=False. Leave `copy` unset."
-            )
-        else:
-            array = np.asarray(self.numpy())
-        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-        given = {name: value for name, value in options.items() if value is not None}
-        return array.__dlpack__(**given)
+        return capsule(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # The host.
-
-    def _shared(self) -> NDArray[Any]:
-        """Return the values where they are, for reading; their memory is counted as long."""
-        return np.asarray(_Lent(self)).view(self.dtype)
 
     @property
     def assign(self) -> Callable[..., Any]:
@@ -421,17 +402,6 @@ class Tensor(Operators):
 
     def _described(self) -> str:
         return f"shape={self.shape}, dtype={self.dtype.name}"
-
-
-class _Lent:
-    """What an array on a tensor's memory keeps: the tensor, and where its values are."""
-
-    __slots__ = ("__array_interface__", "_tensor")
-
-    def __init__(self, tensor: Tensor) -> None:
-        interface = np.asarray(tensor._array).__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], True)}
-        self._tensor = tensor
 
 
 def _placed(array: NDArray[Any], device_name: str) -> Tensor:
