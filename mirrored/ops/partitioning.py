@@ -14,6 +14,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant, convert_to_tensor, from_host, is_tensor
 from mirrored.ops.creation import FILL
 from mirrored.ops.gathering import GATHER
+from mirrored.ops.known_values import known_values
 from mirrored.ops.scattering import TENSOR_SCATTER_UPDATE
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, RESHAPE
 from mirrored.ops.spec import INTEGERS, DType, int32, int64, shape_text
@@ -56,7 +57,8 @@ def boolean_mask(
         raise ValueError(f"Shapes {masked} and {chosen.shape} are incompatible")
     before = x.shape[:first]
     flat = RESHAPE(x, shape=(*before, math.prod(masked), *x.shape[end:]))
-    return _rows_at(flat, np.flatnonzero(chosen.numpy()), len(before))
+    places = known_values(chosen, "elements", "Use `where(mask, x, 0.0)`, or give a known mask.")
+    return _rows_at(flat, np.flatnonzero(places), len(before))
 
 
 operators["boolean_mask"] = boolean_mask
@@ -102,7 +104,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         )
     if times.ndim > 1:
         raise ValueError(f"Shape {times.shape} must have rank at most 1")
-    counts, size = np.asarray(times.numpy()), x.shape[place]
+    counts = known_values(times, "slices", "Give numbers, or use `gather` with known places.")
+    size = x.shape[place]
     if counts.size == 1:
         return _each_repeated(x, place, int(counts.reshape(-1)[0]))
     if counts.size != size:
@@ -153,7 +156,7 @@ def dynamic_partition(
             f"data.shape must start with partitions.shape, got data.shape = {shape_text(x.shape)}, "
             f"partitions.shape = {shape_text(numbers.shape)} [Op:DynamicPartition]"
         )
-    given = np.asarray(numbers.numpy())
+    given = known_values(numbers, "rows", "Use masks, or a sum by `math.unsorted_segment_sum`.")
     wrong = np.argwhere((given < 0) | (given >= count))
     if len(wrong):
         place = tuple(wrong[0].tolist())
@@ -204,7 +207,9 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
                 f"{shape_text(rows[0].shape[1:])} and {shape_text(each.shape[1:])} "
                 "[Op:DynamicStitch]"
             )
-    places = np.concatenate([np.asarray(each.numpy()).reshape(-1) for each in numbers])
+    instead = "Use `scatter_nd`, which is told the shape."
+    known = [known_values(each, "rows", instead) for each in numbers]
+    places = np.concatenate([each.reshape(-1) for each in known])
     if places.size and places.min() < 0:
         raise InvalidArgumentError(
             f"indices[{np.argmax(places < 0)}] is out of range [Op:DynamicStitch]"

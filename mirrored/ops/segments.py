@@ -10,6 +10,7 @@ from mirrored.ops.conversion import adopt, constant
 from mirrored.ops.creation import FILL
 from mirrored.ops.elementwise import ABS, MAXIMUM, SIGN
 from mirrored.ops.index_range import check_index_dtype
+from mirrored.ops.known_values import known_values
 from mirrored.ops.op import Op
 from mirrored.ops.powers import SQRT
 from mirrored.ops.rounding import FLOORDIV
@@ -180,7 +181,8 @@ def _sorted(name: str, data: Any, segment_ids: Any) -> tuple[Tensor, Tensor, int
         raise InvalidArgumentError(
             f"segment_ids should be the same size as dimension 0 of input. [Op:{name}]"
         )
-    numbers = np.asarray(ids.numpy())
+    unsorted = f"math.unsorted_segment_{name.removeprefix('Segment').lower()}"
+    numbers = known_values(ids, "segments", f"Use `{unsorted}`, which is told how many.")
     count = int(numbers[-1]) + 1 if numbers.size else 0
     if (np.diff(numbers) < 0).any():
         raise InvalidArgumentError(f"segment ids are not increasing [Op:{name}]")

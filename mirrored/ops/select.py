@@ -9,6 +9,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors, constant
 from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.elementwise import when
+from mirrored.ops.known_values import known_values
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import TensorSpec, bool_, broadcast_shapes, check_same_dtype
@@ -83,5 +84,6 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
             raise InvalidArgumentError(
                 "WhereOp : Unhandled input dimensions: 0. A scalar has no places. [Op:Where]"
             )
-        return constant(np.argwhere(condition.numpy()))
+        instead = "Give `x` and `y`, which are chosen from element by element."
+        return constant(np.argwhere(known_values(condition, "places", instead)))
     return SELECT(condition, *as_tensors((x, y)))

@@ -79,7 +79,7 @@ def test_how_many_segments_there_are_is_known_when_a_function_is_recorded() -> N
     known = mr.function(lambda x: math.segment_max(x, [0, 0, 2]))
     np.testing.assert_array_equal(known(ops.constant([3, 4, 5])).numpy(), [4, 0, 5])
     fed = mr.function(math.segment_sum)
-    with pytest.raises(OperatorNotAllowedInGraphError):
+    with pytest.raises(OperatorNotAllowedInGraphError, match=r"Use `math\.unsorted_segment_sum`"):
         fed(ops.constant([1.0, 2.0]), ops.constant([0, 1]))
 
 
