@@ -53,7 +53,7 @@ def in_use() -> list[int]:
 # one that is recorded, which has room for all that it computes or is not begun.
 EAGER = {
     "_cut": "transfer",
-    "_backpropagate": "backward",
+    "backpropagate": "backward",
     "_forward": "forward",
     "_updates": "update",
     "build": "slots",
