@@ -78,7 +78,7 @@ def _dtypes_of(name: str) -> tuple[np.dtype[Any], np.dtype[Any]]:
         return ops.bfloat16(), ops.float32
     if name in ("mixed_float16", "float16"):
         raise ValueError(
-            f"Tensors are never float16, whose small range would call for scaled losses. {_VALID} "
+            f"Layers are never float16, whose small range would call for scaled losses. {_VALID} "
             f"Received: name={name!r}. Use '{_MIXED}', which has the range of float32."
         )
     if name == "bfloat16":

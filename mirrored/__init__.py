@@ -103,6 +103,7 @@ from mirrored.ops import exp as exp
 from mirrored.ops import expand_dims as expand_dims
 from mirrored.ops import eye as eye
 from mirrored.ops import fill as fill
+from mirrored.ops import float16 as float16
 from mirrored.ops import float32 as float32
 from mirrored.ops import float64 as float64
 from mirrored.ops import floor as floor
@@ -113,6 +114,8 @@ from mirrored.ops import greater_equal as greater_equal
 from mirrored.ops import histogram_fixed_width as histogram_fixed_width
 from mirrored.ops import histogram_fixed_width_bins as histogram_fixed_width_bins
 from mirrored.ops import identity as identity
+from mirrored.ops import int8 as int8
+from mirrored.ops import int16 as int16
 from mirrored.ops import int32 as int32
 from mirrored.ops import int64 as int64
 from mirrored.ops import less as less
@@ -185,6 +188,9 @@ from mirrored.ops import tensordot as tensordot
 from mirrored.ops import tile as tile
 from mirrored.ops import transpose as transpose
 from mirrored.ops import uint8 as uint8
+from mirrored.ops import uint16 as uint16
+from mirrored.ops import uint32 as uint32
+from mirrored.ops import uint64 as uint64
 from mirrored.ops import unique as unique
 from mirrored.ops import unique_with_counts as unique_with_counts
 from mirrored.ops import unstack as unstack
@@ -272,6 +278,7 @@ __all__ = [
     "experimental",
     "eye",
     "fill",
+    "float16",
     "float32",
     "float64",
     "floor",
@@ -286,12 +293,15 @@ __all__ = [
     "greater",
     "greater_equal",
     "group",
+    "half",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
     "identity",
     "identity_n",
     "init_scope",
     "initializers",
+    "int8",
+    "int16",
     "int32",
     "int64",
     "is_symbolic_tensor",
@@ -384,6 +394,9 @@ __all__ = [
     "transpose",
     "truediv",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     "unique",
     "unique_with_counts",
     "unstack",
@@ -398,6 +411,7 @@ __all__ = [
 # Other names that TensorFlow has for what is above.
 bool = bool_
 double = float64
+half = float16
 newaxis = None
 truediv = divide
 

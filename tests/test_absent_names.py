@@ -138,7 +138,7 @@ def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
         ("", "compat"),
         ("losses", "Hinge"),
         ("optim", "schedules"),
-        ("dtypes", "int8"),
+        ("dtypes", "complex64"),
     ],
 )
 def test_importing_an_absent_name_says_what_reading_it_says(module: str, name: str) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
-from mirrored.ops.spec import NUMBERS, TensorSpec, as_dtype, check_same_dtype, has_shape, shape_text
+from mirrored.ops.spec import (
+    ARITHMETIC,
+    TensorSpec,
+    as_dtype,
+    check_same_dtype,
+    has_shape,
+    shape_text,
+)
 from mirrored.ops.tensor import Tensor
 
 
@@ -37,7 +44,7 @@ ADD_N = register(
         infer=_infer_add_n,
         kernel=_add_n,
         gradient=lambda call, g: [g] * len(call.inputs),
-        dtypes=NUMBERS,
+        dtypes=ARITHMETIC,
         may_alias=(0,),
         elementwise=True,
     )

@@ -15,8 +15,7 @@ from mirrored.ops.op import OPS
 from mirrored.ops.spec import (
     ALL_DTYPES,
     DTYPE_NAMES,
-    FLOATS,
-    INTEGERS,
+    FLOATING,
     DType,
     as_dtype,
     as_shape,
@@ -25,6 +24,7 @@ from mirrored.ops.spec import (
     holds_numbers,
     int32,
     int64,
+    uint64,
 )
 from mirrored.ops.tensor import Tensor
 
@@ -79,10 +79,10 @@ def adopt(value: Any, dtype: DType | None) -> Tensor:
         return OPS["Pack"](*[adopt(item, inner) for item in value])
     if dtype is not None:
         # Straight to the dtype: by way of float32 a Python float would lose digits.
-        array = _numeric(value)
+        array = _numeric(value, dtype)
         if (
             _adopts(array.dtype, dtype)
-            or (dtype in INTEGERS and _holds_whole_numpy(value, array))
+            or (dtype.kind in "iu" and _holds_whole_numpy(value, array))
             or (not array.size and isinstance(value, list | tuple))  # Of nothing, no dtype follows.
         ):
             return from_host(_converted(array, dtype, value))
@@ -93,7 +93,7 @@ def _adopts(given: DType, dtype: DType) -> bool:
     """Whether numbers of dtype `given` become `dtype` beside a tensor that has it."""
     if dtype == bool_:
         return given == bool_
-    return dtype in FLOATS or given.kind in "biu"
+    return dtype in FLOATING or given.kind in "biu"
 
 
 def _holds_whole_numpy(value: Any, array: NDArray[Any]) -> bool:
@@ -121,7 +121,7 @@ def to_array(value: Any, dtype: DType | None = None) -> NDArray[Any]:
             tensors cannot have, or holds Python numbers that `dtype` cannot hold.
         ValueError: Its rows differ in length.
     """
-    array = _numeric(value)
+    array = _numeric(value, dtype)
     if dtype is None:
         array = _as_tensorflow_has_it(array, value)
         if array.dtype not in ALL_DTYPES:
@@ -163,11 +163,21 @@ def as_array(value: Any) -> NDArray[Any]:
         ) from None
 
 
-def _numeric(value: Any) -> NDArray[Any]:
+def _numeric(value: Any, dtype: DType | None = None) -> NDArray[Any]:
     """Return `value` as an array of numbers or booleans, of whatever width NumPy gives them."""
     array = as_array(value)
+    if dtype == uint64 and array.dtype.kind == "f" and not _holds_numpy(value):
+        array = _large_integers(value, array)
     if not holds_numbers(array.dtype):
         raise TypeError(_unsupported(array, value))
+    return array
+
+
+def _large_integers(value: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """Return Python's integers of up to 64 bits, which NumPy makes floats beside smaller ones."""
+    exact = np.array(value, object)
+    if all(type(each) is int and 0 <= each < 1 << 64 for each in exact.flat):
+        return exact.astype(np.uint64)
     return array
 
 
@@ -175,7 +185,7 @@ def _converted(array: NDArray[Any], dtype: DType, value: Any) -> NDArray[Any]:
     """Return `array` in `dtype`; floats may overflow to infinity, integers may not."""
     if array.dtype == dtype:
         return array
-    if dtype in INTEGERS and array.dtype.kind in "iu" and not _fits(array, dtype):
+    if dtype.kind in "iu" and array.dtype.kind in "iu" and not _fits(array, dtype):
         raise TypeError(
             f"Integers of dtype {dtype.name} cannot hold all of the values. Received: "
             f"{value!r:.80}. Use int64, or floats; mr.cast lets integers wrap around."
@@ -204,7 +214,12 @@ def _as_tensorflow_has_it(array: NDArray[Any], value: Any) -> NDArray[Any]:
             "Make all of them booleans, or all of them numbers."
         )
     if array.dtype.kind in "iu":
-        fitting = next((each for each in (int32, int64) if _fits(array, each)), array.dtype)
+        fitting = next((each for each in (int32, int64) if _fits(array, each)), None)
+        if fitting is None:
+            raise ValueError(
+                f"Can't convert Python sequence with out-of-range integer to Tensor. Received: "
+                f"{value!r:.80}. Give `dtype=mr.uint64`."
+            )
         return array.astype(fitting, copy=False)
     if array.dtype.kind == "f":
         own = first.dtype if isinstance(first, np.floating | np.ndarray) else float32

@@ -33,10 +33,13 @@ from mirrored.ops.spec import (
     float64,
     float_limits,
     int64,
+    uint32,
+    uint64,
 )
 from mirrored.ops.tensor import Tensor
 
 AUTO = "auto_select"
+FULL_INTEGERS = INDICES | {uint32, uint64}  # Those of which all that they hold can be drawn.
 
 
 class Algorithm(enum.Enum):
@@ -110,7 +113,7 @@ class Draw:
     def uniform(self, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
         """Return numbers drawn evenly from [minval, maxval)."""
         sizes = vector_shape(shape)
-        if dtype in INDICES:
+        if dtype in FULL_INTEGERS:
             return self._integers(sizes, minval, maxval, dtype)
         _check_float(dtype)
         low, high = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
@@ -122,12 +125,13 @@ class Draw:
     def _integers(self, sizes: Shape, minval: Any, maxval: Any, dtype: DType) -> Tensor:
         if minval is None and maxval is None:
             return self.full_int(sizes, dtype)
+        _check_attr("StatelessRandomUniformIntV2", INDICES, dtype)
         low, high = _integer_range(minval, maxval, dtype)
         return self._of(philox4x32.UNIFORM_INT, sizes, dtype, minval=low, maxval=high)
 
     def full_int(self, shape: Any, dtype: DType) -> Tensor:
         """Return integers of all that a dtype holds."""
-        _check_attr("StatelessRandomUniformFullIntV2", INDICES, dtype)
+        _check_attr("StatelessRandomUniformFullIntV2", FULL_INTEGERS, dtype)
         return self._of(philox4x32.UNIFORM_FULL_INT, vector_shape(shape), dtype)
 
     def normal(

@@ -11,8 +11,9 @@ from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
+    ARITHMETIC,
+    FLOATING,
     FLOATS,
-    INTEGERS,
     NUMBERS,
     SIGNED,
     DType,
@@ -24,7 +25,6 @@ from mirrored.ops.spec import (
     int32,
     int64,
     same_spec,
-    uint8,
 )
 from mirrored.ops.tensor import Operators, Tensor, operators
 
@@ -196,10 +196,10 @@ def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
     return gradient
 
 
-ADD = binary("AddV2", "add", lambda call, g: (g, g))
-SUB = binary("Sub", "subtract", lambda call, g: (g, when(call.needs(1), lambda: -g)))
-MUL = binary("Mul", "multiply", _grad_mul)
-DIV = binary("RealDiv", "divide", _grad_div, FLOATS)
+ADD = binary("AddV2", "add", lambda call, g: (g, g), ARITHMETIC)
+SUB = binary("Sub", "subtract", lambda call, g: (g, when(call.needs(1), lambda: -g)), ARITHMETIC)
+MUL = binary("Mul", "multiply", _grad_mul, ARITHMETIC)
+DIV = binary("RealDiv", "divide", _grad_div, FLOATING)
 # x * y, but 0 where y is 0, whatever x is.
 MUL_NO_NAN = binary(
     "MulNoNan",
@@ -208,8 +208,8 @@ MUL_NO_NAN = binary(
     FLOATS,
     workspace=lambda x, y: (mask_of(y),),
 )
-MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y))
-MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y))
+MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y), ARITHMETIC)
+MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y), ARITHMETIC)
 
 
 def _true_divide(x: Any, y: Any) -> Tensor:
@@ -218,7 +218,7 @@ def _true_divide(x: Any, y: Any) -> Tensor:
     Raises:
         TypeError: One is an integer tensor, and the other is not of its dtype.
     """
-    if not any(isinstance(each, Operators) and each.dtype in INTEGERS for each in (x, y)):
+    if not any(isinstance(each, Operators) and each.dtype.kind in "iu" for each in (x, y)):
         return DIV(x, y)
     x, y = as_tensors((x, y))
     if x.dtype != y.dtype:
@@ -226,7 +226,7 @@ def _true_divide(x: Any, y: Any) -> Tensor:
             f"`x` and `y` must have the same dtype, got {x.dtype.name} != {y.dtype.name}. Cast one "
             "of them with mr.cast. [Op:RealDiv]"
         )
-    wide = float32 if x.dtype == uint8 else float64
+    wide = float32 if x.dtype.itemsize <= 2 else float64
     return DIV(CAST(x, dtype=wide), CAST(y, dtype=wide))
 
 
@@ -234,8 +234,8 @@ operators["truediv"] = _true_divide
 
 # What assigning to a variable computes, under TensorFlow's names for it: the new value from the old
 # one and the argument.
-ASSIGN_ADD = binary("AssignAddVariableOp", "add", None)
-ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None)
+ASSIGN_ADD = binary("AssignAddVariableOp", "add", None, ARITHMETIC)
+ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None, ARITHMETIC)
 
 
 # ---------------------------------------------------------------------------- public functions
@@ -277,7 +277,8 @@ def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x / y, element by element; integers give floats, as Python's `/` does.
 
-    Those are float64, and float32 for uint8. A tensor of integers is divided by its own dtype.
+    Those are float64, and float32 for integers of 8 and 16 bits. A tensor of integers is divided
+    by its own dtype.
 
     Raises:
         TypeError: One operand is of integers, and the other has another dtype.

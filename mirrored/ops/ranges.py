@@ -18,12 +18,14 @@ from mirrored.ops.spec import (
     FLOATS,
     INDICES,
     INTEGERS,
+    STORED,
     DType,
     as_dtype,
     as_integer,
     as_shape,
     broadcast_shapes,
     check_same_dtype,
+    float16,
     float32,
     float64,
     has_shape,
@@ -61,6 +63,10 @@ def range(
     """
     given = (0, start, delta) if limit is None else (start, limit, delta)
     wanted = None if dtype is None else as_dtype(dtype)
+    if wanted in STORED - {float16}:
+        raise InvalidArgumentError(
+            f"Ranges are not of {wanted.name}. Make one of int32 or int64, and cast it. [Op:Range]"
+        )
     # Tensors are cast to the dtype; what Python's numbers would lose is an error.
     tensors = [
         adopt(each, None) if isinstance(each, Operators) else convert_to_tensor(each, wanted)
@@ -200,7 +206,7 @@ def one_hot(
     places, (size,) = adopt(indices, None), as_shape(int(depth))
     if places.dtype not in INTEGERS:
         raise InvalidArgumentError(
-            f"Indices are integers. Received: {places.dtype.name} [Op:OneHot]"
+            f"Indices are int32, int64 or uint8. Received: {places.dtype.name} [Op:OneHot]"
         )
     wanted = None if dtype is None else as_dtype(dtype)
     values = [None if each is None else adopt(each, wanted) for each in (on_value, off_value)]

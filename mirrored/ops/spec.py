@@ -17,7 +17,13 @@ Shape = tuple[int, ...]
 
 float32: DType = np.dtype(np.float32)
 float64: DType = np.dtype(np.float64)
+float16: DType = np.dtype(np.float16)
+int8: DType = np.dtype(np.int8)
+int16: DType = np.dtype(np.int16)
 uint8: DType = np.dtype(np.uint8)
+uint16: DType = np.dtype(np.uint16)
+uint32: DType = np.dtype(np.uint32)
+uint64: DType = np.dtype(np.uint64)
 int32: DType = np.dtype(np.int32)
 int64: DType = np.dtype(np.int64)
 bool_: DType = np.dtype(np.bool_)
@@ -31,14 +37,21 @@ class _Growing(set[DType]):
 
 INDICES = frozenset({int32, int64})  # What TensorFlow takes for labels and places.
 INTEGERS = INDICES | {uint8}
+# What few ops compute with: tensors of these keep what a file or a device has.
+STORED = frozenset({float16, int8, int16, uint16, uint32, uint64})
 _GROWING = (
     _Growing({float32, float64}),
     _Growing({float32, float64} | INDICES),
     _Growing({float32, float64} | INTEGERS),
-    _Growing({float32, float64, bool_} | INTEGERS),
+    _Growing({float32, float64} | INTEGERS | STORED),
+    _Growing({float32, float64, bool_} | INTEGERS | STORED),
+    _Growing({float32, float64, float16}),
 )
-# To everybody else they are frozen.
-FLOATS, SIGNED, NUMBERS, ALL_DTYPES = (cast(frozenset[DType], each) for each in _GROWING)
+# To everybody else they are frozen. ARITHMETIC is for sums, products and comparisons, FLOATING for
+# what gradients flow through.
+FLOATS, SIGNED, NUMBERS, ARITHMETIC, ALL_DTYPES, FLOATING = (
+    cast(frozenset[DType], each) for each in _GROWING
+)
 
 DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(each.name for each in ALL_DTYPES)}))
 
@@ -46,6 +59,8 @@ DTYPE_NAMES = ", ".join(sorted({"bfloat16", *(each.name for each in ALL_DTYPES)}
 TENSORFLOW_NAMES = {
     float32: "float",
     float64: "double",
+    float16: "half",
+    **{each: each.name for each in STORED - {float16}},
     uint8: "uint8",
     int32: "int32",
     int64: "int64",

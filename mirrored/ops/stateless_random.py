@@ -7,7 +7,7 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored.ops.conversion import adopt
-from mirrored.ops.draw import AUTO, Draw
+from mirrored.ops.draw import AUTO, FULL_INTEGERS, Draw
 from mirrored.ops.joining import stack
 from mirrored.ops.spec import INDICES, as_dtype, float32, float64, int32, int64
 from mirrored.ops.tensor import Tensor
@@ -33,7 +33,7 @@ def stateless_uniform(
         minval: The least value; of integers it may be None, as `maxval` is then too, for all that
             the dtype holds.
         maxval: The bound above all values; None means 1 for floats.
-        dtype: Float32, float64, int32 or int64.
+        dtype: Float32, float64, int32 or int64; uint32 or uint64 for all that they hold.
         name: Accepted for compatibility; eager ops have no name.
         alg: "philox" or "auto_select".
 
@@ -48,17 +48,22 @@ def stateless_uniform(
     """
     del name
     wanted = as_dtype(dtype)
-    if wanted not in INDICES | {float32, float64}:
+    if wanted not in FULL_INTEGERS | {float32, float64}:
         raise ValueError(
             f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float32, "
-            "float64, int32 and int64."
+            "float64, int32, int64, uint32 and uint64."
         )
-    if wanted in INDICES and (minval is None) != (maxval is None):
+    if wanted in FULL_INTEGERS and (minval is None) != (maxval is None):
         raise ValueError(
             f"For integer `dtype` argument {wanted.name}, argument `minval` and `maxval` must be "
             f"both None or not None. Got `minval`={minval} and `maxval`={maxval}."
         )
-    if wanted not in INDICES and maxval is None:
+    if wanted in FULL_INTEGERS - INDICES and minval is not None:
+        raise ValueError(
+            f"Argument `dtype` got invalid value {wanted.name} when argument `minval` is not None. "
+            "Please don't use unsigned integers in this case."
+        )
+    if wanted not in FULL_INTEGERS and maxval is None:
         maxval = 1
     return Draw.of_seed(seed, alg).uniform(shape, minval, maxval, wanted)
 

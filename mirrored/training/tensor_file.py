@@ -28,11 +28,17 @@ _HEADER_KEY = "header_crc32"
 _OWN_KEYS = (_FORMAT_KEY, _KIND_KEY, _CHECKSUMS_KEY, _HEADER_KEY)
 _METADATA = "__metadata__"  # Where the format has them, among the names of tensors.
 _DTYPES = {
+    "F16": "float16",
     "F32": "float32",
     "F64": "float64",
+    "I8": "int8",
+    "I16": "int16",
     "I32": "int32",
     "I64": "int64",
     "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
     "BOOL": "bool",
 }
 _CODES = {name: code for code, name in _DTYPES.items()}

@@ -22,7 +22,7 @@ from mirrored.ops.joining import stack
 from mirrored.ops.philox4x32 import SKIP
 from mirrored.ops.rng_state import ShardPosition, current_position
 from mirrored.ops.shaping import CAST, concat, reshape
-from mirrored.ops.spec import INTEGERS, as_dtype, float32, int64
+from mirrored.ops.spec import as_dtype, float32, int64, uint64
 from mirrored.ops.tensor import Tensor
 from mirrored.variables.device_variable import DeviceVariable
 from mirrored.variables.variable import (
@@ -32,7 +32,6 @@ from mirrored.variables.variable import (
 )
 
 _SIZE, _WORD = 3, 1 << 64
-_UINT64 = np.dtype(np.uint64)
 
 
 def _as_words(value: Any) -> Tensor:
@@ -252,16 +251,16 @@ class Generator:
         """Return numbers drawn evenly; arguments as for `random.stateless_uniform`."""
         del name
         wanted = as_dtype(dtype)
-        if wanted in INTEGERS and (minval is None) != (maxval is None):
+        if wanted.kind in "iu" and (minval is None) != (maxval is None):
             raise ValueError(
                 f"For integer dtype {wanted.name}, minval and maxval must be both `None` or both "
                 f"non-`None`; got minval={minval} and maxval={maxval}"
             )
-        if wanted not in INTEGERS and maxval is None:
+        if wanted.kind not in "iu" and maxval is None:
             maxval = 1
         return self._next(shape).uniform(shape, minval, maxval, wanted)
 
-    def uniform_full_int(self, shape: Any, dtype: Any = _UINT64, name: str | None = None) -> Tensor:
+    def uniform_full_int(self, shape: Any, dtype: Any = uint64, name: str | None = None) -> Tensor:
         """Return integers of all that a dtype holds."""
         del name
         return self._next(shape).full_int(shape, as_dtype(dtype))

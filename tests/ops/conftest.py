@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from op_table import ALIKE, TABLE, Row
 
@@ -86,7 +87,7 @@ def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def filled(self: HostBackend, *args: Any) -> Storage:
         storage = allocate(self, *args)
-        storage.array.fill(NONSENSE[storage.array.dtype.kind])
+        storage.array.fill(np.array(NONSENSE[storage.array.dtype.kind]).astype(storage.array.dtype))
         return storage
 
     monkeypatch.setattr(HostBackend, "allocate", filled)

@@ -11,8 +11,6 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import is_tensor
 from mirrored.variables import Variable
 
-NARROW = ("int8", "int16", "uint16", "uint32", "uint64", "float16")
-
 
 # As TensorFlow 2.21 has them.
 @pytest.mark.parametrize(
@@ -28,6 +26,11 @@ NARROW = ("int8", "int16", "uint16", "uint32", "uint64", "float16")
         (np.float64(1.5), "float64"),
         ([np.float64(1.5)], "float64"),
         (np.arange(3), "int64"),
+        (np.float16([1.0]), "float16"),
+        ([np.float16(1.0), 2.0], "float16"),
+        (np.int8(3), "int8"),
+        ([np.int8(3)], "int32"),
+        (np.uint64([2**64 - 1]), "uint64"),
         (np.float32([[1.0]]), "float32"),
         ((np.int32(3), np.int32(4)), "int32"),
         (np.uint8(3), "uint8"),
@@ -87,14 +90,12 @@ def test_constant_of_a_given_dtype(value: Any, dtype: str, expected: Any) -> Non
         (2**40, "int32", "Integers of dtype int32 cannot hold all of the values"),
         (np.array([2**40]), "int32", "Integers of dtype int32 cannot hold all of the values"),
         (2**70, None, "Cannot make a tensor of dtype object"),
-        ("text", None, "bfloat16, bool, float32, float64, int32, int64, uint8. Received: 'te"),
+        ("text", None, "int8, uint16, uint32, uint64, uint8. Received: 'te"),
         ([1, "a"], None, "Cannot make a tensor of dtype"),
         (None, None, "Cannot make a tensor of dtype object"),
         (1j, None, "Cannot make a tensor of dtype complex128"),
-        (np.float16([1.0]), None, "Cannot make a tensor of dtype float16"),
-        (np.int8([1]), None, "Convert it first, as with .astype('float32')"),
-        *[(np.ones(1, kind), None, f"Cannot make a tensor of dtype {kind}") for kind in NARROW],
-        ([np.float16(1.0), 2.0], None, "Cannot make a tensor of dtype float16"),
+        (np.longdouble([1.0]), None, "Cannot make a tensor of dtype float128"),
+        (np.complex64([1]), None, "Convert it first, as with .astype('float32')"),
         (300, "uint8", "Integers of dtype uint8 cannot hold all of the values"),
         (-1, "uint8", "mr.cast lets integers wrap around"),
         (np.array([-1, 2]), "uint8", "Integers of dtype uint8 cannot hold all of the values"),

@@ -115,8 +115,8 @@ def test_cast() -> None:
     assert ops.cast(t, "float32") is t
     np.testing.assert_array_equal(ops.cast(t, ops.int32).numpy(), [1, -1, 0])
     np.testing.assert_array_equal(ops.cast(t, bool).numpy(), [True, True, False])
-    with pytest.raises(TypeError, match="Received: 'int8'"):
-        ops.cast(t, "int8")
+    with pytest.raises(TypeError, match="Received: 'complex64'"):
+        ops.cast(t, "complex64")
 
 
 def test_gradient_of_a_cast_has_the_dtype_of_its_input() -> None:

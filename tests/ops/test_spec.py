@@ -29,12 +29,10 @@ def test_as_dtype(given: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [None, "foo", "float16", complex, object, str, np.uint16, ">f4", 3, [], "int8"]
+    "given", [None, "foo", "float128", complex, object, str, np.complex64, ">f4", 3, []]
 )
 def test_as_dtype_of_what_tensors_cannot_have(given: Any) -> None:
-    with pytest.raises(
-        TypeError, match=r"bool, float32, float64, int32, int64, uint8\. Received: "
-    ):
+    with pytest.raises(TypeError, match=r"bool, float16, .* uint64, uint8\. Received: "):
         ops.as_dtype(given)
 
 

@@ -253,12 +253,12 @@ def test_another_model(
 
 
 def test_dtype_that_the_library_lacks(path: pathlib.Path) -> None:
-    save_file({"a": np.zeros(2, np.float16)}, path)
-    with pytest.raises(WeightsFileError, match="'a' is F16, the model's is float32"):
+    save_file({"a": np.zeros(2, np.complex64)}, path)
+    with pytest.raises(WeightsFileError, match="'a' is C64, the model's is float32"):
         load_tensors(path, {"a": ((2,), "float32")})
 
 
-@pytest.mark.parametrize("dtype", ["float16", "complex128", "object", "int8"])
+@pytest.mark.parametrize("dtype", ["complex128", "object", "float128"])
 def test_save_other_dtype(path: pathlib.Path, dtype: str) -> None:
     with pytest.raises(ValueError, match=f"Received: 'a' with dtype {dtype}. Convert it first"):
         save_tensors(path, {"a": np.zeros(2, dtype)})

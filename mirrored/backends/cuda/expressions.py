@@ -9,22 +9,38 @@ from collections.abc import Callable, Sequence
 Expression = Callable[[Sequence[str], str], str]
 
 _FLOATS = ("float", "double")
+_NARROW = ("u8", "i8", "u16", "i16")
 
 # What expressions call that C does not have. Integers wrap, which is defined for unsigned ones.
 FUNCTIONS = """
 __device__ inline int plus(int a, int b) { return (int)((u32)a + (u32)b); }
 __device__ inline i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
 __device__ inline u8 plus(u8 a, u8 b) { return (u8)(a + b); }
+__device__ inline i8 plus(i8 a, i8 b) { return (i8)((u32)a + (u32)b); }
+__device__ inline i16 plus(i16 a, i16 b) { return (i16)((u32)a + (u32)b); }
+__device__ inline u16 plus(u16 a, u16 b) { return (u16)((u32)a + (u32)b); }
+__device__ inline u32 plus(u32 a, u32 b) { return (u32)(a + b); }
+__device__ inline u64 plus(u64 a, u64 b) { return (u64)(a + b); }
 __device__ inline float plus(float a, float b) { return a + b; }
 __device__ inline double plus(double a, double b) { return a + b; }
 __device__ inline int minus(int a, int b) { return (int)((u32)a - (u32)b); }
 __device__ inline i64 minus(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
 __device__ inline u8 minus(u8 a, u8 b) { return (u8)(a - b); }
+__device__ inline i8 minus(i8 a, i8 b) { return (i8)((u32)a - (u32)b); }
+__device__ inline i16 minus(i16 a, i16 b) { return (i16)((u32)a - (u32)b); }
+__device__ inline u16 minus(u16 a, u16 b) { return (u16)((u32)a - (u32)b); }
+__device__ inline u32 minus(u32 a, u32 b) { return (u32)(a - b); }
+__device__ inline u64 minus(u64 a, u64 b) { return (u64)(a - b); }
 __device__ inline float minus(float a, float b) { return a - b; }
 __device__ inline double minus(double a, double b) { return a - b; }
 __device__ inline int times(int a, int b) { return (int)((u32)a * (u32)b); }
 __device__ inline i64 times(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
 __device__ inline u8 times(u8 a, u8 b) { return (u8)(a * b); }
+__device__ inline i8 times(i8 a, i8 b) { return (i8)((u32)a * (u32)b); }
+__device__ inline i16 times(i16 a, i16 b) { return (i16)((u32)a * (u32)b); }
+__device__ inline u16 times(u16 a, u16 b) { return (u16)((u32)a * (u32)b); }
+__device__ inline u32 times(u32 a, u32 b) { return (u32)(a * b); }
+__device__ inline u64 times(u64 a, u64 b) { return (u64)(a * b); }
 __device__ inline float times(float a, float b) { return a * b; }
 __device__ inline double times(double a, double b) { return a * b; }
 __device__ inline float power(float a, float b) { return powf(a, b); }
@@ -90,7 +106,7 @@ def _cast(x: Sequence[str], t: str) -> str:
     if t == "bool":
         return f"({x[0]} != 0)"
     # By way of an int, of whose bits the last ones are taken: negative floats have none in a byte.
-    return f"(u8)(int)({x[0]})" if t == "u8" else f"({t})({x[0]})"
+    return f"({t})(int)({x[0]})" if t in _NARROW else f"({t})({x[0]})"
 
 
 def _sigmoid(x: Sequence[str], t: str) -> str:

@@ -115,6 +115,8 @@ class _Writer:
         value = EXPRESSIONS[op.name](operands, kind)
         if op.dtype.name == "bfloat16":
             value = f"rounded_to_bf16({value})"
+        elif op.dtype.name == "float16":
+            value = f"rounded_to_f16({value})"
         return f"const {kind} v{number} = {value};"
 
     def _operand(self, number: int, shape: Shape) -> str:

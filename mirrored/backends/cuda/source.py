@@ -21,15 +21,25 @@ _STORED = {
     "int64": "i64",
     "bool": "bool",
     "uint8": "u8",
+    "float16": "f16",
+    "int8": "i8",
+    "int16": "i16",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
 }
-_COMPUTED = _STORED | {"bfloat16": "float"}
+_COMPUTED = _STORED | {"bfloat16": "float", "float16": "float"}
 
 PRELUDE = """
 typedef long long i64;
 typedef unsigned long long u64;
 typedef unsigned int u32;
+typedef unsigned short u16;
 typedef unsigned char u8;
-struct bf16 { unsigned short bits; };
+typedef short i16;
+typedef signed char i8;
+struct bf16 { u16 bits; };
+struct f16 { u16 bits; };
 
 __device__ inline float load(bf16 x) { return __int_as_float((int)x.bits << 16); }
 __device__ inline float load(float x) { return x; }
@@ -38,6 +48,21 @@ __device__ inline int load(int x) { return x; }
 __device__ inline i64 load(i64 x) { return x; }
 __device__ inline bool load(bool x) { return x; }
 __device__ inline u8 load(u8 x) { return x; }
+__device__ inline i8 load(i8 x) { return x; }
+__device__ inline i16 load(i16 x) { return x; }
+__device__ inline u16 load(u16 x) { return x; }
+__device__ inline u32 load(u32 x) { return x; }
+__device__ inline u64 load(u64 x) { return x; }
+__device__ inline float load(f16 x) {
+    u32 sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
+    if (rest >= 0x7c00u) {
+        return __int_as_float((int)(sign | 0x7f800000u | (rest & 0x3ffu) << 13));
+    }
+    // What is below the smallest normal number is a multiple of 2 to the power of -24.
+    float size = rest < 0x400u ? (float)rest * (1.0f / 16777216.0f)
+                               : __int_as_float((int)((rest << 13) + 0x38000000u));
+    return sign ? -size : size;
+}
 
 // To the nearest, ties to even; NaN stays NaN.
 __device__ inline void store(bf16 &to, float x) {
@@ -51,8 +76,28 @@ __device__ inline void store(int &to, int x) { to = x; }
 __device__ inline void store(i64 &to, i64 x) { to = x; }
 __device__ inline void store(bool &to, bool x) { to = x; }
 __device__ inline void store(u8 &to, u8 x) { to = x; }
+__device__ inline void store(i8 &to, i8 x) { to = x; }
+__device__ inline void store(i16 &to, i16 x) { to = x; }
+__device__ inline void store(u16 &to, u16 x) { to = x; }
+__device__ inline void store(u32 &to, u32 x) { to = x; }
+__device__ inline void store(u64 &to, u64 x) { to = x; }
+// To the nearest, ties to even; what is too large is infinite.
+__device__ inline void store(f16 &to, float x) {
+    u32 bits = (u32)__float_as_int(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u) { to.bits = (u16)(sign | 0x7e00u | (size >> 13 & 0x3ffu)); return; }
+    if (size >= 0x47800000u) { to.bits = (u16)(sign | 0x7c00u); return; }
+    if (size >= 0x38800000u) {
+        size -= 0x38000000u;
+        to.bits = (u16)(sign | (size + 0xfffu + (size >> 13 & 1u)) >> 13);
+        return;
+    }
+    // Adding 0.5 rounds to multiples of 2 to the power of -24, which are the last bits then.
+    float moved = __int_as_float((int)size) + 0.5f;
+    to.bits = (u16)(sign | ((u32)__float_as_int(moved) - 0x3f000000u));
+}
 
 __device__ inline float rounded_to_bf16(float x) { bf16 y; store(y, x); return load(y); }
+__device__ inline float rounded_to_f16(float x) { f16 y; store(y, x); return load(y); }
 
 #define INFINITY_F __int_as_float(0x7f800000)
 #define NAN_F __int_as_float(0x7fc00000)

@@ -116,6 +116,7 @@ template <> struct Emulated<double> { static constexpr char kind = 'f'; };
     template <> struct Emulated<unsigned T> { static constexpr char kind = 'u'; };
 EMULATED_INTEGER(char) EMULATED_INTEGER(short) EMULATED_INTEGER(int) EMULATED_INTEGER(long)
 EMULATED_INTEGER(long long)
+template <> struct Emulated<signed char> { static constexpr char kind = 'i'; };
 template <class T> struct Emulated<const T> : Emulated<T> {};
 
 struct EmulatedParameter { char kind, pointee; int size, pointee_size; };

@@ -22,7 +22,10 @@ extern "C" __global__ void fill(T *out, i64 n, T_C value) {
 
 def sources() -> Iterator[Source]:
     """Yield each text of this module."""
-    dtypes = [*teams.float_dtypes(), *(np.dtype(name) for name in (*teams.INTEGERS, "bool"))]
+    dtypes = [
+        *teams.float_dtypes(),
+        *(np.dtype(name) for name in (*teams.INTEGERS, *teams.STORED, "bool")),
+    ]
     yield from map(_source, dtypes)
 
 
@@ -34,8 +37,8 @@ def fill(xp: Launcher, out: Any, value: Any) -> None:
     """Set every element of an array to a number that its dtype can hold."""
     if not out.size:
         return
-    # Kernels compute with bfloat16 in single precision, and take such numbers.
-    kind = np.dtype(np.float32) if out.dtype.name == "bfloat16" else out.dtype
+    # Kernels compute with floats of 16 bits in single precision, and take such numbers.
+    kind = np.dtype(np.float32) if out.dtype.name in ("bfloat16", "float16") else out.dtype
     number = np.asarray(value).astype(kind)[()]
     launch_for_each(xp, _source(out.dtype), "fill", out.size, (out, np.int64(out.size), number))
 

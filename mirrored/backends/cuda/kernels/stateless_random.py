@@ -14,6 +14,7 @@ from mirrored.backends.cuda.source import Source, source
 
 _THREADS = 128
 _FLOATS = ("float32", "float64")
+_FULL = (*teams.INDICES, "uint32", "uint64")
 
 PHILOX = """
 struct State { u64 low, high, key; };
@@ -186,7 +187,7 @@ _TEXTS = {
     "StatelessRandomUniformV2": (_text(_UNIFORM), _FLOATS),
     "StatelessRandomNormalV2": (_text(_NORMAL), _FLOATS),
     "StatelessTruncatedNormalV2": (_text(_TRUNCATED), _FLOATS),
-    "StatelessRandomUniformFullIntV2": (_text(_INTEGERS + _FULL_INT), teams.INDICES),
+    "StatelessRandomUniformFullIntV2": (_text(_INTEGERS + _FULL_INT), _FULL),
     "StatelessRandomUniformIntV2": (_text(_INTEGERS + _UNIFORM_INT, *_BOUNDS), teams.INDICES),
 }
 

@@ -13,6 +13,7 @@ from mirrored.backends.cuda.source import Source
 
 INDICES = ("int32", "int64")
 INTEGERS = (*INDICES, "uint8")
+STORED = ("float16", "int8", "int16", "uint16", "uint32", "uint64")  # What is moved, above all.
 _WARP = 32
 _LARGEST_BLOCK = 512  # The registers of larger ones could be too many.
 _SMALL_BLOCK = 128  # Enough warps to fill a multiprocessor with its most blocks.

@@ -1,0 +1,167 @@
+"""float16 and the integers that few ops compute with: what TensorFlow 2.21 gives, or a refusal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.errors import InvalidArgumentError
+
+LARGEST = {"int8": 127, "int16": 2**15 - 1, "uint16": 2**16 - 1}
+LARGEST |= {"uint32": 2**32 - 1, "uint64": 2**64 - 1, "float16": 2048}
+DTYPES = sorted(LARGEST)
+Function = Callable[[Any, Any], Any]
+
+
+def pair(dtype: str) -> tuple[mr.Tensor, mr.Tensor]:
+    """Return two tensors, one of them with the largest number."""
+    return mr.constant([5, 3, 0, LARGEST[dtype]], dtype), mr.constant([2, 7, 1, 1], dtype)
+
+
+# From both tensors to one of their dtype. TensorFlow gives the numbers of NumPy for all of these.
+SAME: dict[str, tuple[Function, Function]] = {
+    "+": (lambda a, b: a + b, np.add),
+    "-": (lambda a, b: a - b, np.subtract),
+    "*": (lambda a, b: a * b, np.multiply),
+    "+ 1": (lambda a, b: a + 1, lambda a, b: a + a.dtype.type(1)),
+    "add_n": (lambda a, b: mr.add_n([a, b]), np.add),
+    "maximum": (mr.maximum, np.maximum),
+    "minimum": (mr.minimum, np.minimum),
+    "clip": (lambda a, b: mr.clip_by_value(a, 1, 4), lambda a, b: a.clip(1, 4)),
+    "stack": (lambda a, b: mr.stack([a, b]), lambda a, b: np.stack([a, b])),
+    "concat": (lambda a, b: mr.concat([a, b], 0), lambda a, b: np.concatenate([a, b])),
+    "slice": (lambda a, b: a[::-2], lambda a, b: a[::-2]),
+    "transpose": (
+        lambda a, b: mr.transpose(mr.reshape(a, [2, 2])),
+        lambda a, b: a.reshape(2, 2).T,
+    ),
+    "where": (lambda a, b: mr.where(a == b, a, b), lambda a, b: np.where(a == b, a, b)),
+    "gather": (lambda a, b: mr.gather(a, [3, 0]), lambda a, b: a[[3, 0]]),
+    "pad": (lambda a, b: mr.pad(a, [[1, 2]]), lambda a, b: np.pad(a, (1, 2))),
+    "tile": (lambda a, b: mr.tile(a, [2]), lambda a, b: np.tile(a, 2)),
+    "zeros_like": (lambda a, b: mr.zeros_like(a), lambda a, b: a * 0),
+    "ones": (lambda a, b: mr.ones([2], a.dtype), lambda a, b: np.ones(2, a.dtype)),
+    "fill": (lambda a, b: mr.fill([2], a[3]), lambda a, b: np.full(2, a[3])),
+    "variable": (
+        lambda a, b: mr.Variable(a).assign_add(b).assign_sub([1, 1, 1, 1]).value(),
+        lambda a, b: a + b - b.dtype.type(1),
+    ),
+}
+EAGER = {"fill", "variable"}  # A function has no variables of a call, nor values to fill with.
+OTHER: dict[str, tuple[Function, Function]] = {
+    "==": (lambda a, b: a == b, np.equal),
+    "!=": (lambda a, b: a != b, np.not_equal),
+    "<": (lambda a, b: a < b, np.less),
+    ">=": (lambda a, b: a >= b, np.greater_equal),
+    "to float64": (lambda a, b: mr.cast(a, "float64"), lambda a, b: a.astype("float64")),
+    "to int32": (lambda a, b: mr.cast(a, "int32"), lambda a, b: a.astype("int32")),
+    "to bool": (lambda a, b: mr.cast(a, "bool"), lambda a, b: a != 0),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_eager_and_recorded(dtype: str) -> None:
+    functions = {**SAME, **OTHER}
+    a, b = pair(dtype)
+
+    def results(a: mr.Tensor, b: mr.Tensor) -> list[mr.Tensor]:
+        return [function(a, b) for name, (function, _) in functions.items() if name not in EAGER]
+
+    recorded = iter(mr.function(results)(a, b))
+    with np.errstate(over="ignore"):
+        for name, (function, reference) in functions.items():
+            expected = reference(a.numpy(), b.numpy())
+            got = [function(a, b), *([] if name in EAGER else [next(recorded)])]
+            for each in got:
+                assert each.dtype == each.numpy().dtype == expected.dtype, name
+                np.testing.assert_array_equal(each.numpy(), expected, name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_quotients_have_the_dtype_of_tensorflow(dtype: str) -> None:
+    wide = {"float16": "float16", "uint32": "float64", "uint64": "float64"}.get(dtype, "float32")
+    a, b = pair(dtype)
+    quotient = (a / b).numpy()
+    assert quotient.dtype == np.dtype(wide)
+    np.testing.assert_array_equal(quotient, a.numpy().astype(wide) / b.numpy().astype(wide))
+
+
+def test_halves_are_computed_in_single_precision_and_rounded() -> None:
+    """As in TensorFlow 2.21, of whose numbers these are some."""
+    x = mr.constant([0.1, 65504.0, 1e-7, -2.5], mr.float16)
+    assert x.numpy().tolist() == [0.0999755859375, 65504.0, 1.1920928955078125e-07, -2.5]
+    assert (x + 0.1).numpy().tolist() == [0.199951171875, 65504.0, 0.0999755859375, -2.400390625]
+    assert (x * 3).numpy().tolist() == [0.2998046875, np.inf, 3.5762786865234375e-07, -7.5]
+    assert mr.half == mr.float16 == mr.dtypes.half
+
+
+def test_gradients_flow_through_halves() -> None:
+    v = mr.Variable(mr.constant([1.0, 2.0], mr.float16))
+    with mr.GradientTape() as tape:
+        loss = mr.reduce_sum(mr.cast(v * v, mr.float32))
+    slope = tape.gradient(loss, v)
+    assert slope.dtype == mr.float16
+    assert slope.numpy().tolist() == [2.0, 4.0]
+
+
+REFUSED: dict[str, tuple[Function, type[Exception]]] = {
+    "sum": (lambda a, b: mr.reduce_sum(a), InvalidArgumentError),
+    "matmul": (lambda a, b: mr.matmul(a[None], b[:, None]), InvalidArgumentError),
+    "sqrt": (lambda a, b: mr.sqrt(a), InvalidArgumentError),
+    "logical_not": (lambda a, b: mr.logical_not(a), InvalidArgumentError),
+    "beside int32": (lambda a, b: a + mr.constant([1, 2, 3, 4]), InvalidArgumentError),
+    "uniform": (lambda a, b: mr.random.uniform([2], 0, 3, a.dtype), ValueError),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("function", "error"), REFUSED.values(), ids=REFUSED)
+def test_refused(function: Function, error: type[Exception], dtype: str) -> None:
+    with pytest.raises(error):
+        function(*pair(dtype))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: mr.constant([2**64 - 1]), ValueError, "Give `dtype=mr.uint64`"),
+        (lambda: mr.constant(300, mr.int8), TypeError, "Integers of dtype int8 cannot hold"),
+        (lambda: mr.constant([-1, 2**64 - 1], mr.uint64), TypeError, "Cannot convert"),
+        (lambda: mr.range(3, dtype=mr.uint16), InvalidArgumentError, "cast it"),
+    ],
+)
+def test_numbers_that_do_not_fit(
+    call: Callable[[], Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_unsigned_integers_are_drawn_as_tensorflow_does() -> None:
+    words = mr.random.stateless_uniform([3], [1, 2], None, None, mr.uint32)
+    assert words.numpy().tolist() == [1105988140, 1738052849, 3959391294]
+    words = mr.random.Generator.from_seed(1).uniform_full_int([2])
+    assert words.numpy().tolist() == [6679402142117448868, 684265014234019051]
+    with pytest.raises(ValueError, match="when argument `minval` is not None"):
+        mr.random.stateless_uniform([3], [1, 2], 0, 5, mr.uint32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_devices_datasets_and_files(simulate: Any, tmp_path: Path, dtype: str) -> None:
+    simulate(2)
+    a, _ = pair(dtype)
+    values = a.numpy()
+    with mr.device("GPU:1"):
+        moved = mr.identity(a)
+        variable = mr.Variable(moved)
+    assert moved.device.endswith("GPU:1")
+    batches = list(mr.data.Dataset.from_tensor_slices(values).batch(3))
+    assert [each.dtype for each in batches] == [values.dtype] * 2
+    np.testing.assert_array_equal(mr.concat(batches, 0), values)
+    saved = mr.train.Checkpoint(v=variable).save(str(tmp_path / "saved"))
+    variable.assign(mr.zeros_like(a))
+    mr.train.Checkpoint(v=variable).restore(saved).assert_consumed()
+    np.testing.assert_array_equal(variable.numpy(), values)
