@@ -9,6 +9,8 @@ import pytest
 import mirrored as mr
 from tests.ops.test_stored_dtypes import DTYPES, OTHER, SAME, pair
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def card(emulated_cuda: Callable[..., Any]) -> None:
@@ -31,7 +33,6 @@ def test_halves_are_read_and_written_as_numpy_does() -> None:
         np.testing.assert_array_equal(written.numpy(), singles.astype(np.float16))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_are_those_of_the_host(dtype: str) -> None:
     functions = [function for function, _ in (*SAME.values(), *OTHER.values())]
