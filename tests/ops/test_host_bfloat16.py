@@ -295,7 +295,9 @@ def test_norms_are_clipped() -> None:
 
 
 def test_random_numbers_are_drawn_in_other_dtypes() -> None:
-    with pytest.raises(ValueError, match="got invalid value bfloat16. Accepted dtypes are float32"):
+    with pytest.raises(
+        ValueError, match=r"got invalid value bfloat16\. Accepted dtypes are float32"
+    ):
         mr.random.uniform((2,), dtype=mr.bfloat16)
     with pytest.raises(TypeError, match=r"are float32 or float64\. Received: dtype=bfloat16"):
         mr.random.normal((2,), dtype=mr.bfloat16)
