@@ -77,7 +77,7 @@ def _bring(
             out[places[begin : begin + some]] = rows[begin : begin + some]
         return
     _combine(_UFUNCS[kind], out, places, rows, scratch)
-    if kind in _TAKES and out.dtype.kind == "f" and np.isnan(out.max()):
+    if kind in _TAKES and out.dtype.kind == "f" and np.isnan(out.max(initial=0.0)):
         start(out)
         for place, row in zip(places.tolist(), rows, strict=True):
             np.copyto(out[place], row, where=_TAKES[kind](out[place], row))

@@ -37,6 +37,11 @@ def test_in_any_order(name: str, data: Any, expected: Any) -> None:
         np.testing.assert_array_equal(found.numpy(), wanted.numpy())
 
 
+def test_rows_of_no_segment() -> None:
+    assert math.unsorted_segment_max([1.0, NAN], [-1, -1], 0).shape == (0,)
+    np.testing.assert_array_equal(math.unsorted_segment_min([1, 2], [-1, -5], 1).numpy(), 2**31 - 1)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
