@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_table import ALIKE, TABLE, Row
+from op_table import OFTEN, TABLE, Row
 
 from mirrored.backends import HostBackend, Storage
 
@@ -43,8 +43,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-# What every run looks at of ops that are made as others are; the rest is slow, and the file with
-# the tests says so by its `SELDOM`.
+# What every run looks at of each op. The rest is slow of those that are not in `OFTEN`, and the file
+# with the tests says so by its `SELDOM`.
 ALWAYS = {"test_forward", "test_gradient"}
 
 
@@ -64,7 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         most = metafunc.function.__name__ not in ALWAYS
         seldom = [metafunc.module.SELDOM] if most else []
         rows = [
-            pytest.param(row, id=row[0], marks=seldom if row[0] in ALIKE else [])
+            pytest.param(row, id=row[0], marks=[] if row[0] in OFTEN else seldom)
             for row in TABLE.items()
         ]
         metafunc.parametrize(each, rows)

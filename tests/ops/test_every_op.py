@@ -16,7 +16,7 @@ from mirrored.backends.blas_threads import available_threads
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, STORED, TENSORFLOW_NAMES
 
-SELDOM = pytest.mark.slow  # Of ops that are made as others are.
+SELDOM = pytest.mark.slow  # Of ops that are not tried on everything in each run.
 Array = np.ndarray[Any, Any]
 TOLERANCES = {"float32": 2e-5, "float64": 1e-11}
 HIDDEN_LIMIT = 64 * 1024

@@ -1022,17 +1022,15 @@ TABLE |= {
     ),
 }
 
-ALIKE = {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh", "Sin", "Sinh"}
-ALIKE |= {"Any", "ArgMin", "AssignSubVariableOp", "Min", "Minimum", "OnesLike", "Tan"}
-ALIKE |= {"Ceil", "Expm1", "FloorMod", "Log1p", "Reciprocal", "Rint", "Round", "Sqrt", "Sub"}
-ALIKE |= {"Greater", "GreaterEqual", "LessEqual", "LogicalOr", "NotEqual", "SquaredDifference"}
-ALIKE |= {"IsFinite", "IsInf", "IsNan"}
-ALIKE |= {"TensorScatterMax", "TensorScatterMin"}
-ALIKE |= {"UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"}
-ALIKE |= {"Cumprod", "DivNoNan", "UpperBound", "Xdivy", "Xlog1py", "Xlogy"}
-ALIKE |= {"WriteSummary"}
-ALIKE |= {"Elu", "Erfc", "Softsign"}
-ALIKE |= {"Cholesky", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "Qr", "Svd"}
-ALIKE |= {"MatrixSolve", "MatrixTriangularSolve", "SelfAdjointEigV2"}
-ALIKE |= {"StatelessRandomPoisson", "StatelessTruncatedNormalV2", "StatelessRandomUniformV2"}
-ALIKE |= {"StatelessRandomUniformFullIntV2", "StatelessRandomUniformIntV2"}
+# What training steps are made of, and one op of each other kind: every run of the tests tries them
+# on everything. Of the others it tries values and gradients; the rest is slow.
+OFTEN = {"AddN", "AddV2", "ArgMax", "AssignAddVariableOp", "BatchMatMulV2", "BiasAdd"}
+OFTEN |= {"BiasAddGrad", "BroadcastTo", "Cast", "ConcatV2", "Cumsum", "Equal", "Exp", "ExpandDims"}
+OFTEN |= {"Fill", "FloorDiv", "GatherV2", "Identity", "Less", "Log", "LogSoftmax", "LogicalAnd"}
+OFTEN |= {"MatMul", "Max", "Maximum", "Mean", "Mul", "Neg", "Pack", "Pow", "RandomStandardNormal"}
+OFTEN |= {"RandomUniform", "RealDiv", "Relu", "ReluGrad", "Reshape", "SelectV2", "Sigmoid"}
+OFTEN |= {"SigmoidCrossEntropyWithLogits", "SigmoidGrad", "Softmax", "SoftmaxCrossEntropyGrad"}
+OFTEN |= {"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyGrad"}
+OFTEN |= {"SparseSoftmaxCrossEntropyWithLogits", "Square", "Squeeze", "StopGradient"}
+OFTEN |= {"StridedSlice", "StridedSliceGrad", "Sum", "Tanh", "TanhGrad", "TopKV2", "Transpose"}
+OFTEN |= {"UnsortedSegmentSum", "ZerosLike"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from op_table import ALIKE, PART, TABLE, Case, Row
+from op_table import OFTEN, PART, TABLE, Case, Row
 
 import mirrored as mr
 from mirrored import ops
@@ -347,6 +347,7 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
     tests of their own, for more dtypes than the first; every second case of them is for all runs.
     """
     op = ops.OPS[name]
+    is_for_all = name in OFTEN or not op.elementwise
     for number, dtype in enumerate(dtypes_of(row)):
         cases = [*small(name, row), *row.empty, *edges(name, row)]
         few = [row.small[0], cases[-1]]
@@ -355,7 +356,7 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
         for place, case in enumerate(cases):
             usual = number == 0 or dtype == "bfloat16"
             more = not (number or op.elementwise or place % 2)
-            yield dtype, case, usual and (case in few or more) and name not in ALIKE
+            yield dtype, case, usual and (case in few or more) and is_for_all
 
 
 @REST
@@ -419,7 +420,7 @@ def test_gradients(names: list[str], rest: bool, bits: Any) -> None:
         row = TABLE[name]
         # The table's first case in double precision, and long and deep ones as they are trained.
         *more, last = ((case, "float32") for case in edges(name, row)[-3:])
-        long = [] if rest == (name not in ALIKE) else [last]
+        long = [] if rest == (name in OFTEN) else [last]
         for case, dtype in [(row.small[0], "float64"), *more, *long] if rest else long:
             if np.dtype(case.attrs.get("dtype", dtype)).kind == "f":
                 what = f"gradients of {name} {case!r} {dict(case.attrs)} {dtype}"
