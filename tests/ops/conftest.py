@@ -43,8 +43,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-# What every run looks at of each op. The rest is slow of those that are not in `OFTEN`, and the file
-# with the tests says so by its `SELDOM`.
+# What every run looks at of each op. The rest is slow of those that are not in `OFTEN`, and the
+# file with the tests says so by its `SELDOM`.
 ALWAYS = {"test_forward", "test_gradient"}
 
 
