@@ -45,6 +45,12 @@ EXPERIMENTAL = {
     "get_virtual_device_configuration": "get_logical_device_configuration",
     "set_virtual_device_configuration": "set_logical_device_configuration",
 }
+# Of recorded functions: `tests/program/test_running_eagerly.py` has their tests.
+FUNCTIONS = {
+    f"{prefix}{name}"
+    for prefix in ("", "experimental_")
+    for name in ("run_functions_eagerly", "functions_run_eagerly")
+}
 PRECISION = ("enable_tensor_float_32_execution", "tensor_float_32_execution_enabled")
 
 
@@ -64,7 +70,7 @@ def test_names_of_precision(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "names"),
-    [(config, {*CONFIG, "experimental"}), (experimental, {*EXPERIMENTAL, *PRECISION})],
+    [(config, {*CONFIG, *FUNCTIONS, "experimental"}), (experimental, {*EXPERIMENTAL, *PRECISION})],
 )
 def test_there_is_nothing_else(module: ModuleType, names: set[str]) -> None:
     # pytest rewrites the modules of a package that comes with a plugin, and imports into them what

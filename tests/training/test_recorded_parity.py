@@ -4,7 +4,7 @@ One table for each kind of part; each fails when a class is missing from it.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -112,8 +112,13 @@ LAYERS: dict[str, Row] = {
     "of a user": dense(Custom, Joined),
     "of a user, with a sum": dense(Running),
 }
-_SMOOTH = Row(lambda: [mr.layers.Flatten(), *map(_dense_of, ("sigmoid", "linear", "softmax"))])
-_KINKED = Row(lambda: [mr.layers.Flatten(), *map(_dense_of, ("tanh", "relu"))])
+
+
+def _stack_of(names: Sequence[str]) -> Row:
+    return Row(lambda: [mr.layers.Flatten(), *map(_dense_of, names)])
+
+
+_SMOOTH, _KINKED = _stack_of(("sigmoid", "linear", "softmax")), _stack_of(("tanh", "relu"))
 ACTIVATIONS = {
     "linear": _SMOOTH,
     "relu": _KINKED,
@@ -122,6 +127,11 @@ ACTIVATIONS = {
     "tanh": _KINKED,
     "of a user": dense(activation=lambda x: mr.sigmoid(x) * x),
 }
+# Not those that halve the width, or that have settings which a name does not give.
+_NAMES = {*activations._NAMES} - {"glu", "threshold"}
+_OTHERS = sorted(_NAMES - {*ACTIVATIONS})
+_STACKS = [_stack_of(_OTHERS[i::4]) for i in range(4)]
+ACTIVATIONS |= {name: _STACKS[i % 4] for i, name in enumerate(_OTHERS)}
 REGULARIZERS: dict[str, Row] = {
     "L1": dense(kernel_regularizer=mr.layers.regularizers.L1(0.1)),
     "L2": dense(kernel_regularizer="l2", bias_regularizer="l2"),
@@ -207,7 +217,7 @@ def names(module: Any, base: type[Any], *, but: set[str]) -> set[str]:
 
 TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
     "layers": (LAYERS, names(mr.layers, mr.layers.Layer, but={"Layer"})),
-    "activations": (ACTIVATIONS, {*activations._NAMES}),
+    "activations": (ACTIVATIONS, _NAMES),
     "regularizers": (REGULARIZERS, names(regularizers, regularizers.L1L2, but=set())),
     "losses": (LOSSES, names(mr.losses, mr.losses.Loss, but={"Loss"})),
     # A mean is of numbers that a user computes; `compile` does not take it.
