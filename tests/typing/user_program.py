@@ -72,6 +72,16 @@ def main(folder: Path) -> float:
     x = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
     y = np.arange(16) % 2
     assert_type(mr.data.Dataset.range(3), mr.data.Dataset[mr.Tensor])
+    numbers = mr.data.Dataset.range(6).shuffle(6).take_while(lambda number: number >= 0)
+    assert_type(numbers.flat_map(lambda each: mr.data.Dataset.range(3)), mr.data.Dataset[mr.Tensor])
+    assert_type(
+        numbers.group_by_window(lambda each: each % 2, lambda key, group: group.batch(2), 2),
+        mr.data.Dataset[mr.Tensor],
+    )
+    assert_type(numbers.padded_batch(6).get_single_element(), mr.Tensor)
+    assert_type(
+        mr.data.Dataset.sample_from_datasets([numbers, numbers]), mr.data.Dataset[mr.Tensor]
+    )
     for image, label in mr.data.Dataset.from_tensor_slices((x, y)).shuffle(16).take(1):
         assert_type((image, label), tuple[mr.Tensor, mr.Tensor])
     training = Training(mr.MirroredStrategy())
