@@ -194,14 +194,20 @@ class Form:
                     f"{where} has another structure than the elements before it. {error}"
                 ) from None
         for number, (leaf, dtype) in enumerate(zip(leaves, self._dtypes, strict=True)):
-            if _dtype_of(leaf) != dtype:
-                names = [each and each.name for each in (_dtype_of(leaf), dtype)]
-                raise InvalidArgumentError(
-                    f"{where} has another dtype than the elements before it in component "
-                    f"{number}: {names[0] or 'a dataset'} instead of {names[1] or 'a dataset'}. "
-                    "Give all elements one dtype."
-                )
+            if type(leaf) is not np.ndarray or leaf.dtype != dtype:
+                _check_dtype(_dtype_of(leaf), dtype, where, number)
         return leaves
+
+
+def _check_dtype(
+    dtype: np.dtype[Any] | None, expected: np.dtype[Any] | None, where: str, number: int
+) -> None:
+    if dtype != expected:
+        names = ["a dataset" if each is None else each.name for each in (dtype, expected)]
+        raise InvalidArgumentError(
+            f"{where} has another dtype than the elements before it in component {number}: "
+            f"{names[0]} instead of {names[1]}. Give all elements one dtype."
+        )
 
 
 def _dtype_of(leaf: Any) -> np.dtype[Any] | None:
