@@ -353,6 +353,9 @@ HELD: dict[str, dict[str, str]] = {
     },
     "ops/test_slicing.py": {"index-out-of-bounds": "test_bad_indices"},
     "ops/test_spec.py": {"shapes-that-do-not-fit": "test_broadcast_shapes_that_do_not_fit"},
+    "variables/test_generator.py": {
+        "random-in-replicas": "test_any_number_of_replicas_draws_what_one_does",
+    },
     "ops/test_stored_dtypes.py": {
         "stored-dtypes": "test_values_eager_and_recorded test_refused "
         "test_devices_datasets_and_files",

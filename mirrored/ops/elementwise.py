@@ -14,8 +14,8 @@ from mirrored.ops.spec import (
     ARITHMETIC,
     FLOATING,
     FLOATS,
+    NEGATIVE,
     NUMBERS,
-    SIGNED,
     DType,
     TensorSpec,
     broadcast_shapes,
@@ -69,9 +69,9 @@ def unary(
     )
 
 
-NEG = unary("Neg", "negative", lambda call, g: -g, SIGNED)
-SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), SIGNED)
-ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), SIGNED)
+NEG = unary("Neg", "negative", lambda call, g: -g, NEGATIVE)
+SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), NEGATIVE)
+ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), NEGATIVE)
 
 
 # ---------------------------------------------------------------------------- two inputs

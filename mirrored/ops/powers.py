@@ -21,7 +21,7 @@ from mirrored.ops.elementwise import (
 )
 from mirrored.ops.op import Check, Grads, Op, OpCall, register
 from mirrored.ops.shaping import CAST
-from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, SIGNED
+from mirrored.ops.spec import ARITHMETIC, FLOATS, INTEGERS, SIGNED
 from mirrored.ops.tensor import Tensor
 
 Pair = tuple[Tensor | None, Tensor | None]
@@ -103,7 +103,7 @@ def _check_of_exponent(x: Any, y: Any) -> Check | None:
     return check if y.dtype in INTEGERS and y.size else None
 
 
-SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
+SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), ARITHMETIC)
 SQRT = unary("Sqrt", "sqrt", lambda call, g: SQRT_GRAD(g, call.output))
 RSQRT = unary("Rsqrt", _rsqrt, _grad_rsqrt)
 RECIPROCAL = unary(

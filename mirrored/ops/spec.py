@@ -46,10 +46,11 @@ _GROWING = (
     _Growing({float32, float64} | INTEGERS | STORED),
     _Growing({float32, float64, bool_} | INTEGERS | STORED),
     _Growing({float32, float64, float16}),
+    _Growing({float32, float64, float16, int8, int16} | INDICES),
 )
 # To everybody else they are frozen. ARITHMETIC is for sums, products and comparisons, FLOATING for
-# what gradients flow through.
-FLOATS, SIGNED, NUMBERS, ARITHMETIC, ALL_DTYPES, FLOATING = (
+# what gradients flow through, NEGATIVE for what has numbers below 0.
+FLOATS, SIGNED, NUMBERS, ARITHMETIC, ALL_DTYPES, FLOATING, NEGATIVE = (
     cast(frozenset[DType], each) for each in _GROWING
 )
 

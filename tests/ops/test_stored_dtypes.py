@@ -27,6 +27,7 @@ SAME: dict[str, tuple[Function, Function]] = {
     "-": (lambda a, b: a - b, np.subtract),
     "*": (lambda a, b: a * b, np.multiply),
     "+ 1": (lambda a, b: a + 1, lambda a, b: a + a.dtype.type(1)),
+    "square": (lambda a, b: mr.square(a), np.square),
     "add_n": (lambda a, b: mr.add_n([a, b]), np.add),
     "maximum": (mr.maximum, np.maximum),
     "minimum": (mr.minimum, np.minimum),
@@ -105,6 +106,17 @@ def test_gradients_flow_through_halves() -> None:
     slope = tape.gradient(loss, v)
     assert slope.dtype == mr.float16
     assert slope.numpy().tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "int16"])
+def test_numbers_below_zero(dtype: str) -> None:
+    a = mr.constant([5, -3, 0, -LARGEST[dtype]], dtype)
+    for function, reference in ((mr.negative, np.negative), (mr.abs, np.abs), (mr.sign, np.sign)):
+        got = function(a).numpy()
+        assert got.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(got, reference(a.numpy()))
+    if dtype != "float16":
+        assert (-mr.cast([2**20, -128, -(2**15)], dtype)).dtype == np.dtype(dtype)
 
 
 REFUSED: dict[str, tuple[Function, type[Exception]]] = {
