@@ -31,6 +31,8 @@ from mirrored.ops import divide_no_nan as divide_no_nan
 from mirrored.ops import equal as equal
 from mirrored.ops import erf as erf
 from mirrored.ops import erfc as erfc
+from mirrored.ops import erfcinv as erfcinv
+from mirrored.ops import erfinv as erfinv
 from mirrored.ops import exp as exp
 from mirrored.ops import expm1 as expm1
 from mirrored.ops import floor as floor
@@ -60,6 +62,7 @@ from mirrored.ops import maximum as maximum
 from mirrored.ops import minimum as minimum
 from mirrored.ops import multiply as multiply
 from mirrored.ops import multiply_no_nan as multiply_no_nan
+from mirrored.ops import ndtri as ndtri
 from mirrored.ops import negative as negative
 from mirrored.ops import not_equal as not_equal
 from mirrored.ops import polyval as polyval

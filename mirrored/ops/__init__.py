@@ -158,6 +158,9 @@ from mirrored.ops.products import cross as cross
 from mirrored.ops.products import matrix_transpose as matrix_transpose
 from mirrored.ops.products import matvec as matvec
 from mirrored.ops.products import tensordot as tensordot
+from mirrored.ops.quantiles import erfcinv as erfcinv
+from mirrored.ops.quantiles import erfinv as erfinv
+from mirrored.ops.quantiles import ndtri as ndtri
 from mirrored.ops.random import SeedGenerator as SeedGenerator
 from mirrored.ops.random import random_normal as random_normal
 from mirrored.ops.random import random_uniform as random_uniform

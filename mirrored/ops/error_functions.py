@@ -47,7 +47,7 @@ def _near_terms(count: int) -> list[float]:
 _NEAR_SINGLE, _NEAR_DOUBLE = _near_terms(8), _near_terms(14)
 
 
-def _polynomial(xp: Any, out: Any, x: Any, terms: Sequence[float]) -> None:
+def polynomial(xp: Any, out: Any, x: Any, terms: Sequence[float]) -> None:
     """Write a sum of powers of `x`, by Horner's rule."""
     xp.multiply(x, terms[-1], out=out)
     for term in terms[-2:0:-1]:
@@ -64,7 +64,7 @@ def _tail(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> None:
     xp.add(y, _CENTRE, out=scratch)
     xp.subtract(y, _CENTRE, out=h)
     xp.divide(h, scratch, out=h)
-    _polynomial(xp, out, h, _SINGLE if y.dtype == float32 else _DOUBLE)
+    polynomial(xp, out, h, _SINGLE if y.dtype == float32 else _DOUBLE)
     xp.multiply(y, 2.0, out=scratch)
     xp.add(scratch, 1.0, out=scratch)
     xp.divide(out, scratch, out=out)
@@ -92,7 +92,7 @@ def _split(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> tuple[Any, 
     xp.minimum(size, _NEAR, out=size)
     xp.multiply(size, mask, out=mask)
     xp.square(size, out=size)
-    _polynomial(xp, near, size, _NEAR_SINGLE if x.dtype == float32 else _NEAR_DOUBLE)
+    polynomial(xp, near, size, _NEAR_SINGLE if x.dtype == float32 else _NEAR_DOUBLE)
     xp.multiply(near, mask, out=near)
     xp.absolute(x, out=size)
     xp.greater(size, _NEAR, out=mask)

@@ -18,7 +18,11 @@ Function = Callable[[Any, Any, Any, tuple[Any, ...]], None]
 
 
 def piecewise(
-    name: str, function: Function, gradient: Callable[[OpCall, Tensor], Tensor], scratch: int
+    name: str,
+    function: Function,
+    gradient: Callable[[OpCall, Tensor], Tensor],
+    scratch: int,
+    devices: tuple[str, ...] = ("GPU", "CPU"),
 ) -> Op:
     """Define the op of one input, of floats, that a function of vectors computes.
 
@@ -27,6 +31,7 @@ def piecewise(
         function: Writes the result of a vector, of which it may read the input until its end.
         gradient: From the call and the upstream gradient to that of the input.
         scratch: How many vectors the function needs beside.
+        devices: As of an `Op`.
     """
 
     def workspace(x: TensorSpec) -> tuple[TensorSpec, ...]:
@@ -45,6 +50,7 @@ def piecewise(
             infer=same_spec,
             kernel=kernel,
             gradient=lambda call, g: [gradient(call, g)],
+            devices=devices,
             dtypes=FLOATS,
             workspace=workspace,
             whole=True,

@@ -79,6 +79,8 @@ CASES: dict[str, Case] = {
             "elu": lambda tf, x: tf.nn.elu(x),
             "erf": lambda tf, x: tf.math.erf(x),
             "erfc": lambda tf, x: tf.math.erfc(x),
+            "erfinv": lambda tf, x: tf.math.erfinv(x) + 0.0,  # Without signs of zeros.
+            "erfcinv": lambda tf, x: tf.math.erfcinv(x),
             "exp": lambda tf, x: tf.exp(x),
             "expm1": lambda tf, x: tf.math.expm1(x),
             "gelu": lambda tf, x: tf.nn.gelu(x),
@@ -94,6 +96,7 @@ CASES: dict[str, Case] = {
             "reciprocal_no_nan": lambda tf, x: tf.math.reciprocal_no_nan(x),
             "relu": lambda tf, x: tf.nn.relu(x),
             "relu6": lambda tf, x: tf.nn.relu6(x),
+            "ndtri": lambda tf, x: tf.math.ndtri(x),
             "rsqrt": lambda tf, x: tf.math.rsqrt(x),
             "selu": lambda tf, x: tf.nn.selu(x),
             "sigmoid": lambda tf, x: tf.sigmoid(x),

@@ -6,6 +6,7 @@ The tests of the ops hold the host to it, and those that need a GPU hold the GPU
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,6 +120,7 @@ def draw(kind: str, shape: Shape, dtype: str, rng: np.random.Generator) -> Any:
     return values.astype(dtype)
 
 
+NORMAL = NormalDist()
 M = 1_000_000
 ONE_SMALL = (((2, 3),), ((),), ((4, 1, 2),))
 ONE_LARGE = (((1000, 1000),), ((M,),), ((M, 1),), ((1, M),))
@@ -615,6 +617,10 @@ TABLE: dict[str, Row] = {
     "Equal": compare(lambda x, y: ~(x != y), dtypes=ALL),
     "Erf": one(np.vectorize(math.erf, otypes=["float64"])),
     "Erfc": one(np.vectorize(math.erfc, otypes=["float64"])),
+    "Erfinv": one(
+        np.vectorize(lambda p: NORMAL.inv_cdf((p + 1) / 2) / math.sqrt(2), otypes=["float64"]),
+        "unit",
+    ),
     "Exp": one(lambda x: np.e**x),
     "ExpandDims": view(((2, 3), (2, 1, 3)), ((), (1,))),
     "Expm1": one(lambda x: np.e**x - 1.0),
@@ -684,6 +690,7 @@ TABLE: dict[str, Row] = {
     "Minimum": two(lambda x, y: np.where(x > y, y, x)),
     "Mul": two(lambda x, y: x * y),
     "MulNoNan": two(lambda x, y: np.where(y == 0, 0, x * y), dtypes=FLOATS),
+    "Ndtri": one(np.vectorize(NORMAL.inv_cdf, otypes=["float64"]), "unit"),
     "Neg": one(lambda x: 0 - x, dtypes=SIGNED),
     "NotEqual": compare(lambda x, y: ~(x == y), dtypes=ALL),
     "OnesLike": one(lambda x: x**0, dtypes=ALL, differentiable=False),
@@ -1034,3 +1041,17 @@ OFTEN |= {"SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyGrad"}
 OFTEN |= {"SparseSoftmaxCrossEntropyWithLogits", "Square", "Squeeze", "StopGradient"}
 OFTEN |= {"StridedSlice", "StridedSliceGrad", "Sum", "Tanh", "TanhGrad", "TopKV2", "Transpose"}
 OFTEN |= {"UnsortedSegmentSum", "ZerosLike"}
+ALIKE = {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh", "Sin", "Sinh"}
+ALIKE |= {"Any", "ArgMin", "AssignSubVariableOp", "Min", "Minimum", "OnesLike", "Tan"}
+ALIKE |= {"Ceil", "Expm1", "FloorMod", "Log1p", "Reciprocal", "Rint", "Round", "Sqrt", "Sub"}
+ALIKE |= {"Greater", "GreaterEqual", "LessEqual", "LogicalOr", "NotEqual", "SquaredDifference"}
+ALIKE |= {"IsFinite", "IsInf", "IsNan"}
+ALIKE |= {"TensorScatterMax", "TensorScatterMin"}
+ALIKE |= {"UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"}
+ALIKE |= {"Cumprod", "DivNoNan", "UpperBound", "Xdivy", "Xlog1py", "Xlogy"}
+ALIKE |= {"WriteSummary"}
+ALIKE |= {"Elu", "Erfc", "Erfinv", "Ndtri", "Softsign"}
+ALIKE |= {"Cholesky", "LogMatrixDeterminant", "MatrixDeterminant", "MatrixInverse", "Qr", "Svd"}
+ALIKE |= {"MatrixSolve", "MatrixTriangularSolve", "SelfAdjointEigV2"}
+ALIKE |= {"StatelessRandomPoisson", "StatelessTruncatedNormalV2", "StatelessRandomUniformV2"}
+ALIKE |= {"StatelessRandomUniformFullIntV2", "StatelessRandomUniformIntV2"}
