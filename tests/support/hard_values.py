@@ -80,7 +80,6 @@ CASES: dict[str, Case] = {
             "erf": lambda tf, x: tf.math.erf(x),
             "erfc": lambda tf, x: tf.math.erfc(x),
             "erfinv": lambda tf, x: tf.math.erfinv(x) + 0.0,  # Without signs of zeros.
-            "erfcinv": lambda tf, x: tf.math.erfcinv(x),
             "exp": lambda tf, x: tf.exp(x),
             "expm1": lambda tf, x: tf.math.expm1(x),
             "gelu": lambda tf, x: tf.nn.gelu(x),
