@@ -95,7 +95,7 @@ CASES: dict[str, Case] = {
             "reciprocal_no_nan": lambda tf, x: tf.math.reciprocal_no_nan(x),
             "relu": lambda tf, x: tf.nn.relu(x),
             "relu6": lambda tf, x: tf.nn.relu6(x),
-            "ndtri": lambda tf, x: tf.math.ndtri(x),
+            "ndtri of a square": lambda tf, x: tf.math.ndtri(x * x),
             "rsqrt": lambda tf, x: tf.math.rsqrt(x),
             "selu": lambda tf, x: tf.nn.selu(x),
             "sigmoid": lambda tf, x: tf.sigmoid(x),
