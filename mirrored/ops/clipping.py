@@ -40,7 +40,7 @@ def clip_by_norm(
 
     Args:
         t: The tensor.
-        clip_norm: The largest norm, above 0.
+        clip_norm: The largest norm, above 0. In a recorded function a tensor below counts as 0.
         axes: The axes that a norm is taken over; None: all.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -147,7 +147,7 @@ def clip_by_global_norm(
 
     Args:
         t_list: The tensors; None among them stays None.
-        clip_norm: The largest norm, above 0.
+        clip_norm: The largest norm, above 0. In a recorded function a tensor below counts as 0.
         use_norm: The global norm, where it is known already.
         name: Accepted for compatibility; eager ops have no name.
 

@@ -183,8 +183,9 @@ def histogram_fixed_width(
         raise InvalidArgumentError(
             f"nbins should be a positive number, but got '{count}' [Op:{op}]"
         )
-    # In the dtype of the values, and from there on in double precision, as TensorFlow has it.
-    steps = cast(MAXIMUM(x, low) - low, float64) / (float(high - low) / count)
+    # In double precision, and the step as this difference, as TensorFlow has it.
+    begin, step = float(low), float(high) / count - float(low) / count
+    steps = (MAXIMUM(cast(x, float64), begin) - begin) / step
     known = EQUAL(steps, steps)
     _require(known, f"Histogram values must not contain NaN [Op:{op}]")
     parts = cast(SELECT(known, MINIMUM(steps, count - 1.0), constant(-1.0, float64)), int64)

@@ -219,10 +219,11 @@ def one_hot(
         constant(default, kind) if value is None else value
         for value, default in zip(values, (1, 0), strict=True)
     )
-    place = places.ndim if axis in (None, -1) else axis
+    place = -1 if axis is None else as_integer(axis, "The axis")
+    place = places.ndim if place == -1 else place
     if not 0 <= place <= places.ndim:
         raise InvalidArgumentError(
-            f"Expected axis to be -1 or between [0, {places.ndim}]. But received: {axis} "
+            f"Expected axis to be -1 or between [0, {places.ndim}]. But received: {place} "
             "[Op:OneHot]"
         )
     if places.dtype not in INDICES:

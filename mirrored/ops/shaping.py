@@ -112,18 +112,21 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
         (2, 2)
     """
     x = adopt(tensor, None)
-    return RESHAPE(x, shape=_resolved(x.size, shape))
+    return RESHAPE(x, shape=_resolved(x.shape, shape))
 
 
-def _resolved(size: int, shape: Any) -> Shape:
+def _resolved(own: Shape, shape: Any) -> Shape:
+    size = math.prod(own)
     sizes = list(as_integers(shape, "The shape"))
     if sizes.count(-1) > 1:
         raise InvalidArgumentError(
             f"Only one input size may be -1, not several. Received: {tuple(sizes)} [Op:Reshape]"
         )
     if -1 in sizes:
-        known = math.prod(each for each in sizes if each != -1)
-        sizes[sizes.index(-1)] = size // known if known else 0
+        # Beside a 0 it is what remains of the sizes that are none, as in TensorFlow.
+        known = math.prod(each for each in sizes if each not in (-1, 0))
+        whole = math.prod(each for each in own if each) if 0 in sizes else size
+        sizes[sizes.index(-1)] = whole // known
     result = as_shape(sizes)
     if math.prod(result) != size:
         raise InvalidArgumentError(

@@ -23,6 +23,16 @@ VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
     "zeros, size as tensor": (lambda: mr.zeros(c(2)), [0.0, 0.0]),
     "squeeze, no axes": (lambda: mr.squeeze(c([[[1, 2]]]), []), [1, 2]),
     "moments, no axes": (lambda: mr.nn.moments(c([[1.0, 2.0]]), [])[0], [1.0, 2.0]),
+    "one_hot, axis as tensor": (lambda: mr.one_hot([1, 0], 1, axis=c(0)), [[0.0, 1.0]]),
+    "reshape, of nothing": (lambda: mr.reshape(np.zeros((2, 0, 3)), [0, -1]), np.zeros((0, 6))),
+    "histogram_fixed_width, float32": (
+        lambda: mr.histogram_fixed_width([0.34, 0.35], [-1.0, 2.0])[44:46],
+        [2, 0],
+    ),
+    "histogram_fixed_width, float64": (
+        lambda: mr.histogram_fixed_width(np.float64([0.15]), np.float64([0.1, 0.7]), 60)[4:6],
+        [0, 1],
+    ),
     "less, empty list": (lambda: mr.less(c(NONE, mr.uint8), [[]]), NONE),
     "logical_or, empty list": (lambda: mr.logical_or(c(NONE, mr.bool), [[]]), NONE),
 }
