@@ -30,6 +30,7 @@ from mirrored import test as test
 from mirrored import train as train
 from mirrored import version as version
 from mirrored._absent import public_module as _public_module
+from mirrored._name_scope import get_current_name_scope as get_current_name_scope
 from mirrored._name_scope import name_scope as name_scope
 from mirrored.autodiff import GradientTape as GradientTape
 from mirrored.autodiff.custom_gradients import custom_gradient as custom_gradient
@@ -206,6 +207,7 @@ from mirrored.variables import Module as Module
 from mirrored.variables import Variable as Variable
 from mirrored.variables import VariableAggregation as VariableAggregation
 from mirrored.variables import VariableSynchronization as VariableSynchronization
+from mirrored.variables import variable_creator_scope as variable_creator_scope
 
 __all__ = [
     "Assert",
@@ -287,6 +289,7 @@ __all__ = [
     "function",
     "gather",
     "gather_nd",
+    "get_current_name_scope",
     "get_static_value",
     "grad_pass_through",
     "gradients",
@@ -400,6 +403,7 @@ __all__ = [
     "unique",
     "unique_with_counts",
     "unstack",
+    "variable_creator_scope",
     "vectorized_map",
     "version",
     "where",

@@ -17,6 +17,18 @@ def scoped(name: str) -> str:
     return _current.get() + name
 
 
+def get_current_name_scope() -> str:
+    """Return the name of the scope that is open, or an empty one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> with mr.name_scope("encoder"), mr.name_scope("first"):
+        ...     mr.get_current_name_scope()
+        'encoder/first'
+    """
+    return _current.get().rstrip("/")
+
+
 @explained
 class name_scope:
     """A context in which the names of variables begin with its own, and with those around it.

@@ -155,7 +155,7 @@ class MirroredStrategy(Strategy):
                     if i:
                         # The value is computed once: random ones would differ.
                         kwargs["initial_value"] = ops.identity(copies[0].read_value())
-                    name = f"{kwargs['name']}/replica_{i}" if i else kwargs["name"]
+                    name = f"{kwargs['name'] or 'Variable'}/replica_{i}" if i else kwargs["name"]
                     copies.append(next_creator(**{**kwargs, "name": name}))
                 _check_mean(copies[0])
         return (SyncOnReadVariable if on_read else MirroredVariable)(self, copies)

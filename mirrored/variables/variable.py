@@ -103,9 +103,25 @@ _creators: ContextVar[tuple[Creator, ...]] = ContextVar("mirrored_variable_creat
 
 
 @contextmanager
-def variable_creator_scope(creator: Creator) -> Iterator[None]:
-    """Within this context let `creator` make the variables."""
-    with Within(_creators, (*_creators.get(), creator)):
+def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
+    """Within this context let a function make the variables.
+
+    Of several the one that was entered last is asked first.
+
+    Args:
+        variable_creator: Called as ``variable_creator(next_creator, **kwargs)`` with what makes the
+            variable otherwise, and the arguments of `Variable`; it returns the variable.
+
+    Example:
+        >>> import mirrored as mr
+        >>> def frozen(next_creator, **kwargs):
+        ...     return next_creator(**{**kwargs, "trainable": False})
+        >>> with mr.variable_creator_scope(frozen):
+        ...     v = mr.Variable(1.0)
+        >>> v.trainable
+        False
+    """
+    with Within(_creators, (*_creators.get(), variable_creator)):
         yield
 
 
@@ -138,9 +154,8 @@ def _create(
             "or a function without arguments that returns one."
         )
     trainable = check_modes(synchronization, aggregation, trainable, name)
-    name = scoped(name or "Variable")
-    variable_creation.ask(name)
-    make = _maker[0]
+    variable_creation.ask(scoped(name or "Variable"))
+    make: Callable[..., Variable] = _made
     for creator in _creators.get():
         make = _bound(creator, make)
     with recorded_by(None):  # It is made once, not whenever a recorded function runs.
@@ -152,6 +167,11 @@ def _create(
             synchronization=synchronization,
             aggregation=aggregation,
         )
+
+
+def _made(*, name: str | None, **kwargs: Any) -> "Variable":
+    """Make a variable where no creator does otherwise, with the name that its scope gives it."""
+    return _maker[0](name=scoped(name or "Variable"), **kwargs)
 
 
 _create.__qualname__ = "Variable"  # What errors about its arguments call it.

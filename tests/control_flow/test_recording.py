@@ -94,7 +94,8 @@ MADE: dict[str, tuple[list[str], Callable[[], Any], str]] = {
 def test_names(scopes: list[str], make: Callable[[], Any], expected: str) -> None:
     with contextlib.ExitStack() as stack:
         for scope in scopes:
-            stack.enter_context(mr.name_scope(scope))
+            whole = stack.enter_context(mr.name_scope(scope))
+        assert mr.get_current_name_scope() == whole.rstrip("/")
         assert make().name == expected
 
 

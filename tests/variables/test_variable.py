@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mirrored import ops
+from mirrored._name_scope import name_scope
 from mirrored.autodiff import GradientTape
 from mirrored.variables import (
     Variable,
@@ -128,6 +129,9 @@ def test_creators() -> None:
     assert [call[:2] for call in calls] == [("inner", "v"), ("outer", "inner/v")]
     assert calls[0][2] is VariableSynchronization.ON_READ
     assert v.name == "outer/inner/v:0"
+    with name_scope("scope"), variable_creator_scope(creator("made")):
+        assert Variable(1.0, name="v").name == "scope/made/v:0"
+    assert calls[-1][1] == "v"  # The scope is added to what creators make of a name.
     assert Variable(1.0).name == "Variable:0"
 
 
