@@ -60,16 +60,22 @@ def as_algorithm(alg: Any) -> int:
     """Return the number of an algorithm that is there.
 
     Args:
-        alg: An `Algorithm`, its number, or its name in small letters.
+        alg: An `Algorithm`, its number, or its name, in any letters.
 
     Raises:
         ValueError: There is no such algorithm.
+        TypeError: It is nothing of these.
         InvalidArgumentError: It is ThreeFry, which TensorFlow's CPU kernels do not have either.
     """
     if isinstance(alg, str):
-        found = {each.name.lower(): each.value for each in Algorithm}.get(alg)
+        name = alg.strip().upper().replace("-", "").replace("_", "")
+        found = {each.name.replace("_", ""): each.value for each in Algorithm}.get(name)
     else:
         number = alg.value if isinstance(alg, Algorithm) else as_integer(alg)
+        if number is None:
+            raise TypeError(
+                f"An algorithm is an `Algorithm`, its number or its name. Received: alg={alg!r}"
+            )
         found = number if number in {each.value for each in Algorithm} else None
     if found is None:
         raise ValueError(

@@ -203,7 +203,8 @@ def test_resets() -> None:
     assert state_of(each) == [6, 7, 5]
     each.reset_from_seed(1234)
     check(each.skip(2), [1234, 0, 0])
-    assert each.algorithm == 1
+    assert each.algorithm == Generator.from_seed(1, " Philox").algorithm == 1
+    assert Generator.from_seed(1, "auto-select").algorithm == 3
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,8 @@ def test_resets() -> None:
         (lambda g: Generator.from_state([1, 2], "philox"), ValueError, "incompatible"),
         (lambda g: Generator.from_key_counter([1], [2, 3], 1), ValueError, "incompatible"),
         (lambda g: Generator.from_seed(1, "foo"), ValueError, "Unsupported algorithm"),
+        (lambda g: Generator.from_seed(1, 1.5), TypeError, "its number or its name"),
+        (lambda g: Generator.from_seed(1, "ThreeFry"), InvalidArgumentError, "by Philox"),
         (lambda g: g.reset([1]), ValueError, "incompatible"),
         (lambda g: g.skip(2.5), TypeError, "`delta` is an integer"),
         (lambda g: g.normal([-1]), InvalidArgumentError, ">= 0"),
