@@ -18,6 +18,7 @@ from mirrored.data.dataset_arguments import (
 from mirrored.data.nested_transforms import FlatMapped, Grouped, Interleaved
 from mirrored.data.pipeline import ElementT, Pipeline
 from mirrored.data.spec import check_callable
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 
 # How many datasets `interleave` takes turns between where nobody says: in TensorFlow as many as the
@@ -142,7 +143,8 @@ class MixingMethods(BatchingMethods[ElementT]):
             name: Accepted for compatibility.
 
         Raises:
-            ValueError: `map_func` is not callable, or a number is not positive.
+            ValueError: `map_func` is not callable, a number is not positive, or there are more
+                parallel calls than datasets that take turns.
             TypeError: In the iteration: it does not return a dataset.
 
         Example:
@@ -157,6 +159,12 @@ class MixingMethods(BatchingMethods[ElementT]):
         cycle = _CYCLE
         if cycle_length is not None and cycle_length != AUTOTUNE:
             cycle = as_count("cycle_length", cycle_length, least=1)
+            if num_parallel_calls is not None and num_parallel_calls > cycle:
+                raise InvalidArgumentError(
+                    "If `cycle_length` is set to a fixed value, `num_parallel_calls` must not be "
+                    f"greater than it. Received: cycle_length={cycle}, "
+                    f"num_parallel_calls={num_parallel_calls}."
+                )
         block = as_count("block_length", 1 if block_length is None else block_length, least=1)
         made: Any = self._of(Interleaved(self._transform, map_func, cycle, block))
         return cast(DatasetT, made)

@@ -205,6 +205,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
             {"num_parallel_calls": 0},
         )
     },
+    "more calls than take turns": (
+        lambda: interleaved(range(3), int, cycle_length=2, num_parallel_calls=3),
+        mr.errors.InvalidArgumentError,
+        "`num_parallel_calls` must not be greater",
+    ),
     **{
         f"windows of {args}": (
             lambda args=args: Dataset.range(3).window(*args),
