@@ -210,7 +210,8 @@ def _shuffle(
     xp: Any, out: Any, state: Any, value: Any, *, workspace: tuple[NDArray[np.int64], ...]
 ) -> None:
     (places,), count = workspace, len(value)
-    places[...] = np.arange(count)
+    places[1:], places[:1] = 1, 0
+    np.cumsum(places, out=places)  # From 0 on, without an array beside.
     order, words = memoryview(places.data), np.empty(_CHUNK, np.uint64)
     # Fisher and Yates: each place takes one of those that are left.
     for start in range(0, count - 1, _CHUNK):
