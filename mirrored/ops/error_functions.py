@@ -56,37 +56,51 @@ def polynomial(xp: Any, out: Any, x: Any, terms: Sequence[float]) -> None:
     xp.add(out, terms[0], out=out)
 
 
-def _tail(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> None:
-    """Write erfc(|x|); all of the workspace is spoilt."""
-    y, h, scratch = workspace
-    xp.absolute(x, out=y)
-    xp.minimum(y, _LAST, out=y)
-    xp.add(y, _CENTRE, out=scratch)
-    xp.subtract(y, _CENTRE, out=h)
-    xp.divide(h, scratch, out=h)
-    polynomial(xp, out, h, _SINGLE if y.dtype == float32 else _DOUBLE)
-    xp.multiply(y, 2.0, out=scratch)
-    xp.add(scratch, 1.0, out=scratch)
-    xp.divide(out, scratch, out=out)
-    # The rounding of y^2 would cost two digits at 25. exp(-y^2) is exp(-h^2) exp(-(y - h)(y + h)),
-    # where h has so few digits that its square is exact.
-    xp.multiply(y, 16.0, out=h)
-    xp.floor(h, out=h)
-    xp.multiply(h, 0.0625, out=h)
-    xp.add(h, y, out=scratch)
-    xp.subtract(h, y, out=y)
-    xp.multiply(scratch, y, out=scratch)
-    xp.exp(scratch, out=scratch)
-    xp.multiply(out, scratch, out=out)
-    xp.square(h, out=h)
-    xp.negative(h, out=h)
-    xp.exp(h, out=h)
-    xp.multiply(out, h, out=out)
+def _tail(xp: Any, out: Any, x: Any, scratch: tuple[Any, ...]) -> None:
+    """Write erfc(|x|); all of the scratch is spoilt."""
+    y, high, square, rest = scratch
+    terms, splitter = (_SINGLE, 2.0**12 + 1) if x.dtype == float32 else (_DOUBLE, 2.0**27 + 1)
+    _size(xp, y, x)
+    xp.add(y, _CENTRE, out=square)
+    xp.subtract(y, _CENTRE, out=high)
+    xp.divide(high, square, out=high)
+    # Less 1, beside which it is small: what is added to 1 at last brings little rounding along.
+    polynomial(xp, out, high, (terms[0] - 1.0, *terms[1:]))
+    # What the square of y lost by rounding, from y's upper and lower half (Dekker, 1971): at 25 it
+    # would cost two digits of exp(-y^2).
+    xp.multiply(y, splitter, out=high)
+    xp.subtract(high, y, out=rest)
+    xp.subtract(high, rest, out=high)
+    xp.square(y, out=square)
+    xp.subtract(y, high, out=y)
+    xp.square(high, out=rest)
+    xp.subtract(rest, square, out=rest)
+    xp.multiply(high, 2.0, out=high)
+    xp.add(high, y, out=high)
+    xp.multiply(high, y, out=high)
+    xp.add(rest, high, out=rest)
+    # exp(-y^2) / (1 + 2 y), times 1 and what is left of the polynomial.
+    xp.negative(square, out=square)
+    xp.exp(square, out=square)
+    _size(xp, y, x)
+    xp.multiply(y, 2.0, out=y)
+    xp.add(y, 1.0, out=y)
+    xp.divide(square, y, out=square)
+    xp.add(out, 1.0, out=high)
+    xp.multiply(high, rest, out=high)
+    xp.subtract(out, high, out=out)
+    xp.multiply(out, square, out=out)
+    xp.add(out, square, out=out)
 
 
-def _split(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> tuple[Any, Any]:
+def _size(xp: Any, out: Any, x: Any) -> None:
+    xp.absolute(x, out=out)
+    xp.minimum(out, _LAST, out=out)
+
+
+def _split(xp: Any, out: Any, x: Any, scratch: tuple[Any, ...]) -> tuple[Any, Any]:
     """Clear `out` near 0; return erf(|x|) there and 0 elsewhere, and 1 there and 0 elsewhere."""
-    size, near, mask = workspace
+    size, near, mask, _ = scratch
     xp.absolute(x, out=size)
     xp.less_equal(size, _NEAR, out=mask)
     xp.minimum(size, _NEAR, out=size)
@@ -101,22 +115,22 @@ def _split(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> tuple[Any, 
     return near, mask
 
 
-def _erf(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> None:
-    _tail(xp, out, x, workspace)
+def _erf(xp: Any, out: Any, x: Any, scratch: tuple[Any, ...]) -> None:
+    _tail(xp, out, x, scratch)
     xp.subtract(1.0, out, out=out)
-    near, _ = _split(xp, out, x, workspace)
+    near, _ = _split(xp, out, x, scratch)
     xp.add(out, near, out=out)
     xp.copysign(out, x, out=out)
 
 
-def _erfc(xp: Any, out: Any, x: Any, workspace: tuple[Any, ...]) -> None:
-    _tail(xp, out, x, workspace)
-    sign = workspace[0]
+def _erfc(xp: Any, out: Any, x: Any, scratch: tuple[Any, ...]) -> None:
+    _tail(xp, out, x, scratch)
+    sign = scratch[0]
     xp.copysign(1.0, x, out=sign)
     xp.multiply(out, sign, out=out)
     xp.subtract(1.0, sign, out=sign)  # 2 less the tail, left of 0.
     xp.add(out, sign, out=out)
-    near, mask = _split(xp, out, x, workspace)
+    near, mask = _split(xp, out, x, scratch)
     xp.copysign(near, x, out=near)
     xp.subtract(mask, near, out=near)
     xp.add(out, near, out=out)
@@ -126,8 +140,8 @@ def _slope(call: OpCall, g: Tensor) -> Tensor:
     return g * _SLOPE * EXP(-SQUARE(call.inputs[0]))
 
 
-ERF = piecewise("Erf", _erf, _slope, scratch=3)
-ERFC = piecewise("Erfc", _erfc, lambda call, g: -_slope(call, g), scratch=3)
+ERF = piecewise("Erf", _erf, _slope, scratch=4)
+ERFC = piecewise("Erfc", _erfc, lambda call, g: -_slope(call, g), scratch=4)
 
 
 # ---------------------------------------------------------------------------- public functions
