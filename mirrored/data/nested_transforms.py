@@ -13,7 +13,14 @@ import numpy as np
 from mirrored import _nest
 from mirrored.data.leaf_specs import NestedSpec
 from mirrored.data.rng import Iteration, Rng
-from mirrored.data.sources import UNKNOWN_CARDINALITY, Following, Transform, external_of, named
+from mirrored.data.sources import (
+    UNKNOWN_CARDINALITY,
+    Following,
+    Transform,
+    external_of,
+    named,
+    size_of_first,
+)
 from mirrored.data.spec import Element, Elements, Form, Nested, call_with, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import is_tensor
@@ -69,7 +76,7 @@ class Windowed(Following):
         as_dataset: AsDataset,
     ) -> None:
         super().__init__(source)
-        self._shift, self._stride, self._drop = shift, stride, drop_remainder
+        self._size, self._shift, self._stride, self._drop = size, shift, stride, drop_remainder
         self._span = (size - 1) * stride + 1  # From its first to its last element.
         self._as_dataset = as_dataset
         self.known = source.known
@@ -102,8 +109,10 @@ class Windowed(Following):
         )
 
     def first(self) -> Element:
-        """Return a window of one element."""
-        return self._window(Form(element := self._source.first()), [element], None)
+        """Return a window of one element, over and over."""
+        element = self._source.first()
+        size = size_of_first(self._source, self._size, self._drop)
+        return self._window(Form(element), [element] * size, None)
 
     def specs(self) -> Any:
         """Return those of datasets of the elements' parts."""

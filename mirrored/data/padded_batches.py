@@ -16,7 +16,7 @@ from mirrored import _nest
 from mirrored._numbers import as_integer
 from mirrored.data.leaf_specs import LeafSpec, NestedSpec
 from mirrored.data.rng import Iteration
-from mirrored.data.sources import Following, Transform, batches_of
+from mirrored.data.sources import Following, Transform, batches_of, size_of_first
 from mirrored.data.spec import Element, Elements, Form, specs_of, to_leaf
 from mirrored.errors import InvalidArgumentError
 
@@ -112,12 +112,13 @@ class PaddedBatched(Following):
         ]
 
     def first(self) -> Element:
-        """Return a batch of one element."""
+        """Return a batch of one element, over and over."""
         element = self._source.first()
         form = Form(element)
         leaves = form.leaves(element, "An element of `padded_batch`")
         pairs = zip(self._paddings(specs_or_ranks(self._source)), leaves, strict=True)
-        return form.pack([padding.joined([leaf]) for padding, leaf in pairs])
+        size = size_of_first(self._source, self._size, self._drop)
+        return form.pack([padding.joined([leaf] * size) for padding, leaf in pairs])
 
     def specs(self) -> Any:
         """Return those of the elements, with the shapes that are padded to."""

@@ -22,6 +22,7 @@ from mirrored.data.sources import (
     Slices,
     Transform,
     batches_of,
+    size_of_first,
 )
 from mirrored.data.spec import Element, Elements, Form, spec_of
 from mirrored.errors import InvalidArgumentError
@@ -147,8 +148,7 @@ class Batched(Following):
 
     def first(self) -> Element:
         """Return a batch of one element, over and over."""
-        known = self._source.cardinality
-        size = self._size if self._drop or known < 0 else min(self._size, known)
+        size = size_of_first(self._source, self._size, self._drop)
         return _nest.map_structure(lambda leaf: np.stack([leaf] * size), self._source.first())
 
     def specs(self) -> Any:

@@ -139,6 +139,12 @@ def batches_of(cardinality: int, size: int, drop_remainder: bool) -> int:
     return whole + (rest > 0 and not drop_remainder)
 
 
+def size_of_first(source: Transform, size: int, drop_remainder: bool) -> int:
+    """Return how many elements the first batch of so many has, or would have."""
+    known = source.cardinality
+    return size if drop_remainder or known < 0 else max(1, min(size, known))
+
+
 @contextmanager
 def named(method: str, index: int) -> Iterator[None]:
     """Within this context, an exception of a user's function is noted to be of this element."""

@@ -86,8 +86,10 @@ class Rebatched(Following):
             yield form.pack(_ended(parts[:-1], parts[-1]))
 
     def first(self) -> Element:
-        """Return a batch."""
-        return self._source.first()
+        """Return a batch of one row, over and over."""
+        return _nest.map_structure(
+            lambda leaf: np.concatenate([leaf[:1]] * self._sizes[0]), self._source.first()
+        )
 
     def specs(self) -> Any:
         """Return those of batches, with their size where all have it."""

@@ -71,6 +71,11 @@ AFTER: dict[str, Callable[[mr.data.Dataset], mr.data.Dataset]] = {
     "map of more": lambda dataset: (
         dataset.enumerate().batch(3).unbatch().map(lambda i, x: x).prefetch(1).cache()
     ),
+    "map of other batches": lambda dataset: dataset.batch(2).rebatch(5).map(lambda x: x + 1),
+    "map of padded batches": lambda dataset: dataset.padded_batch(5).map(lambda x: x + 1),
+    "map of windows": lambda dataset: dataset.window(4).map(
+        lambda window: window.batch(4).get_single_element()
+    ),
     "zip": lambda dataset: Dataset.zip(dataset, dataset).map(lambda x, y: x),
 }
 
