@@ -5,7 +5,6 @@ An initializer is a function from a shape and a dtype to a tensor; the random on
 
 import functools
 import math
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -207,7 +206,9 @@ def _truncated_quantiles() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     65,537 of them: interpolated linearly, they are off by less than 2e-8 deviations, which is less
     than float32 shows.
     """
-    normal = statistics.NormalDist()
+    from statistics import NormalDist  # X.
+
+    normal = NormalDist()
     fractions = np.linspace(0.0, 1.0, 2**16 + 1)
     low = normal.cdf(-_CUT)
     probabilities = low + fractions * (1.0 - 2.0 * low)

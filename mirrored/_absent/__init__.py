@@ -9,7 +9,6 @@ import functools
 import opcode
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -54,9 +53,12 @@ class Tables(NamedTuple):
 @functools.cache
 def tables() -> Tables:
     """Return what `names.toml` says."""
-    import tomllib  # Needed where something is wrong, and here only.
+    import tomllib  # Needed where something is wrong, and here only, as is pathlib.
+    from pathlib import Path
 
-    said = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
+    text = Path(__file__).with_name("names.toml").read_text("utf-8")
+
+    said = tomllib.loads(text)
     absent, older = (
         [Row(homes.split(), names.split(), advice) for homes, names, advice in said[kind]]
         for kind in ("absent", "older")

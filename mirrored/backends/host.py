@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import Context, ContextVar
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -33,14 +32,14 @@ _BUFFER_ELEMENTS = 1024
 _ALIGNED_FROM = 1 << 16
 _LINE = 64
 
-_MEMINFO = Path("/proc/meminfo")
+_MEMINFO = "/proc/meminfo"
 # The limit of a container and what is used of it, of the second and of the first version of
 # cgroups, as a container sees its own: https://docs.kernel.org/admin-guide/cgroup-v2.html.
 _CGROUPS = (
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
     ),
 )
 
@@ -284,15 +283,16 @@ def _of_the_host() -> int | None:
     return None
 
 
-def _left(limit: Path, used: Path) -> int | None:
+def _left(limit: str, used: str) -> int | None:
     try:
         return max(0, int(_read(limit)) - int(_read(used)))
     except ValueError:  # There is no such file, or the limit is "max".
         return None
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> str:
     try:
-        return path.read_text()
+        with open(path, encoding="ascii") as file:
+            return file.read()
     except OSError:
         return ""

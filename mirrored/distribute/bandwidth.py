@@ -3,7 +3,6 @@
 Times and bandwidths are defined as in NVIDIA's nccl-tests, so that figures can be compared.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -301,7 +300,7 @@ def _seconds(measured: _Measured, turns: int, after_timing: Callable[[], object]
     for _ in range(_WARM_UP):
         timed(1)
     times = min(_MOST_CALLS, max(1, round(_TURN / timed(1))))
-    return statistics.median(timed(times) for _ in range(turns))
+    return float(np.median([timed(times) for _ in range(turns)]))
 
 
 def _variable(device: Device, value: NDArray[Any]) -> DeviceVariable:
