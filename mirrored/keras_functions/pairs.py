@@ -7,9 +7,9 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.promotion import booleans as _booleans
-from mirrored.layers.promotion import common as _common
-from mirrored.layers.promotion import tensors as _tensors
+from mirrored.keras_functions.promotion import booleans as _booleans
+from mirrored.keras_functions.promotion import common as _common
+from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.ops import Tensor
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.layers.promotion import booleans as _booleans
-from mirrored.layers.promotion import floats as _floats
-from mirrored.layers.promotion import summands as _summands
+from mirrored.keras_functions.promotion import booleans as _booleans
+from mirrored.keras_functions.promotion import floats as _floats
+from mirrored.keras_functions.promotion import summands as _summands
 from mirrored.ops import Tensor
 
 

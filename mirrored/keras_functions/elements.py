@@ -7,9 +7,9 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.promotion import booleans as _booleans
-from mirrored.layers.promotion import floats as _floats
-from mirrored.layers.promotion import numbers as _numbers
+from mirrored.keras_functions.promotion import booleans as _booleans
+from mirrored.keras_functions.promotion import floats as _floats
+from mirrored.keras_functions.promotion import numbers as _numbers
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.spec import FLOATS

@@ -6,7 +6,7 @@ Each is a call or two of an operation.
 from typing import Any
 
 from mirrored import ops
-from mirrored.layers.promotion import floats as _floats
+from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.ops import Tensor
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.promotion import common as _common
-from mirrored.layers.promotion import tensors as _tensors
+from mirrored.keras_functions.promotion import common as _common
+from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.spec import default_float

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.layers import promotion
+from mirrored.keras_functions import promotion
 
 K = mr.keras.ops
 C = mr.constant
