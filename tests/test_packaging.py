@@ -243,6 +243,7 @@ def test_import_is_light() -> None:
     )
     loaded = set(done.stdout.split())
     assert loaded.isdisjoint({"sklearn", "scipy", "matplotlib", "cupy", "pytest", "setuptools"})
+    assert "tensorboardX" not in loaded
     assert done.stderr == ""
 
 

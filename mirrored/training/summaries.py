@@ -7,7 +7,7 @@ there is none.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.printing import WRITE
-from mirrored.training.event_file import EventFile, summary
+
+if TYPE_CHECKING:
+    from mirrored.training.event_file import EventFile
 
 _QUEUE, _SECONDS, _BUCKETS = 10, 120.0, 30  # TensorFlow's.
 
@@ -45,7 +47,7 @@ class SummaryWriter:
         True
     """
 
-    def __init__(self, file: EventFile | None) -> None:
+    def __init__(self, file: "EventFile | None") -> None:
         self._file = file
 
     def init(self) -> None:
@@ -94,19 +96,24 @@ class SummaryWriter:
         if self._file is not None:
             self._file.close()
 
-    def add(self, step: int, value: bytes) -> None:
+    def add(
+        self, step: int, tag: str, array: NDArray[Any], plugin: str, description: str | None
+    ) -> None:
         """Write a summary.
 
         Args:
             step: Its step.
-            value: The summary.
+            tag: What it is called.
+            array: The value: float32, float64, or bytes as objects.
+            plugin: Which part of TensorBoard shows it.
+            description: What that says of it.
 
         Raises:
             RuntimeError: The writer is closed.
         """
         self._require()
         if self._file is not None:
-            self._file.add(step, [value])
+            self._file.add(step, tag, array, plugin, description)
 
     def _require(self) -> None:
         if self._file is not None and self._file.closed:
@@ -123,6 +130,8 @@ def create_file_writer(
 ) -> SummaryWriter:
     """Return a writer of a new file of events, which TensorBoard shows.
 
+    The package tensorboardX writes them, and is imported here.
+
     Args:
         logdir: The folder; it is made.
         max_queue: After how many summaries they are in the file; 10 for None.
@@ -132,6 +141,7 @@ def create_file_writer(
         name: Accepted for compatibility.
 
     Raises:
+        ImportError: tensorboardX is not installed.
         TypeError: The folder is no path.
         OSError: The file cannot be made.
 
@@ -147,6 +157,13 @@ def create_file_writer(
         True
     """
     del name
+    try:
+        from mirrored.training.event_file import EventFile
+    except ImportError as error:
+        raise ImportError(
+            "Files of events are written by the package tensorboardX, which is not installed: "
+            "install mirrored's extra `tensorboard`, or run pip install tensorboardX"
+        ) from error
     seconds = _SECONDS if flush_millis is None else flush_millis / 1000.0
     most = _QUEUE if max_queue is None else max_queue
     suffix = ".v2" if filename_suffix is None else filename_suffix
@@ -350,7 +367,7 @@ def _write(
     tag = scoped(name)
 
     def write(array: Any, number: Any) -> None:
-        writer.add(int(number), summary(tag, value(np.asarray(array)), plugin, description))
+        writer.add(int(number), tag, value(np.asarray(array)), plugin, description)
 
     with only():
         tensor, number = ops.convert_to_tensor(data), _as_step(step)

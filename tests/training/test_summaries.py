@@ -1,57 +1,33 @@
 """Summaries: what is in the files, as the messages of TensorBoard's format have it, and when."""
 
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf.unknown_fields import UnknownFieldSet
+from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.types_pb2 import DataType
+from tensorboardX.record_writer import masked_crc32c
 
 import mirrored as mr
 from mirrored._name_scope import name_scope
-from mirrored.training.event_file import checksum
 
 S = mr.summary
 
 
-def fields(message: bytes) -> dict[int, list[Any]]:
-    """Return the fields of a Protocol Buffers message by their numbers."""
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    found: dict[int, list[Any]] = {}
-    at = 0
-    while at < len(message):
-        key = varint()
-        if key & 7 == 0:
-            value: Any = varint()
-        else:
-            size = 8 if key & 7 == 1 else varint()
-            value = message[at : at + size]
-            at += size
-        found.setdefault(key >> 3, []).append(value)
-    return found
-
-
-def events(folder: Path) -> list[dict[int, list[Any]]]:
+def events(folder: Path) -> list[Any]:
     """Return the events of a folder's only file, whose checksums are right."""
     (path,) = folder.iterdir()
     data, found = path.read_bytes(), []
     while data:
         (size,) = struct.unpack("<Q", data[:8])
-        assert checksum(data[:8]) == data[8:12]
-        assert checksum(data[12 : 12 + size]) == data[12 + size : 16 + size]
-        found.append(fields(data[12 : 12 + size]))
+        assert struct.pack("<I", masked_crc32c(data[:8])) == data[8:12]
+        assert struct.pack("<I", masked_crc32c(data[12 : 12 + size])) == data[12 + size : 16 + size]
+        found.append(Event.FromString(data[12 : 12 + size]))
         data = data[16 + size :]
     return found
 
@@ -59,19 +35,21 @@ def events(folder: Path) -> list[dict[int, list[Any]]]:
 def written(folder: Path) -> list[tuple[str, int, str, Any]]:
     """Return the name, step, plugin and value of each summary."""
     first, *rest = events(folder)
-    assert first[3] == [b"brain.Event:2"]
+    assert first.file_version == "brain.Event:2"
     found = []
     for event in rest:
-        value = fields(fields(event[5][0])[1][0])
-        plugin = fields(fields(value[9][0])[1][0])[1][0].decode()
-        tensor = fields(value[8][0])
-        sizes = [fields(each)[1][0] for each in fields(tensor.get(2, [b""])[0]).get(2, [])]
-        if tensor[1] == [7]:
-            shown: Any = [each.decode() for each in tensor[8]]
+        (value,) = event.summary.value
+        tensor = value.tensor
+        if DataType.Name(tensor.dtype) == "DT_STRING":
+            shown: Any = [each.decode() for each in tensor.string_val]
         else:
-            dtype = {1: np.float32, 2: np.float64}[tensor[1][0]]
-            shown = np.frombuffer(tensor[4][0], dtype).reshape(sizes).tolist()
-        found.append((value[1][0].decode(), event[2][0], plugin, shown))
+            dtype = {"DT_FLOAT": np.float32, "DT_DOUBLE": np.float64}[DataType.Name(tensor.dtype)]
+            sizes = [each.size for each in tensor.tensor_shape.dim]
+            shown = np.frombuffer(tensor.tensor_content, dtype).reshape(sizes).tolist()
+        plugin = value.metadata.plugin_data.plugin_name
+        (data_class,) = UnknownFieldSet(value.metadata)  # A scalar, or a tensor of any shape.
+        assert (data_class.field_number, data_class.data) == (4, 1 if plugin == "scalars" else 2)
+        found.append((value.tag, event.step, plugin, shown))
     return found
 
 
@@ -114,6 +92,17 @@ def test_what_is_in_the_file(tmp_path: Path) -> None:
     writer.close()
     with pytest.raises(RuntimeError, match="already closed"), writer.as_default():
         pass
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for a file is told what to install, before its folder is made."""
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    monkeypatch.delitem(sys.modules, "mirrored.training.event_file", raising=False)
+    with pytest.raises(ImportError, match=r"tensorboardX.* install mirrored's extra `tensorboard`"):
+        S.create_file_writer(tmp_path / "logs")
+    assert not (tmp_path / "logs").exists()
+    with S.create_noop_writer().as_default():
+        assert not S.scalar("x", 1.0, step=1)
 
 
 def test_wrong_uses(tmp_path: Path) -> None:
