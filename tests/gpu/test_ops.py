@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_table import TABLE, Case, Row
+from op_row import Case, Row
+from op_table import TABLE
 
 import mirrored as mr
 from mirrored import ops

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_table import OFTEN, TABLE, Row
+from op_row import Row
+from op_table import OFTEN, TABLE
 
 from mirrored.backends import HostBackend, Storage
 

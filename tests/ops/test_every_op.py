@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_table import Case
+from op_row import Case
 
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from op_table import OFTEN, PART, TABLE, Case, Row
+from op_references import PART
+from op_row import Case, Row
+from op_table import OFTEN, TABLE
 
 import mirrored as mr
 from mirrored import ops
