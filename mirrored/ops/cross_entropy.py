@@ -187,16 +187,17 @@ def _infer_sigmoid_xent(logits: TensorSpec, labels: TensorSpec) -> TensorSpec:
 def _sigmoid_xent(
     xp: Any, out: Any, logits: Any, labels: Any, *, workspace: tuple[Any, ...]
 ) -> None:
-    # max(z, 0) - z y + log(1 + exp(-|z|)): no exponential that can overflow.
+    # (max(z, 0) - z y) + log(1 + exp(-|z|)): no exponential that can overflow. In this order, since
+    # where z is large and right, the difference is 0 and the logarithm tiny.
     scratch = workspace[0]
+    xp.maximum(logits, 0, out=scratch)
+    xp.multiply(logits, labels, out=out)
+    xp.subtract(scratch, out, out=scratch)
     xp.absolute(logits, out=out)
     xp.negative(out, out=out)
     xp.exp(out, out=out)
     xp.log1p(out, out=out)
-    xp.maximum(logits, 0, out=scratch)
     xp.add(out, scratch, out=out)
-    xp.multiply(logits, labels, out=scratch)
-    xp.subtract(out, scratch, out=out)
 
 
 def _grad_sigmoid_xent(call: OpCall, g: Tensor) -> Grads:

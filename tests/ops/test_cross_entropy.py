@@ -58,6 +58,10 @@ def test_extreme_logits_are_finite(dtype: str) -> None:
     np.testing.assert_array_equal(dense.numpy(), [2e4])
     binary = ops.sigmoid_cross_entropy_with_logits(np.array([[0, 1]], dtype), logits)
     np.testing.assert_array_equal(binary.numpy(), [[1e4, 1e4]])
+    sure = ops.sigmoid_cross_entropy_with_logits(
+        np.array([1, 0], dtype), np.array([20, -20], dtype)
+    )
+    np.testing.assert_allclose(sure.numpy(), np.log1p(np.exp(-20.0)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("label", [-1, 3])

@@ -123,10 +123,10 @@ def _positive_part(x: str) -> str:
 
 
 def _sigmoid_loss(x: Sequence[str], t: str) -> str:
-    # max(z, 0) - z y + log(1 + exp(-|z|)), in the order of the NumPy kernel.
+    # (max(z, 0) - z y) + log(1 + exp(-|z|)), in the order of the NumPy kernel.
     size = _call("fabs")([x[0]], t)
     tail = _call("log1p")([_call("exp")([f"-{size}"], t)], t)
-    return f"({tail} + {_positive_part(x[0])} - {x[0]} * {x[1]})"
+    return f"({tail} + ({_positive_part(x[0])} - {x[0]} * {x[1]}))"
 
 
 EXPRESSIONS: dict[str, Expression] = {
