@@ -24,12 +24,21 @@ def clip_by_value(
 ) -> Tensor:
     """Return `t` with each element brought into [clip_value_min, clip_value_max].
 
+    Raises:
+        ValueError: The limits broadcast to more than the shape of `t`.
+
     Example:
         >>> import mirrored as mr
         >>> mr.clip_by_value([-2.0, 0.5, 2.0], -1.0, 1.0).numpy()
         array([-1. ,  0.5,  1. ], dtype=float32)
     """
-    return MAXIMUM(MINIMUM(adopt(t, None), clip_value_max), clip_value_min)
+    x = adopt(t, None)
+    clipped = MAXIMUM(MINIMUM(x, clip_value_max), clip_value_min)
+    if clipped.shape != x.shape:
+        raise ValueError(
+            f"Shapes {x.shape} and {clipped.shape} are incompatible. Broadcast `t` before."
+        )
+    return clipped
 
 
 @explained

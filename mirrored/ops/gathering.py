@@ -114,7 +114,7 @@ def gather(
         indices: Int32 or int64 numbers of the slices, of any shape, which the result has in the
             place of the axis.
         validate_indices: Accepted for compatibility: the host always looks at them.
-        axis: The axis; None: the first one behind those of `batch_dims`.
+        axis: The axis; None: that of the number `batch_dims`, which is the first one behind them.
         batch_dims: How many leading axes both have in common: for each of their elements there are
             slices of its own. As in TensorFlow, none where `axis` is 0.
         name: Accepted for compatibility.
@@ -136,7 +136,7 @@ def gather(
     x, places = adopt(params, None), adopt(indices, None)
     check_index_dtype("GatherV2", places.spec)
     batch = _batch_dims(batch_dims, places.ndim)
-    along = batch if axis is None else _axis(axis)
+    along = batch_dims if axis is None else _axis(axis)
     if along == 0:
         batch = 0
     if not x.ndim:

@@ -299,7 +299,8 @@ def transpose(
     """
     x = adopt(a, None)
     order = tuple(range(x.ndim))[::-1] if perm is None else as_integers(perm, "`perm`")
-    if sorted(axis % x.ndim if x.ndim else axis for axis in order) != list(range(x.ndim)):
+    inside = all(-x.ndim <= axis < x.ndim for axis in order)
+    if not inside or sorted(axis % x.ndim for axis in order) != list(range(x.ndim)):
         raise InvalidArgumentError(
             f"`perm` must be a permutation of the {x.ndim} axes of the input. Received: "
             f"{order} [Op:Transpose]"

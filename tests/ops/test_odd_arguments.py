@@ -33,6 +33,10 @@ VALUES: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: mr.histogram_fixed_width(np.float64([0.15]), np.float64([0.1, 0.7]), 60)[4:6],
         [0, 1],
     ),
+    "gather, batch_dims from behind": (
+        lambda: mr.gather(c([[1, 2], [3, 4]]), [1, 0], batch_dims=-1),
+        [[2, 1], [4, 3]],
+    ),
     "less, empty list": (lambda: mr.less(c(NONE, mr.uint8), [[]]), NONE),
     "logical_or, empty list": (lambda: mr.logical_or(c(NONE, mr.bool), [[]]), NONE),
 }
@@ -54,6 +58,13 @@ def test_what_is_no_axis_is_named(function: Any, axis: Any) -> None:
 def test_coordinates_of_a_grid_have_one_dtype() -> None:
     with pytest.raises(mr.errors.InvalidArgumentError, match="was expected to be a int32 tensor"):
         mr.meshgrid(c([1]), c([1.0]))
+
+
+def test_what_would_be_of_another_shape_is_refused() -> None:
+    with pytest.raises(mr.errors.InvalidArgumentError, match="must be a permutation of the 2 axes"):
+        mr.transpose([[1, 2]], [3, 0])
+    with pytest.raises(ValueError, match=r"\(2,\) and \(2, 2\) are incompatible"):
+        mr.clip_by_value([1.0, 2.0], [[0.0], [1.0]], 2.0)
 
 
 # The gradients of the sum of the squares, by the tensor of 2 or the second one.
