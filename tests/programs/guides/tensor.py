@@ -8,7 +8,7 @@ def ranks(tf):
     made = [
         tf.constant(4),
         tf.constant([2.0, 3.0, 4.0]),
-        tf.constant([[1, 2], [3, 4], [5, 6]], dtype=tf.float64),
+        tf.constant([[1, 2], [3, 4], [5, 6]], dtype=tf.float16),
         tf.constant([[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]),
     ]
     return [made, [np.array(each) for each in made], [each.numpy() for each in made]]
@@ -61,7 +61,7 @@ def reshaping(tf):
 
 def dtypes(tf):
     x = tf.constant([2.2, 3.3, 4.4], dtype=tf.float64)
-    half = tf.cast(x, dtype=tf.float64)
+    half = tf.cast(x, dtype=tf.float16)
     return [half, tf.cast(half, dtype=tf.uint8), error_of(lambda: x + tf.constant([1.0, 2.0, 3.0]))]
 
 
