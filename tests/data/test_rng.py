@@ -91,6 +91,7 @@ def test_what_a_thread_did_ahead_does_not_show(make: Make, made: Any) -> None:
     assert run(17) == expected
 
 
+@pytest.mark.slow
 @every
 def test_passes_do_not_show_what_a_thread_did_ahead(make: Make, made: Any, listed: Listed) -> None:
     """The same for passes of `repeat` that leave those of another `repeat` in the middle."""

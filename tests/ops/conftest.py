@@ -44,11 +44,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-# What every run looks at of each op. The rest is slow of those that are not in `OFTEN`, and the
-# file with the tests says so by its `SELDOM`.
-ALWAYS = {"test_forward", "test_gradient"}
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for `op_row` or `op_case` once for each op."""
     if "op_row_of_two" in metafunc.fixturenames:
@@ -62,7 +57,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ]
         metafunc.parametrize("op_row_of_two", rows, ids=[name for name, _ in rows])
     for each in {"op_row", "op_case"}.intersection(metafunc.fixturenames):
-        most = metafunc.function.__name__ not in ALWAYS
+        # Of an op that is not in `OFTEN` every run looks at what the file with the tests says in
+        # `ALWAYS`; the rest is slow, as it says by `SELDOM`.
+        most = metafunc.function.__name__ not in metafunc.module.ALWAYS
         seldom = [metafunc.module.SELDOM] if most else []
         rows = [
             pytest.param(row, id=row[0], marks=[] if row[0] in OFTEN else seldom)

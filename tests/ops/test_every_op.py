@@ -17,6 +17,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, STORED, TENSORFLOW_NAMES
 
 SELDOM = pytest.mark.slow  # Of ops that are not tried on everything in each run.
+ALWAYS = {"test_forward", "test_gradient"}
 Array = np.ndarray[Any, Any]
 TOLERANCES = {"float32": 2e-5, "float64": 1e-11}
 HIDDEN_LIMIT = 64 * 1024

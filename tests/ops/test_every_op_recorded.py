@@ -15,6 +15,7 @@ from mirrored.ops.rng_state import ShardPosition
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 SELDOM = pytest.mark.slow  # Of ops that are not tried on everything in each run.
+ALWAYS = {"test_forward"}
 Array = np.ndarray[Any, Any]
 Function = Callable[..., list[ops.Tensor]]
 SPECIAL = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hard_values import CASES, differentiated, inputs_of, table
 
 import mirrored as mr
@@ -135,6 +136,7 @@ def check_recorded(names: Iterable[str], signs: bool) -> None:
             check(name, upstream, results, signs)
 
 
+@pytest.mark.slow
 def test_recorded() -> None:
     check_recorded(CASES, signs=True)
 

@@ -18,6 +18,7 @@ from mirrored.ops.host_bfloat16 import autocast, widened
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 SELDOM = pytest.mark.slow  # Of ops that are not tried on everything in each run.
+ALWAYS = frozenset[str]()
 Array = np.ndarray[Any, Any]
 Function = Callable[..., list[ops.Tensor]]
 ULP = 2.0**-8  # Half of the distance from 1 to the next number: what one rounding may change.

@@ -250,7 +250,7 @@ def test_a_sum_that_hangs(
     [
         pytest.param(WAYS[0], 0.05, 1, id="one by one-once", marks=pytest.mark.slow),
         pytest.param(WAYS[1], 600.0, 2, id="ahead-twice"),
-        pytest.param(WAYS[2], 0.05, 1, id="eager-once"),
+        pytest.param(WAYS[2], 0.05, 1, id="eager-once", marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupt_while_a_sum_hangs(

@@ -120,6 +120,7 @@ def test_memory_is_given_back_and_taken_again(
     assert all(peak > held for peak, held in zip(peaks[0], between[1:], strict=True))
 
 
+@pytest.mark.slow
 def test_large_memory_goes_back_to_the_system(simulate: Callable[..., Any]) -> None:
     def resident() -> int:
         with open("/proc/self/statm") as file:

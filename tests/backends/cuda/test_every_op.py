@@ -349,7 +349,7 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
     tests of their own, for more dtypes than the first; every second case of them is for all runs.
     """
     op = ops.OPS[name]
-    is_for_all = name in OFTEN or not op.elementwise
+    is_for_all = name in OFTEN
     for number, dtype in enumerate(dtypes_of(row)):
         cases = [*small(name, row), *row.empty, *edges(name, row)]
         few = [row.small[0], cases[-1]]

@@ -247,6 +247,7 @@ def test_emulated_cards_pass(monkeypatch: pytest.MonkeyPatch, emulated_cuda: Any
     selftest.require(ranks, NAMES, LONG)
 
 
+@pytest.mark.slow
 def test_cards_that_a_new_process_does_not_see() -> None:
     """The real program: there is no card here, or none at these places."""
     missing = [SimpleNamespace(memory="0000:fe:1f.0")]

@@ -118,8 +118,8 @@ def cases(
 
 PARTS = pytest.mark.parametrize(
     "is_mine",
-    [one_of(6), pytest.param(others_of(6), marks=pytest.mark.slow)],
-    ids=["a sixth", "the others"],
+    [one_of(12), pytest.param(others_of(12), marks=pytest.mark.slow)],
+    ids=["a twelfth", "the others"],
 )
 PARTS_ON_CARDS = pytest.mark.parametrize(
     "is_mine",

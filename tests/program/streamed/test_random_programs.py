@@ -298,8 +298,8 @@ EXAMPLES = settings(
 
 PARTS = pytest.mark.parametrize(
     "is_mine",
-    [one_of(8), pytest.param(others_of(8), marks=pytest.mark.slow)],
-    ids=["an eighth", "the others"],
+    [one_of(16), pytest.param(others_of(16), marks=pytest.mark.slow)],
+    ids=["a sixteenth", "the others"],
 )
 
 
