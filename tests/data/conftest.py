@@ -51,6 +51,17 @@ def listed() -> Callable[[mr.data.Dataset], list[Any]]:
 
 
 @pytest.fixture
+def check_passes() -> Callable[[mr.data.Dataset, list[Any], int], None]:
+    """Return a function that holds two passes over a dataset to its elements and cardinality."""
+
+    def check(dataset: mr.data.Dataset, expected: list[Any], size: int) -> None:
+        assert int(dataset.cardinality()) == size
+        assert _listed(dataset) == _listed(dataset) == expected
+
+    return check
+
+
+@pytest.fixture
 def ragged() -> mr.data.Dataset:
     """Return a dataset whose third element has another shape than the first two."""
     return mr.data.Dataset.from_generator(lambda: iter([[1, 2], [3, 4], [5], [6, 7]]))

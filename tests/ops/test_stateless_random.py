@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensorflow_random import check_drawn
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -105,18 +106,9 @@ TENSORFLOW: list[tuple[Callable[[Any], mr.Tensor], Any]] = [
 ]
 
 
-def check(drawn: Any, expected: Any) -> None:
-    """Compare numbers; those of functions such as the sine may differ in the last bits."""
-    values = drawn.numpy()
-    if values.dtype.kind == "f":
-        np.testing.assert_allclose(values, expected, rtol=16 * np.finfo(values.dtype).eps)
-    else:
-        assert values.tolist() == expected
-
-
 def test_the_numbers_are_those_of_tensorflow() -> None:
     for draw, expected in TENSORFLOW:
-        check(draw(mr.random), expected)
+        check_drawn(draw(mr.random), expected)
 
 
 def test_uniform_numbers_have_the_very_bits_of_tensorflow() -> None:

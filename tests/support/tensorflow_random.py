@@ -178,3 +178,12 @@ def shuffle(state: Array, value: Array) -> Array:
         rows[chosen] = rows[0]
         del rows[0]
     return np.array(made, value.dtype).reshape(value.shape)
+
+
+def check_drawn(drawn: Any, expected: Any) -> None:
+    """Compare numbers; those of functions such as the sine may differ in the last bits."""
+    values = drawn.numpy()
+    if values.dtype.kind == "f":
+        np.testing.assert_allclose(values, expected, rtol=16 * np.finfo(values.dtype).eps)
+    else:
+        assert values.tolist() == expected

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensorflow_random import check_drawn
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError
@@ -45,18 +46,10 @@ def state_of(each: mr.random.Generator) -> list[int]:
     return each.state.numpy().tolist()
 
 
-def check(drawn: Any, expected: Any) -> None:
-    values = drawn.numpy()
-    if values.dtype.kind == "f":
-        np.testing.assert_allclose(values, expected, rtol=16 * np.finfo(values.dtype).eps)
-    else:
-        assert values.tolist() == expected
-
-
 def test_the_numbers_are_those_of_tensorflow() -> None:
     drawing = generator()
     for draw, expected in TENSORFLOW:
-        check(draw(drawing), expected)
+        check_drawn(draw(drawing), expected)
 
 
 def test_recorded_functions_move_the_state_on(simulate: Any) -> None:
@@ -202,7 +195,7 @@ def test_resets() -> None:
     each.reset_from_key_counter(5, [6, 7])
     assert state_of(each) == [6, 7, 5]
     each.reset_from_seed(1234)
-    check(each.skip(2), [1234, 0, 0])
+    check_drawn(each.skip(2), [1234, 0, 0])
     assert each.algorithm == Generator.from_seed(1, " Philox").algorithm == 1
     assert Generator.from_seed(1, "auto-select").algorithm == 3
 
