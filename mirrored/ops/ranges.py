@@ -215,10 +215,6 @@ def one_hot(
     for value, what in zip(values, ("on_value", "off_value"), strict=True):
         if value is not None and value.dtype != kind:
             raise TypeError(f"dtype {value.dtype.name} of {what} does not match {kind.name}")
-    on, off = (
-        constant(default, kind) if value is None else value
-        for value, default in zip(values, (1, 0), strict=True)
-    )
     place = -1 if axis is None else as_integer(axis, "The axis")
     place = places.ndim if place == -1 else place
     if not 0 <= place <= places.ndim:
@@ -230,7 +226,13 @@ def one_hot(
         places = cast(places, int32)
     numbers = np.arange(size, dtype=places.dtype).reshape(-1, *[1] * (places.ndim - place))
     is_on = EQUAL(expand_dims(places, place), constant(numbers))
-    return SELECT(is_on, on, off) if known else cast(is_on, kind)
+    if not known:
+        return cast(is_on, kind)
+    on, off = (
+        constant(default, kind) if value is None else value
+        for value, default in zip(values, (1, 0), strict=True)
+    )
+    return SELECT(is_on, on, off)
 
 
 @explained
