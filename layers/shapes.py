@@ -3,9 +3,10 @@
 A dimension that is not known yet, such as the batch, is ``None``.
 """
 
-from collections.abc import Iterable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar, cast
 
+from mirrored import _nest
 from mirrored._numbers import as_integer
 
 Shape = tuple[int | None, ...]
@@ -64,6 +65,41 @@ def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
 def without_batch(shape: tuple[int, ...]) -> Shape:
     """Return the shape of one concrete batch with the batch axis left open."""
     return (None, *shape[1:]) if shape else ()
+
+
+def is_shape(value: Any) -> bool:
+    """Return whether a value is a shape, and not a structure of shapes."""
+    return isinstance(value, tuple) and all(size is None or isinstance(size, int) for size in value)
+
+
+def map_shapes(function: Callable[[Any], Any], structure: Any) -> Any:
+    """Apply a function to each shape of a structure of shapes; None stays.
+
+    Example:
+        >>> from mirrored.layers.shapes import map_shapes, without_batch
+        >>> map_shapes(without_batch, {"a": (2, 3), "b": [(2,), None]})
+        {'a': (None, 3), 'b': [(None,), None]}
+    """
+    if structure is None:
+        return None
+    if is_shape(structure):
+        return function(structure)
+    if isinstance(structure, dict):
+        mapped = {key: map_shapes(function, item) for key, item in structure.items()}
+        return _nest.rebuild_dict(structure, mapped)
+    return _nest.rebuild(structure, [map_shapes(function, item) for item in structure])
+
+
+def shapes_in(structure: Any) -> Iterator[Shape]:
+    """Yield the shapes of a structure in the order of `_nest.flatten`; None is left out."""
+    if is_shape(structure):
+        yield structure
+    elif structure is not None:
+        items = structure
+        if isinstance(structure, dict):
+            items = [structure[key] for key in _nest.sorted_keys(structure)]
+        for item in items:
+            yield from shapes_in(item)
 
 
 def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:

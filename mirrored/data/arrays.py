@@ -5,21 +5,26 @@ Everything is checked here, on the host and before anything changed; arrays are 
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored import _nest
 from mirrored._numbers import as_integer
-from mirrored.ops.conversion import as_array
+from mirrored.data.columns import (
+    Columns,
+    Layout,
+    arrays_in,
+    described,
+    is_structure,
+    leaves_in,
+    taken_apart,
+)
 
-# Inputs, targets and weights; None for those that there are none of.
-Columns = tuple[Any, Any, Any]
 # Some rows of arrays, by their numbers; a slice has a start and an end, and no step.
 Rows = slice | NDArray[np.int64]
-_NO_ARRAYS = (list, tuple, Mapping, type(None))
-_NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
 
 
 def count_of(rows: Rows) -> int:
@@ -52,22 +57,35 @@ class Arrays:
     """Checked inputs, targets and weights of the same number of examples.
 
     Attributes:
-        x: Inputs of shape (examples, ...), of a bool, integer or floating-point dtype.
-        y: Targets of shape (examples, ...), or None.
-        sample_weight: Weights of shape (examples, ...), of one axis where each is for an example,
-            or None.
+        columns: All arrays, of shape (examples, ...) and a bool, integer or floating-point dtype.
+        layout: Which of them are inputs, targets and weights.
         size: The number of examples, at least 1.
     """
 
-    x: np.ndarray
-    y: np.ndarray | None
-    sample_weight: np.ndarray | None
+    columns: Columns
+    layout: Layout
     size: int
 
+    @classmethod
+    def of(cls, x: Any, y: Any, sample_weight: Any) -> "Arrays":
+        """Return structures of arrays, which are not looked at."""
+        columns, layout = taken_apart(x, y, sample_weight)
+        return cls(columns, layout, len(columns[0]))
+
     @property
-    def columns(self) -> Columns:
-        """Inputs, targets and weights, as they are."""
-        return self.x, self.y, self.sample_weight
+    def x(self) -> Any:
+        """The inputs: an array, or a structure of arrays."""
+        return self.layout.part(0, self.columns)
+
+    @property
+    def y(self) -> Any:
+        """The targets, likewise, or None."""
+        return self.layout.part(1, self.columns)
+
+    @property
+    def sample_weight(self) -> Any:
+        """The weights, likewise, of one axis where each is for an example, or None."""
+        return self.layout.part(2, self.columns)
 
     def contiguous(self) -> "Arrays":
         """Return the examples one after the other in memory, as copies where they are not.
@@ -81,11 +99,8 @@ class Arrays:
         return self._each(np.copy)
 
     def _each(self, function: Callable[[np.ndarray], np.ndarray]) -> "Arrays":
-        x = function(self.x)
-        y, weight = (
-            None if array is None else function(array) for array in (self.y, self.sample_weight)
-        )
-        return Arrays(x, y, weight, len(x))
+        columns = tuple([function(column) for column in self.columns])
+        return Arrays(columns, self.layout, len(columns[0]))
 
     def rows(self, which: Rows) -> "Arrays":
         """Return some of the examples: views where they are a slice, else copies."""
@@ -102,18 +117,20 @@ def adapt(
     """Check what a user passed to `fit`, `evaluate` or `predict` and return it as arrays.
 
     Args:
-        x: Inputs of shape (examples, ...): an array, a tensor or nested lists of numbers.
-        y: Targets of shape (examples, ...); None where `for_what` is "predict".
+        x: Inputs of shape (examples, ...): an array, a tensor or nested lists of numbers, or a
+            list, tuple or dict of these.
+        y: Targets of shape (examples, ...), likewise; None where `for_what` is "predict".
         sample_weight: Finite weights of shape (examples, ...), or None. More axes than the first
-            are for those of the losses, which are not known here.
+            are for those of the losses, which are not known here. Where there are several targets:
+            a structure like theirs, or one array with a weight an example for all of them.
         for_what: The method that asks, named in errors; targets are required but for "predict".
 
     Returns:
         The arrays, which share memory with what was passed wherever that was an array.
 
     Raises:
-        ValueError: An argument is missing, empty, a scalar, several inputs, not numeric, or of
-            another number of examples than the rest.
+        ValueError: An argument is missing, empty, a scalar, not numeric, or of another number of
+            examples than the rest.
 
     Example:
         >>> from mirrored.data.arrays import adapt
@@ -123,24 +140,23 @@ def adapt(
     """
     if x is None:
         raise ValueError(f"`{for_what}` needs input data. Received: x=None. Pass an array as `x`.")
-    inputs = _to_array(x, "x")
+    inputs = _filled(arrays_in(x, "x"), f"`{for_what}` needs input data", "x", x)
+    missing = f"`{for_what}` needs targets to compute the loss"
     if y is None and for_what != "predict":
-        raise ValueError(
-            f"`{for_what}` needs targets to compute the loss. Received: y=None. "
-            "Pass an array as `y`."
-        )
-    targets = None if y is None else _to_array(y, "y")
-    weights = None if sample_weight is None else _to_array(sample_weight, "sample_weight")
+        raise ValueError(f"{missing}. Received: y=None. Pass an array as `y`.")
+    targets = _filled(arrays_in(y, "y"), missing, "y", y)
+    weights = arrays_in(sample_weight, "sample_weight")
     _check_cardinality({"x": inputs, "y": targets, "sample_weight": weights})
-    size = len(inputs)
-    if size == 0:
+    arrays = Arrays.of(inputs, targets, None)
+    if arrays.size == 0:
         raise ValueError(
             f"`{for_what}` needs at least one example. "
-            f"Received: empty data, x with shape {inputs.shape}."
+            f"Received: empty data, x with shape {arrays.columns[0].shape}."
         )
-    if weights is not None:
-        weights = _check_weights(weights, size)
-    return Arrays(inputs, targets, weights, size)
+    if weights is None:
+        return arrays
+    weights = _nest.map_structure(_checked_weights, weights)
+    return Arrays.of(inputs, targets, _weights_like(targets, weights))
 
 
 def is_stream(data: Any) -> bool:
@@ -171,10 +187,8 @@ def adapt_batch(
         >>> adapt_batch(([[1.0], [2.0]], [0, 1]), "fit").size
         2
     """
-    parts = element if isinstance(element, tuple) else (element,)
-    if isinstance(element, list) and element and all(np.ndim(part) for part in element):
-        is_arrays = all(hasattr(part, "ndim") for part in element)
-        parts = tuple(element) if is_arrays else parts
+    is_parts = isinstance(element, list) and is_structure(element)
+    parts = tuple(element) if is_parts or isinstance(element, tuple) else (element,)
     if for_what == "predict":
         parts = parts[:1]
     if not (for_what == "predict" or 2 <= len(parts) <= 3):
@@ -183,7 +197,8 @@ def adapt_batch(
             f"{described(element)}{f' of {len(element)}' if isinstance(element, tuple) else ''}."
         )
     # Of lists `adapt` says what is wrong with them.
-    shapes = [np.shape(each) for each in parts if not isinstance(each, _NO_ARRAYS)]
+    leaves = (each for part in parts for each in leaves_in(part))
+    shapes = [np.shape(each) for each in leaves if not isinstance(each, list | tuple)]
     if () in shapes or len({shape[0] for shape in shapes}) > 1:
         raise ValueError(unbatched(for_what, shapes))
     arrays = adapt(*parts, for_what=for_what)
@@ -220,7 +235,13 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
             "`class_weight` and `sample_weight` cannot be given at the same time. "
             "Multiply them yourself and pass the product as `sample_weight`."
         )
-    return replace(arrays, sample_weight=_class_weights(arrays.y, class_weight))
+    targets = arrays.y
+    if _is_nested(targets):
+        raise ValueError(
+            "`class_weight` is only supported for Models with a single output. Received: "
+            f"{described(targets)} as y. Pass `sample_weight` instead."
+        )
+    return Arrays.of(arrays.x, targets, _class_weights(targets, class_weight))
 
 
 def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
@@ -242,88 +263,65 @@ def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
     return arrays.rows(slice(0, split)), arrays.rows(slice(split, arrays.size))
 
 
-def described(data: Any) -> str:
-    """Return what errors call a user's data: its type, with an article."""
-    name = type(data).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+def _is_nested(structure: Any) -> bool:
+    return isinstance(structure, list | tuple | dict)
 
 
-def _to_array(value: Any, name: str) -> np.ndarray:
-    value = _single(value, name)
-    if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
-        value = value.numpy()
-    try:
-        array = as_array(value)
-    except ValueError as error:
-        raise ValueError(f"`{name}` is not an array. {error}") from error
-    if array.dtype.kind not in _NUMERIC_KINDS:
-        raise ValueError(
-            f"`{name}` must hold numbers (bool, integer or floating-point). "
-            f"Received: {name} with dtype {array.dtype}. {_dtype_advice(array)}"
+def _filled(arrays: Any, what: str, name: str, given: Any) -> Any:
+    """Return a structure that was given, which has to have arrays where it is not None."""
+    if arrays is not None and all(each is None for each in _nest.flatten(arrays)):
+        raise ValueError(f"{what}. Received: {name}={given!r:.80}, which holds no array.")
+    return arrays
+
+
+def _check_cardinality(parts: Mapping[str, Any]) -> None:
+    sizes = {
+        name: [len(each) for each in _nest.flatten(part) if each is not None]
+        for name, part in parts.items()
+    }
+    if len({size for each in sizes.values() for size in each}) > 1:
+        received = ", ".join(
+            f"'{name}' sizes: {', '.join(map(str, each))}" for name, each in sizes.items() if each
         )
-    if array.ndim == 0:
-        raise ValueError(
-            f"`{name}` must have at least one dimension, the examples. "
-            f"Received: the scalar {name}={array.item()!r}. Wrap a single example in a list."
-        )
-    return array
-
-
-def _single(value: Any, name: str) -> Any:
-    """Refuse several inputs and streams of data; unwrap a list that holds one array."""
-    if isinstance(value, Mapping):
-        raise ValueError(
-            f"`{name}` must be one array; models have one input and one output for now. "
-            f"Received: a dict with keys {list(value)}. Pass one of its arrays."
-        )
-    if isinstance(value, list | tuple) and any(_is_array(item) for item in value):
-        if len(value) == 1:
-            return value[0]
-        raise ValueError(
-            f"`{name}` must be one array; models have one input and one output for now. "
-            f"Received: a {type(value).__name__} of {len(value)} arrays. "
-            "If they are the examples, join them with `numpy.stack`."
-        )
-    if isinstance(value, Iterator):
-        raise ValueError(
-            f"`{name}` must be an array. Received: {described(value)}. "
-            "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
-            "alone."
-        )
-    return value
-
-
-def _is_array(item: Any) -> bool:
-    """Whether `item` is an array of rank 1 or more: NumPy's scalars are numbers, not inputs."""
-    return getattr(item, "ndim", 0) > 0
-
-
-def _dtype_advice(array: np.ndarray) -> str:
-    if array.dtype.kind in "SU":
-        return "Map the strings to integers first."
-    if array.dtype.kind == "c":
-        return "Pass the real and imaginary parts as separate features."
-    return "Convert it with `numpy.asarray(..., dtype='float32')`."
-
-
-def _check_cardinality(arrays: Mapping[str, np.ndarray | None]) -> None:
-    sizes = {name: len(array) for name, array in arrays.items() if array is not None}
-    if len(set(sizes.values())) > 1:
-        received = ", ".join(f"'{name}' sizes: {size}" for name, size in sizes.items())
         raise ValueError(
             "Data cardinality is ambiguous. Make sure all arrays contain the same number of "
             f"samples. Received: {received}."
         )
 
 
-def _check_weights(weights: np.ndarray, size: int) -> np.ndarray:
+def _checked_weights(weights: np.ndarray | None) -> np.ndarray | None:
+    if weights is None:
+        return None
     if not np.isfinite(weights).all():
         raise ValueError(
             "`sample_weight` must be finite. Received: "
             f"{weights[~np.isfinite(weights)][0]} among the weights. "
             "Replace it, or drop the example."
         )
-    return weights.reshape(size) if weights.shape == (size, 1) else weights
+    return weights.reshape(len(weights)) if weights.shape[1:] == (1,) else weights
+
+
+def _weights_like(targets: Any, weights: Any) -> Any:
+    """Return the weights of several targets as a structure like theirs."""
+    if not _is_nested(targets):
+        return weights
+    if _is_nested(weights):
+        try:
+            _nest.map_structure(lambda *_: None, targets, weights)
+        except ValueError as error:
+            raise ValueError(
+                "You should provide one `sample_weight` array per output in `y`. The two "
+                f"structures did not match. {error}"
+            ) from None
+        return weights
+    if weights.ndim != 1:
+        raise ValueError(
+            "For a model with multiple outputs, when providing a single `sample_weight` array, it "
+            "should only have one scalar score per sample (i.e. shape `(num_samples,)`). Received: "
+            f"sample_weight with shape {weights.shape}. If you want to use non-scalar sample "
+            "weights, pass a `sample_weight` argument with one array per model output."
+        )
+    return _nest.map_structure(lambda each: None if each is None else weights, targets)
 
 
 def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:

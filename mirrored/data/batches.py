@@ -11,15 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.arrays import (
-    Arrays,
-    Columns,
-    Rows,
-    adapt_batch,
-    count_of,
-    described,
-    rows_from,
-)
+from mirrored.data.arrays import Arrays, Rows, adapt_batch, count_of, rows_from
+from mirrored.data.columns import Columns, Layout, described
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.sources import Transform
 
@@ -68,16 +61,15 @@ class Chunk:
             last = self.part(whole, 1)
             yield replace(last, batch_size=count_of(last.rows))
 
-    def feeder(self, shard: slice, targets: Columns) -> Callable[[int], None]:
+    def feeder(self, shard: slice, targets: Sequence[Any]) -> Callable[[int], None]:
         """Return what gathers some rows of a batch into arrays, called with the batch's number.
 
         Args:
             shard: Which rows of the batch.
-            targets: Arrays for inputs, targets and weights; None for what is not wanted.
+            targets: An array for each column.
         """
         step, count, rows = self.batch_size, shard.stop - shard.start, self.rows
-        pairs = zip(self.arrays.columns, targets, strict=True)
-        wanted = [(array, target) for array, target in pairs if target is not None]
+        wanted = list(zip(self.arrays.columns, targets, strict=True))
         if isinstance(rows, slice):
             origin = rows.start + shard.start
 
@@ -152,7 +144,12 @@ class Span:
         """Arrays of a batch's dtypes and of its shapes, but for the first axis."""
         return self._chunks[0].arrays.columns
 
-    def feeder(self, shard: slice, targets: Columns) -> Callable[[int], None]:
+    @property
+    def layout(self) -> Layout:
+        """Which of them are inputs, targets and weights."""
+        return self._chunks[0].arrays.layout
+
+    def feeder(self, shard: slice, targets: Sequence[Any]) -> Callable[[int], None]:
         """Return what gathers some rows of a batch into arrays; see `Chunk.feeder`."""
         chunks = self._chunks
         if len(chunks) == 1:
@@ -167,10 +164,8 @@ class Span:
 def _kind(numbered: tuple[int, Chunk]) -> Any:
     """Return what is the same of chunks that one feeder serves: single batches that are alike."""
     number, chunk = numbered
-    kinds = [
-        None if each is None else (each.shape[1:], each.dtype) for each in chunk.arrays.columns
-    ]
-    return chunk.batch_size, kinds, number if len(chunk) > 1 else None
+    kinds = [(each.shape[1:], each.dtype) for each in chunk.arrays.columns]
+    return chunk.batch_size, chunk.arrays.layout, kinds, number if len(chunk) > 1 else None
 
 
 def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:

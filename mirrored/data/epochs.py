@@ -72,8 +72,7 @@ class Epochs:
             goes_on: Whether an epoch goes on where the one before ended.
             shuffled: Whether each pass is in another order, by the global seed.
         """
-        given = tuple(each for each in arrays.columns if each is not None)
-        rows: Transform = Slices(given, arrays.size)
+        rows: Transform = Slices(arrays.columns, arrays.size)
         if shuffled:
             rows = Shuffled(rows, arrays.size, FitRng())
         transform = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
@@ -190,7 +189,7 @@ class Epochs:
                 break
             chunks.append(chunk)
             count += len(chunk)
-            room -= sum(0 if each is None else each.nbytes for each in chunk.arrays.columns)
+            room -= sum([each.nbytes for each in chunk.arrays.columns])
         return Span(chunks), None
 
     def _run_out(self, done: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.data.arrays import Arrays
 from mirrored.data.batches import Span
+from mirrored.data.columns import Columns, Layout
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import CollectiveError
@@ -94,11 +95,12 @@ class EagerSteps:
 
     def _distribute(self, batch: Arrays) -> Shards:
         sharding = sharding_of(batch.size, self._strategy.num_replicas_in_sync)
-        x, y, weight = (
-            None if array is None else self._cut(_cast(array, dtype), sharding)
-            for array, dtype in zip(batch.columns, input_dtypes(self._model, batch.x), strict=True)
-        )
-        return Shards(x, y, weight)
+        dtypes = column_dtypes(self._model, batch.layout, batch.columns)
+        parts = [
+            self._cut(_cast(array, dtype), sharding)
+            for array, dtype in zip(batch.columns, dtypes, strict=True)
+        ]
+        return Shards(*batch.layout.pack(parts))
 
     def _cut(self, array: np.ndarray[Any, Any], sharding: Sharding) -> PerReplica:
         parts = []
@@ -108,17 +110,31 @@ class EagerSteps:
         return PerReplica(parts, sharding.starts)
 
 
-def input_dtypes(model: CompiledNetwork, x: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+def column_dtypes(
+    model: CompiledNetwork, layout: Layout, columns: Columns
+) -> list[np.dtype[Any] | None]:
     """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs."""
     compilation = model._compilation
     loss = None if compilation is None else compilation.loss
-    keeps = loss is not None and loss.targets_are_labels
     compared = loss_dtype(model.output_dtype)
-    return (
-        None if x.dtype == ops.uint8 else model.dtype,
-        None if keeps else compared,
+    wanted = (
+        model.dtype,
+        None if loss is not None and loss.targets_are_labels else compared,
         compared,
     )
+    dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
+    for part, dtype in enumerate(wanted):
+        for number in layout.numbers(part):
+            dtypes[number] = dtype
+    for number in layout.numbers(0):
+        if _keeps(columns[number].dtype, alone=type(layout.parts[0]) is int):
+            dtypes[number] = None
+    return dtypes
+
+
+def _keeps(dtype: np.dtype[Any], *, alone: bool) -> bool:
+    """Whether inputs stay as they are: bytes, and beside other inputs all integers, as in Keras."""
+    return dtype == ops.uint8 if alone else dtype.kind != "f"
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:

@@ -11,22 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from mirrored import _nest
 from mirrored._numbers import check_count
 from mirrored.data.arrays import (
     Arrays,
     adapt,
     check_batch_size,
-    described,
     is_stream,
     split_validation,
     unbatched,
     with_class_weights,
 )
+from mirrored.data.columns import described
 from mirrored.data.dataset import Dataset
 from mirrored.data.epochs import Epochs
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
-from mirrored.layers.shapes import without_batch
+from mirrored.layers.shapes import map_shapes, shapes_in, without_batch
 from mirrored.training.compilation import CompiledNetwork
 
 _BATCH_SIZE = 32  # Keras' default.
@@ -223,27 +224,31 @@ def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = 
         ValueError: Inputs or targets do not fit the model; it is as it was.
     """
     with undone_on_failure(model):
-        shape = model.fitted_shape(epochs.example.x.shape)
-        _check_batched(model, epochs)
-        model.build_for(without_batch(shape))
+        example = _as_taken(model, epochs.example)
+        shape = _batchless(model.fitted_shape(_shapes(example.x)))
+        _check_batched(model, epochs.is_stream, example)
+        model.build_for(shape)
         epochs.check_with(partial(_checked, model))
         if validation is not None:
-            _check_batched(model, validation)
+            example = _as_taken(model, validation.example)
+            _check_batched(model, validation.is_stream, example)
             validation.check_with(partial(_checked, model))
-            validated = model.fitted_shape(validation.example.x.shape)
-            if validated[1:] != shape[1:]:
+            validated = _batchless(model.fitted_shape(_shapes(example.x)))
+            if validated != shape:
                 # Only running it tells whether the model takes both; after an epoch is too late.
-                model.check_runs_on(without_batch(validated))
+                model.check_runs_on(validated)
     compilation = model._compilation
     if compilation is not None and compilation.has_names_to_resolve:
         with model.distribute_strategy.scope():
             compilation.resolve_metrics(model.output_shape)
 
 
-def _check_batched(model: CompiledNetwork, epochs: Epochs) -> None:
+def _check_batched(model: CompiledNetwork, is_stream: bool, example: Arrays) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
-    shape = epochs.example.x.shape
-    if epochs.is_stream and any(
+    if not is_stream or not isinstance(example.x, np.ndarray):
+        return
+    shape = example.x.shape
+    if any(
         shape == each.shape[1:] and model.fitted_shape(shape)[1:] != each.shape[1:]
         for each in model.inputs
     ):
@@ -252,12 +257,67 @@ def _check_batched(model: CompiledNetwork, epochs: Epochs) -> None:
 
 def _checked(model: CompiledNetwork, arrays: Arrays) -> Arrays:
     """Return the arrays in the shapes that the model and the loss want, all checked."""
-    model.check_input_shape(without_batch(arrays.x.shape))
-    inputs = arrays.x.reshape(model.fitted_shape(arrays.x.shape))
-    if arrays.y is None:
-        return Arrays(inputs, None, arrays.sample_weight, arrays.size)
+    arrays = _as_taken(model, arrays)
+    x, y, weights = arrays.layout.pack(arrays.columns)
+    shapes = _shapes(x)
+    model.check_input_shape(_batchless(shapes))
+    fitted = iter(shapes_in(model.fitted_shape(shapes)))
+    inputs = _nest.map_structure(
+        lambda each: each if each is None else each.reshape(next(fitted)), x
+    )
+    if y is None:
+        return Arrays.of(inputs, None, weights)
     loss = model.required_compilation().required_loss()
-    targets = loss.check_targets(arrays.y, model.output_shape)
-    if arrays.sample_weight is not None:
-        loss.check_weights(arrays.sample_weight, model.output_shape)
-    return Arrays(inputs, targets, arrays.sample_weight, arrays.size)
+    targets = loss.check_targets(y, model.output_shape)
+    if weights is not None:
+        loss.check_weights(weights, model.output_shape)
+    return Arrays.of(inputs, targets, weights)
+
+
+# ---------------------------------------------------------------------------- structures of arrays
+
+
+def _as_taken(model: CompiledNetwork, arrays: Arrays) -> Arrays:
+    """Return the arrays as the model takes them: one array where it has one input or output.
+
+    Raises:
+        ValueError: It has one, and they are several.
+    """
+    if arrays.layout.is_plain:
+        return arrays
+    x, y, weights = arrays.layout.pack(arrays.columns)
+    if not model._takes_structures:
+        x = _lone(x, "x")
+    if not model._gives_structures:
+        y, weights = _lone(y, "y"), _lone(weights, "sample_weight")
+    return Arrays.of(x, y, weights)
+
+
+def _lone(structure: Any, name: str) -> Any:
+    """Return the array of a list of one."""
+    if isinstance(structure, dict):
+        raise ValueError(
+            f"`{name}` must be one array; models have one input and one output for now. "
+            f"Received: a dict with keys {list(structure)}. Pass one of its arrays."
+        )
+    if isinstance(structure, list | tuple):
+        if len(structure) == 1:
+            return _lone(structure[0], name)
+        raise ValueError(
+            f"`{name}` must be one array; models have one input and one output for now. "
+            f"Received: a {type(structure).__name__} of {len(structure)} arrays. "
+            "If they are the examples, join them with `numpy.stack`."
+        )
+    return structure
+
+
+def _shapes(structure: Any) -> Any:
+    """Return an array's shape, or a structure of the shapes of arrays."""
+    if isinstance(structure, np.ndarray):
+        return structure.shape
+    return _nest.map_structure(lambda each: None if each is None else each.shape, structure)
+
+
+def _batchless(shapes: Any) -> Any:
+    """Return a shape, or a structure of shapes, with the batch left open."""
+    return map_shapes(without_batch, shapes)

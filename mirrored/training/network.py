@@ -33,6 +33,11 @@ class Network(Layer):
     `Model` says what the arguments are.
     """
 
+    # Whether inputs, and whether outputs, may be lists, tuples and dicts. Where they may not, data
+    # in a list of one are what is in it, and several are refused; see training/inputs.py.
+    _takes_structures = False
+    _gives_structures = False
+
     def __init__(
         self,
         inputs: Any = None,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored.data.arrays import Columns
 from mirrored.data.batches import Span
+from mirrored.data.columns import Layout
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of
 from mirrored.errors import NonFiniteLossError
@@ -19,7 +19,7 @@ from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.eager_steps import Take, input_dtypes
+from mirrored.training.eager_steps import Take, column_dtypes
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
 from mirrored.variables import Variable
 
@@ -63,7 +63,7 @@ class RecordedSteps:
     def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
         """Compute the outputs for each batch; see `EagerSteps`."""
         for part in span.alike():
-            self._run(self._trace("predict", part), "predict", part, partial(_joined, take))
+            self._run(self._trace("predict", part), part, partial(_joined, take))
 
     def _run_and_report(
         self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]
@@ -88,7 +88,7 @@ class RecordedSteps:
             return going_on()
 
         try:
-            return self._run(trace, kind, part, note)
+            return self._run(trace, part, note)
         finally:
             self._stepped = self._stepped or done > 0
             rows = notes[:done].tolist()
@@ -115,17 +115,16 @@ class RecordedSteps:
                 self._traces.clear()
             raise
 
-    def _run(self, trace: Trace, kind: str, span: Span, report: Report) -> bool:
+    def _run(self, trace: Trace, span: Span, report: Report) -> bool:
         """Run a recorded step for each batch of a span; return whether to go on."""
-        columns = _columns(kind, span)
+        width = len(span.columns)
         sharding = self._sharding(span)
 
         def feed(arrays: Sequence[Any]) -> dict[int, Feeder]:
-            inputs, made = iter(arrays), {}
-            for replica, rows in enumerate(sharding.slices):
-                x, y, weight = (None if each is None else next(inputs) for each in columns)
-                made[replica] = span.feeder(rows, (x, y, weight))
-            return made
+            return {
+                replica: span.feeder(rows, arrays[replica * width : (replica + 1) * width])
+                for replica, rows in enumerate(sharding.slices)
+            }
 
         with self._traces.lock:
             return trace.run(span.count, feed, report, self._traces.arenas)
@@ -142,23 +141,30 @@ class RecordedSteps:
     def _trace(self, kind: str, span: Span) -> Trace:
         """Return the step for batches like these, recorded where it is not."""
         size = span.size
-        columns = _columns(kind, span)
-        dtypes = input_dtypes(self._model, columns[0])
+        columns, layout = span.columns, span.layout
+        dtypes = column_dtypes(self._model, layout, columns)
         specs = tuple(
-            None if array is None else TensorSpec(array.shape[1:], dtype or array.dtype)
-            for array, dtype in zip(columns, dtypes, strict=True)
+            [
+                TensorSpec(array.shape[1:], dtype or array.dtype)
+                for array, dtype in zip(columns, dtypes, strict=True)
+            ]
         )
-        key = kind, size, specs, self._identity
+        key = kind, size, specs, layout, self._identity
         with self._traces.lock:
             known = self._traces.find(key)
             if known is not None:
                 return known
-            made = self._record(kind, size, specs, self._sharding(span))
+            made = self._record(kind, size, specs, layout, self._sharding(span))
             made.kept = self._kept
             return self._traces.keep(key, made)
 
     def _record(
-        self, kind: str, size: int, specs: tuple[TensorSpec | None, ...], sharding: Sharding
+        self,
+        kind: str,
+        size: int,
+        specs: tuple[TensorSpec, ...],
+        layout: Layout,
+        sharding: Sharding,
     ) -> Trace:
         if kind == "train":
             optimizer = self._model.required_compilation().optimizer
@@ -168,13 +174,12 @@ class RecordedSteps:
             (TensorSpec((rows, *spec.shape), spec.dtype), self._strategy.devices[replica], replica)
             for replica, rows in enumerate(sharding.sizes)
             for spec in specs
-            if spec is not None
         ]
 
         def step(fed: list[Tensor]) -> Any:
-            width = len(fed) // len(sharding.sizes)
-            columns = iter([PerReplica(fed[i::width], sharding.starts) for i in range(width)])
-            shards = Shards(*(None if spec is None else next(columns) for spec in specs))
+            width = len(specs)
+            columns = [PerReplica(fed[i::width], sharding.starts) for i in range(width)]
+            shards = Shards(*layout.pack(columns))
             if kind == "predict":
                 return self._step.predict(shards)
             if kind == "test":
@@ -214,12 +219,6 @@ def _identity(model: CompiledNetwork) -> tuple[tuple[Any, ...], list[Any]]:
         tuple([each for each in settings.items() if isinstance(each[1], _SETTINGS)]),
     )
     return identity, held
-
-
-def _columns(kind: str, span: Span) -> Columns:
-    """Return arrays like those of the batches of a span that are alike."""
-    x, y, weight = span.columns
-    return (x, None, None) if kind == "predict" else (x, y, weight)
 
 
 def _require_finite(totals: Totals) -> None:

@@ -22,11 +22,17 @@ from mirrored.variables import Variable
 
 
 class Shards(NamedTuple):
-    """A global batch, cut into a part a replica and brought to the replicas' devices."""
+    """A global batch, cut into a part a replica and brought to the replicas' devices.
 
-    x: PerReplica | None
-    y: PerReplica | None
-    sample_weight: PerReplica | None
+    Attributes:
+        x: The inputs: a `PerReplica`, or a list, tuple or dict of these, as they were given.
+        y: The targets, likewise, or None.
+        sample_weight: The weights, likewise, or None.
+    """
+
+    x: Any
+    y: Any
+    sample_weight: Any
 
 
 class Totals(NamedTuple):
@@ -189,12 +195,13 @@ class Step:
         """
         complete: list[Any] = []
 
-        def part(x: Tensor, *rest: Any) -> Any:
+        def part(x: Any, *rest: Any) -> Any:
+            examples = next(each for each in _nest.flatten(x) if each is not None).shape[0]
             # Replicas run one at a time, the first one first, and larger shards come first. So if
             # it is complete before this one begins, there is no meeting.
-            if x.shape[0] or not complete:
+            if examples or not complete:
                 result = function(x, *rest)
-                if x.shape[0]:
+                if examples:
                     complete.append(result)
                     return result
             return _nest.map_structure(lambda _: None, complete[0])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
+from mirrored import _nest
 from mirrored.data.arrays import (
     adapt,
     adapt_batch,
@@ -51,10 +52,8 @@ def test_arrays_are_not_copied() -> None:
         tuple(map(tuple, X.tolist())),
         [[np.float32(value) for value in row] for row in X],
         HasNumpy(X),
-        [X],
-        (HasNumpy(X),),
     ],
-    ids=["lists", "tuples", "numpy scalars", "tensor", "list of one array", "tuple of one tensor"],
+    ids=["lists", "tuples", "numpy scalars", "tensor"],
 )
 def test_accepted_forms(given: Any) -> None:
     np.testing.assert_array_equal(adapt(given, Y).x, X)
@@ -102,6 +101,52 @@ def test_predict_needs_no_targets() -> None:
     assert adapt(X, for_what="predict").y is None
 
 
+NESTED: dict[str, Any] = {
+    "a list of one": [X],
+    "a tuple": (X, HasNumpy(X)),
+    "a dict": {"b": X, "a": X.tolist()},
+    "nested": {"a": [X, X.tolist()], "b": (X,)},
+    "lists of arrays": [[X, HasNumpy(X)], [X]],
+    "with None": [None, X, {"a": None}],
+}
+
+
+@pytest.mark.parametrize("given", NESTED.values(), ids=NESTED)
+def test_structures_stay_as_they_are_given(given: Any) -> None:
+    def checked(leaf: Any) -> bool | None:
+        return None if leaf is None else leaf.dtype.kind == "f" and leaf.tolist() == X.tolist()
+
+    arrays = adapt(given, given)
+    assert arrays.x is not given
+    assert _nest.map_structure(checked, arrays.x) == marked(given)
+    assert _nest.map_structure(checked, arrays.y) == marked(given)
+    part = arrays.rows(slice(1, 2))
+    assert part.layout == arrays.layout == adapt(given, given).layout
+    assert (part.size, {column.tolist()[0][0] for column in part.columns}) == (1, {2.0})
+
+
+def marked(given: Any) -> Any:
+    """Return a structure of the same form, with True for each array, however it was given."""
+    if isinstance(given, dict):
+        return {key: marked(item) for key, item in given.items()}
+    if given is None or isinstance(given, np.ndarray | HasNumpy) or given == X.tolist():
+        return None if given is None else True
+    return type(given)([marked(item) for item in given])
+
+
+def test_weights_of_several_targets() -> None:
+    weights = np.array([1.0, 2.0, 3.0])
+    shared = adapt(X, {"a": Y, "b": [Y, None]}, weights[:, None])
+    assert len(shared.columns) == 4
+    assert shared.sample_weight["a"] is shared.sample_weight["b"][0]
+    assert shared.sample_weight["b"][1] is None
+    assert shared.sample_weight["a"].tolist() == [1.0, 2.0, 3.0]
+    apart = adapt(X, [Y, Y], [weights, None])
+    assert apart.sample_weight[0].tolist() == [1.0, 2.0, 3.0]
+    assert apart.sample_weight[1] is None
+    assert shared.layout != apart.layout
+
+
 # What fits no method is in tests/bad_input; these are other kinds of the same, and the advice.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no y in evaluate": (
@@ -123,9 +168,25 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"`x` is not an array. Can't convert non-rectangular Python",
     ),
     "scalar": ({"y": np.int64(3)}, r"`y` must have at least one dimension.*the scalar y=3"),
-    "dict": ({"x": {"a": X, "b": X}}, r"one input and one output.*a dict with keys \['a', 'b'\]"),
-    "list of arrays": ({"x": [X, X]}, r"one input .*a list of 2 arrays.*`numpy.stack`"),
-    "tuple of tensors": ({"x": (HasNumpy(X), HasNumpy(X))}, r"a tuple of 2 arrays"),
+    "strings in a dict": ({"x": {"a": X, "b": ["c"]}}, r"`x\['b'\]` must hold numbers"),
+    "a scalar in a list": ({"x": [X, 3]}, r"`x\[1\]` must have at least one dimension"),
+    "ragged in a dict": ({"y": {"a": [[1], [1, 2]]}}, r"`y\['a'\]` is not an array"),
+    "a generator in a tuple": ({"x": (X, iter(X))}, r"`x\[1\]` must be an array. .*an iterator"),
+    "an empty dict": ({"x": {}}, r"`fit` needs input data. Received: x={}, which holds no array"),
+    "nothing but None": ({"y": [None, None]}, r"needs targets .*y=\[None, None\], which holds no"),
+    "lengths in a list": ({"x": [X, X[:2]]}, r"Received: 'x' sizes: 3, 2, 'y' sizes: 3."),
+    "weights of another form": (
+        {"y": [Y, Y], "sample_weight": {"a": Y, "b": Y}},
+        r"one `sample_weight` array per output in `y`. .* did not match. The structures differ at",
+    ),
+    "weights of elements for several targets": (
+        {"y": [Y, Y], "sample_weight": np.ones((3, 2))},
+        r"one scalar score per sample .* Received: sample_weight with shape \(3, 2\)",
+    ),
+    "infinite weight in a dict": (
+        {"y": {"a": Y, "b": Y}, "sample_weight": {"a": None, "b": [1.0, np.nan, 1.0]}},
+        r"must be finite. Received: nan",
+    ),
     "generator": ({"x": (row for row in X)}, r"Received: a generator. Collect its items"),
     "weights' length": ({"sample_weight": [1.0]}, r"'y' sizes: 3, 'sample_weight' sizes: 1"),
     "empty rows": ({"x": np.zeros((0, 4)), "y": []}, r"empty data, x with shape \(0, 4\)"),
@@ -151,6 +212,7 @@ REFUSED_CLASS_WEIGHTS: dict[str, tuple[dict[str, Any], Any, str]] = {
         r"one label an example. Received: y with shape \(3, 2, 2\)",
     ),
     "no targets": ({"y": None, "for_what": "predict"}, {0: 1.0}, r"`class_weight` needs targets"),
+    "several targets": ({"y": {"a": Y}}, {0: 1.0}, r"single output. Received: a dict as y"),
 }
 
 
@@ -204,7 +266,7 @@ def test_split_fraction_refused(fraction: float) -> None:
         split_validation(adapt(X, Y), fraction)
 
 
-@pytest.mark.parametrize("x", [iter([1.0]), zip([1.0], [2.0], strict=True), {"a": [1.0]}])
+@pytest.mark.parametrize("x", [iter([1.0]), zip([1.0], [2.0], strict=True)])
 def test_what_is_wrong_with_x_comes_before_an_absent_y(x: Any) -> None:
     with pytest.raises(ValueError, match="`x` must be"):
         adapt(x)
@@ -271,6 +333,19 @@ BATCHES: dict[str, Any] = {
     "lists": (X.tolist(), Y.tolist()),
     "no weights": (X, Y, None),
 }
+NESTED_BATCHES: dict[str, Any] = {
+    "a dict and a list": ({"a": X, "b": X.tolist()}, [Y, Y]),
+    "tuples": ((X, X), (Y, Y)),
+    "in a list": [[X, X], [Y, Y]],
+}
+
+
+@pytest.mark.parametrize("element", NESTED_BATCHES.values(), ids=NESTED_BATCHES)
+def test_batches_of_structures(element: Any) -> None:
+    batch = adapt_batch(element, "fit")
+    assert [type(batch.x), type(batch.y)] == [type(part) for part in element]
+    assert [len(each) for each in batch.columns] == [3] * 4
+    assert [type(each) for each in adapt_batch(element, "predict").columns] == [np.ndarray] * 2
 
 
 @pytest.mark.parametrize("element", BATCHES.values(), ids=BATCHES)
@@ -305,8 +380,7 @@ REFUSED_BATCHES: dict[str, tuple[Any, str]] = {
         r"all begin with .* Received: arrays with the shapes \[\(2,\)",
     ),
     "a scalar weight": ((X, Y, 1.0), "whose arrays all begin with an axis of the examples"),
-    "several inputs": (((X, X), Y), "`x` must be one array"),
-    "a dict of inputs": (({"a": X}, Y), "`x` must be one array"),
+    "a scalar in a dict": (({"a": X, "b": 3.0}, Y), "whose arrays all begin with an axis of"),
     "no targets": ((X, None), "`fit` needs targets"),
 }
 

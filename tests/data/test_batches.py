@@ -80,11 +80,15 @@ def test_parts_of_a_span_are_batches_of_one_kind() -> None:
         adapt(np.zeros((1, 4), np.float32), [0], [1.0]),
         adapt(np.zeros((1, 4), np.float32), for_what="predict"),
         adapt(np.ones((1, 4), np.float32), for_what="predict"),
+        adapt([np.ones((1, 4), np.float32)], for_what="predict"),
+        adapt({"a": np.ones((1, 4), np.float32)}, for_what="predict"),
+        adapt({"a": np.zeros((1, 4), np.float32)}, for_what="predict"),
+        adapt({"b": np.ones((1, 4), np.float32)}, for_what="predict"),
     ]
     span = Span([single(each) for each in kinds])
-    assert [part.count for part in span.alike()] == [2, 1, 1, 1, 1, 2]
-    assert [part.count for part in span.after(1).alike()] == [1, 1, 1, 1, 1, 2]
-    assert [batch.x.shape for batch in span.after(4)] == [(1, 4)] * 4
+    assert [part.count for part in span.alike()] == [2, 1, 1, 1, 1, 2, 1, 2, 1]
+    assert [part.count for part in span.after(1).alike()] == [1, 1, 1, 1, 1, 2, 1, 2, 1]
+    assert [batch.columns[0].shape for batch in span.after(4)] == [(1, 4)] * 8
 
 
 @pytest.mark.parametrize("shard", [slice(0, 2), slice(1, 2), slice(2, 2)])
@@ -98,7 +102,7 @@ def test_feeders_write_rows_of_batches(shard: slice, dtype: Any, shuffled: bool)
     assert (part.count, last.count) == (2, 1)
     for span in (part, next(Span([single(each) for each in batches]).alike())):
         count = shard.stop - shard.start
-        targets = np.zeros((count, 2), dtype), np.zeros(count, np.int64), None
+        targets = np.zeros((count, 2), dtype), np.zeros(count, np.int64), np.zeros(count)
         feed = span.feeder(shard, targets)
         for number in range(2):
             feed(number)

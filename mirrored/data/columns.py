@@ -1,0 +1,219 @@
+"""How lists, tuples and dicts of arrays become a flat tuple of columns, and are put together again.
+
+They are taken apart once, where data are adapted; all that is behind works on columns.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import _nest
+from mirrored.ops.conversion import as_array
+
+Columns = tuple[NDArray[Any], ...]
+_NUMERIC_KINDS = "biuf"  # bool, signed, unsigned and floating-point NumPy dtypes.
+
+
+class Layout:
+    """Where columns stand in inputs, targets and weights; those of one form are equal.
+
+    Args:
+        parts: Inputs, targets and weights: each a structure with the number of a column for every
+            array, and None for what there is none of.
+
+    Attributes:
+        is_plain: Whether each of the three is one array or none.
+
+    Example:
+        >>> from mirrored.data.columns import Layout
+        >>> Layout(({"a": 0, "b": 1}, 2, None)).pack(["first", "second", "third"])
+        ({'a': 'first', 'b': 'second'}, 'third', None)
+    """
+
+    __slots__ = ("_hash", "_key", "is_plain", "parts")
+
+    def __init__(self, parts: tuple[Any, Any, Any]) -> None:
+        self.parts = parts
+        self._key = _key(parts)
+        self._hash = hash(self._key)
+        self.is_plain = not any(isinstance(part, list | tuple | dict) for part in parts)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other one has the same columns in the same places."""
+        return self is other or (isinstance(other, Layout) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        """Return the same number for equal ones."""
+        return self._hash
+
+    def numbers(self, part: int) -> list[int]:
+        """Return the numbers of the columns of one of the three structures."""
+        structure = self.parts[part]
+        if type(structure) is int:
+            return [structure]
+        return [number for number in _nest.flatten(structure) if number is not None]
+
+    def part(self, number: int, values: Sequence[Any]) -> Any:
+        """Return one of the three structures, with values in the places of the columns."""
+        part = self.parts[number]
+        if part is None:
+            return None
+        if type(part) is int:
+            return values[part]
+        return _nest.map_structure(lambda each: None if each is None else values[each], part)
+
+    def pack(self, values: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Return the three structures, with values in the places of the columns."""
+        return self.part(0, values), self.part(1, values), self.part(2, values)
+
+
+def _key(structure: Any) -> Any:
+    """Return what is the same of structures of one form, and can be hashed."""
+    if isinstance(structure, dict):
+        items = [(key, _key(structure[key])) for key in _nest.sorted_keys(structure)]
+        return type(structure), tuple(items)
+    if isinstance(structure, list | tuple):
+        return type(structure), tuple([_key(item) for item in structure])
+    return structure
+
+
+# Of one array each, by whether there are targets and weights.
+_PLAIN = {
+    (False, False): Layout((0, None, None)),
+    (True, False): Layout((0, 1, None)),
+    (False, True): Layout((0, None, 1)),
+    (True, True): Layout((0, 1, 2)),
+}
+
+
+def taken_apart(x: Any, y: Any, sample_weight: Any) -> tuple[Columns, Layout]:
+    """Return the arrays of inputs, targets and weights as columns, and where they stand.
+
+    An array that is the weights of several targets is one column.
+    """
+    given = [each for each in (x, y, sample_weight) if each is not None]
+    if all([isinstance(each, np.ndarray) for each in given]):
+        return tuple(given), _PLAIN[y is not None, sample_weight is not None]
+    found: list[NDArray[Any]] = []
+    weights: dict[int, int] = {}
+
+    def number(array: NDArray[Any] | None) -> int | None:
+        if array is None:
+            return None
+        found.append(array)
+        return len(found) - 1
+
+    def number_of_weight(array: NDArray[Any] | None) -> int | None:
+        if id(array) not in weights and array is not None:
+            weights[id(array)] = len(found)
+            found.append(array)
+        return weights.get(id(array))
+
+    parts = _nest.map_structure(number, x), _nest.map_structure(number, y)
+    layout = Layout((*parts, _nest.map_structure(number_of_weight, sample_weight)))
+    return tuple(found), layout
+
+
+# ---------------------------------------------------------------------------- from users
+
+
+def arrays_in(value: Any, name: str) -> Any:
+    """Return a structure of users' arrays, tensors and lists of numbers as one of NumPy's arrays.
+
+    A list or tuple of arrays is a structure, and so is a dict; a list of numbers is one array.
+    None stays within a structure.
+
+    Args:
+        value: What a user gave.
+        name: What errors call it.
+
+    Raises:
+        ValueError: A leaf is no array of numbers with an axis for the examples.
+
+    Example:
+        >>> from mirrored.data.columns import arrays_in
+        >>> arrays_in({"a": [[1.0, 2.0]], "b": None}, "x")
+        {'a': array([[1., 2.]]), 'b': None}
+    """
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        mapped = {key: arrays_in(item, f"{name}[{key!r}]") for key, item in value.items()}
+        return _nest.rebuild_dict(value, mapped) if isinstance(value, dict) else mapped
+    if is_structure(value):
+        items = [arrays_in(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return _nest.rebuild(value, items)
+    return _to_array(value, name)
+
+
+def is_structure(value: Any) -> bool:
+    """Return whether a value is several arrays, or one of a structure, and not one of numbers."""
+    if isinstance(value, Mapping):
+        return True
+    if not (isinstance(value, list | tuple) and value):
+        return False
+    if any(isinstance(item, Mapping) or _is_array(item) for item in value):
+        return True
+    # What the first row is, the others are: looking at each number of a long list takes long.
+    return is_structure(value[0]) or all(item is None for item in value)
+
+
+def leaves_in(value: Any) -> Iterator[Any]:
+    """Yield the leaves of a user's structure, None left out."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    elif not is_structure(value):
+        yield from () if value is None else (value,)
+        return
+    for item in value:
+        yield from leaves_in(item)
+
+
+def _is_array(item: Any) -> bool:
+    """Whether `item` is an array of rank 1 or more: NumPy's scalars are numbers, not inputs."""
+    rank = getattr(item, "ndim", None)
+    if rank is None:
+        rank = len(getattr(item, "shape", ())) or hasattr(item, "__array__")
+    return bool(rank)
+
+
+def _to_array(value: Any, name: str) -> NDArray[Any]:
+    if isinstance(value, Iterator):
+        raise ValueError(
+            f"`{name}` must be an array. Received: {described(value)}. "
+            "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
+            "alone."
+        )
+    if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
+        value = value.numpy()
+    try:
+        array = as_array(value)
+    except ValueError as error:
+        raise ValueError(f"`{name}` is not an array. {error}") from error
+    if array.dtype.kind not in _NUMERIC_KINDS:
+        raise ValueError(
+            f"`{name}` must hold numbers (bool, integer or floating-point). "
+            f"Received: {name} with dtype {array.dtype}. {_dtype_advice(array)}"
+        )
+    if array.ndim == 0:
+        raise ValueError(
+            f"`{name}` must have at least one dimension, the examples. "
+            f"Received: the scalar {name}={array.item()!r}. Wrap a single example in a list."
+        )
+    return array
+
+
+def _dtype_advice(array: NDArray[Any]) -> str:
+    if array.dtype.kind in "SU":
+        return "Map the strings to integers first."
+    if array.dtype.kind == "c":
+        return "Pass the real and imaginary parts as separate features."
+    return "Convert it with `numpy.asarray(..., dtype='float32')`."
+
+
+def described(data: Any) -> str:
+    """Return what errors call a user's data: its type, with an article."""
+    name = type(data).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

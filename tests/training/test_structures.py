@@ -1,0 +1,98 @@
+"""Inputs in lists, tuples and dicts: they reach a model that takes them as they were given."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.training.network import Network
+
+RNG = np.random.default_rng(5)
+A = RNG.normal(size=(10, 3)).astype(np.float32)
+B = RNG.integers(0, 5, size=(10, 3))
+Y = A @ np.ones((3, 1), np.float32)
+WEIGHTS = np.linspace(0, 1, 10)
+
+
+class Sums(mr.Model):
+    """Adds its two inputs up, whatever they are nested in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = mr.layers.Dense(1)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Let models take what they are given; return what they are built for and called with."""
+    found: list[Any] = []
+    call = Network.__call__
+
+    def build_for(model: Network, input_shape: Any) -> None:
+        found.append(input_shape)
+        with model._build_scope():
+            model.dense(mr.zeros((1, 3)))
+        model.built, model._output_shape, model._output_dtype = True, (None, 1), mr.float32
+
+    def run(model: Network, inputs: Any, **options: Any) -> Any:
+        if not isinstance(model, Sums):
+            return call(model, inputs, **options)
+        found.append(mr.nest.map_structure(lambda each: each.dtype.name, inputs))
+        first, second = mr.nest.flatten(inputs)
+        return model.dense(first + mr.cast(second, "float32"))
+
+    monkeypatch.setattr(Network, "_takes_structures", True)
+    monkeypatch.setattr(Network, "fitted_shape", lambda model, shape: shape)
+    monkeypatch.setattr(Network, "check_input_shape", lambda model, shape: found.append(shape))
+    monkeypatch.setattr(Network, "build_for", build_for)
+    monkeypatch.setattr(Network, "__call__", run)
+    return found
+
+
+FORMS: dict[str, tuple[Callable[[Any, Any], Any], Any, Any]] = {
+    "a dict": (
+        lambda a, b: {"first": a, "second": b},
+        {"first": (None, 3), "second": (None, 3)},
+        {"first": "float32", "second": "int64"},
+    ),
+    "a list": (lambda a, b: [a, b], [(None, 3), (None, 3)], ["float32", "int64"]),
+    "nested": (
+        lambda a, b: {"x": (a,), "y": [b]},
+        {"x": ((None, 3),), "y": [(None, 3)]},
+        {"x": ("float32",), "y": ["int64"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("strategy", [1, 3], indirect=True)
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize(("form", "shapes", "dtypes"), FORMS.values(), ids=FORMS)
+def test_structures_reach_the_model(
+    form: Callable[[Any, Any], Any],
+    shapes: Any,
+    dtypes: Any,
+    eager: bool,
+    strategy: mr.MirroredStrategy,
+    seen: list[Any],
+) -> None:
+    def results(x: Any, y: Any, **given: Any) -> list[Any]:
+        mr.keras.utils.set_random_seed(1)
+        with strategy.scope():
+            model = Sums()
+            model.compile("sgd", "mse", metrics=["mse"], run_eagerly=eager)
+        history = model.fit(x, y, epochs=2, verbose=0, **given)
+        found = [history.history, model.predict(form(A, B), 4, verbose=0).tolist()]
+        return [*found, *[weight.tolist() for weight in model.get_weights()]]
+
+    pair = form(A.astype(np.float64), B)
+    arrays = {"batch_size": 4, "shuffle": False, "validation_split": 0.2}
+    expected = results(pair, [Y], sample_weight=WEIGHTS, **arrays)
+    assert all(each in (shapes, dtypes) for each in seen)
+    assert shapes in seen
+    assert dtypes in seen
+    rows = [(form(A[i : i + 4], B[i : i + 4]), Y[i : i + 4], WEIGHTS[i : i + 4]) for i in (0, 4)]
+    held = (form(A[8:], B[8:]), Y[8:], WEIGHTS[8:])
+    batches = (each for each in rows * 2)
+    assert expected == results(batches, None, steps_per_epoch=2, validation_data=held)
