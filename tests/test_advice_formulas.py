@@ -5,6 +5,7 @@ and NaN. Gradients of some of them are in `tests/ops/test_hard_values.py`.
 """
 
 import ast
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -119,6 +120,6 @@ def test_a_formula_computes_what_it_stands_for(text: str) -> None:
     for values in cases:
         given = values if text in ON_ARRAYS else {k: tensor_of(v) for k, v in values.items()}
         with np.errstate(all="ignore"):
-            found = np.asarray(eval(text, {**vars(mr), "np": np, **given}))
+            found = np.asarray(eval(text, {**dict(inspect.getmembers(mr)), "np": np, **given}))
             right = np.asarray(expected(*(wide(each) for each in values.values())))
         np.testing.assert_allclose(found, right, rtol=2e-6, atol=1e-37, err_msg=f"{values}")

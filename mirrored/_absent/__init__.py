@@ -8,9 +8,11 @@ import builtins
 import functools
 import opcode
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from mirrored._late import LateNames
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -89,7 +91,12 @@ def _refusal(home: str, name: str) -> str | None:
     return f"mirrored has no `{home}.{name}`: not provided here. {advice}" if advice else None
 
 
-def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> None:
+def public_module(
+    tensorflow: str,
+    module: str,
+    late: Mapping[str, str] | None = None,
+    **made: Callable[[], Any],
+) -> None:
     """Let a module show what is public in it, and say of other names what to use instead.
 
     What it shows is what its `__all__` lists, and names such as `abs`: `from mirrored import *`
@@ -99,7 +106,8 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
     Args:
         tensorflow: The module's name in TensorFlow, as in "tf.keras.layers".
         module: Its name here.
-        **late: Names that are there when they are first asked for, and what makes each.
+        late: Names that are loaded when they are first asked for, as `LateNames` has them.
+        **made: Names that are not shown, and what makes each.
 
     Example:
         >>> import mirrored as mr
@@ -110,21 +118,26 @@ def public_module(tensorflow: str, module: str, **late: Callable[[], Any]) -> No
         AttributeError: mirrored has no `tf.math.igamma`: not provided here. ...
     """
     home = sys.modules[module]
-    own = [name for name in vars(home) if name[0] != "_" and not hasattr(builtins, name)]
+    names = LateNames(module, late or {})
+    seen = [name for name in (*vars(home), *names) if name[0] != "_"]
+    own = [name for name in seen if not hasattr(builtins, name)]
     # pytest rewrites the modules of a package that comes with a plugin, and imports into them what
     # it needs under names such as "@pytest_ar", which no program can write.
     vars(home).setdefault("__all__", sorted(filter(str.isidentifier, own)))
 
     def listed() -> list[str]:
         there = vars(home)
-        others = (name for name in there if name[:2] == "__" or hasattr(builtins, name))
+        known = (*there, *names)
+        others = (name for name in known if name[:2] == "__" or hasattr(builtins, name))
         # A file called `input.py` would be among them.
-        names = (name for name in others if not isinstance(there[name], ModuleType))
-        return sorted({*there["__all__"], *names})
+        shown = (name for name in others if not isinstance(there.get(name), ModuleType))
+        return sorted({*there["__all__"], *shown})
 
     def refuse(name: str) -> Any:
-        if name in late:
-            return late[name]()
+        if name in names:
+            return names.load(name)
+        if name in made:
+            return made[name]()
         text = None if name.startswith("_") else _said_of(tensorflow, module, name)
         if _imports(sys._getframe(1)):
             # Python would put a sentence of its own in the place of an AttributeError's.

@@ -3,8 +3,9 @@
 What training and strategies need beside them they import from the modules in here.
 """
 
+import typing as _typing
+
 from mirrored._absent import public_module as _public_module
-from mirrored.data import experimental as experimental
 from mirrored.data.dataset import Dataset as Dataset
 from mirrored.data.dataset_arguments import AUTOTUNE as AUTOTUNE
 from mirrored.data.leaf_specs import DatasetSpec as DatasetSpec
@@ -14,6 +15,9 @@ from mirrored.data.pipeline import DatasetIterator as Iterator
 from mirrored.data.pipeline import NumpyIterator as NumpyIterator
 from mirrored.data.sources import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from mirrored.data.sources import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+
+if _typing.TYPE_CHECKING:
+    from mirrored.data import experimental as experimental
 
 __all__ = [
     "AUTOTUNE",
@@ -28,4 +32,7 @@ __all__ = [
     "experimental",
 ]
 
-_public_module("tf.data", __name__)
+_LATE = {
+    "mirrored.data": "experimental",
+}
+_public_module("tf.data", __name__, _LATE)

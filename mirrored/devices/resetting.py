@@ -11,7 +11,6 @@ from typing import Protocol
 from weakref import WeakSet
 
 from mirrored.backends import Pool, precision
-from mirrored.backends.communication import connection
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.devices.config import set_device_policy
 from mirrored.devices.logical_device import Device
@@ -91,6 +90,9 @@ def reset_devices() -> None:
                 "Devices cannot be set up anew while they are in use. Received: a call of "
                 f"reset_devices() inside {reason}. Make it outside."
             )
+
+    from mirrored.backends.communication import connection  # Most machines never need it.
+
     holders = [holder.lose_devices for holder in list(_holders)]
     _call_all([_end_devices, connection.close_all, *holders])
 

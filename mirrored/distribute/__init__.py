@@ -3,18 +3,15 @@
 What is public of it is `mirrored.distribute`, as in TensorFlow.
 """
 
+import typing as _typing
+
 from mirrored._absent import public_module as _public_module
-from mirrored.distribute import experimental as experimental
 from mirrored.distribute.context import ReplicaContext as ReplicaContext
 from mirrored.distribute.context import experimental_set_strategy as experimental_set_strategy
 from mirrored.distribute.context import get_replica_context as get_replica_context
 from mirrored.distribute.context import has_strategy as has_strategy
 from mirrored.distribute.context import in_cross_replica_context as in_cross_replica_context
 from mirrored.distribute.cross_device_ops import CrossDeviceOps as CrossDeviceOps
-from mirrored.distribute.cross_device_ops import (
-    HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
-)
-from mirrored.distribute.cross_device_ops import NcclAllReduce as NcclAllReduce
 from mirrored.distribute.cross_device_ops import ReductionToOneDevice as ReductionToOneDevice
 from mirrored.distribute.cross_device_ops import (
     choose_cross_device_ops as choose_cross_device_ops,
@@ -39,6 +36,13 @@ from mirrored.distribute.values import DistributedValues as DistributedValues
 from mirrored.distribute.values import Mirrored as Mirrored
 from mirrored.distribute.values import PerReplica as PerReplica
 from mirrored.ops import IndexedSlices as IndexedSlices
+
+if _typing.TYPE_CHECKING:
+    from mirrored.distribute import experimental as experimental
+    from mirrored.distribute.cross_device_ops import (
+        HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
+    )
+    from mirrored.distribute.cross_device_ops import NcclAllReduce as NcclAllReduce
 
 __all__ = [
     "CrossDeviceOps",
@@ -74,4 +78,8 @@ __all__ = [
     "split_sizes",
 ]
 
-_public_module("tf.distribute", __name__)
+_LATE = {
+    "mirrored.distribute": "experimental",
+    "mirrored.distribute.cross_device_ops": "HierarchicalCopyAllReduce NcclAllReduce",
+}
+_public_module("tf.distribute", __name__, _LATE)

@@ -3,20 +3,9 @@
 An alias module without logic of its own.
 """
 
+import typing as _typing
+
 from mirrored._absent import public_module as _public_module
-from mirrored.keras import activations as activations
-from mirrored.keras import backend as backend
-from mirrored.keras import callbacks as callbacks
-from mirrored.keras import initializers as initializers
-from mirrored.keras import layers as layers
-from mirrored.keras import losses as losses
-from mirrored.keras import metrics as metrics
-from mirrored.keras import mixed_precision as mixed_precision
-from mirrored.keras import models as models
-from mirrored.keras import ops as ops
-from mirrored.keras import optimizers as optimizers
-from mirrored.keras import regularizers as regularizers
-from mirrored.keras import utils as utils
 from mirrored.layers import Input as Input
 from mirrored.layers import Layer as Layer
 from mirrored.layers.policy import DTypePolicy as DTypePolicy
@@ -25,6 +14,21 @@ from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 from mirrored.training.losses import Loss as Loss
 from mirrored.training.metrics import Metric as Metric
+
+if _typing.TYPE_CHECKING:
+    from mirrored.keras import activations as activations
+    from mirrored.keras import backend as backend
+    from mirrored.keras import callbacks as callbacks
+    from mirrored.keras import initializers as initializers
+    from mirrored.keras import layers as layers
+    from mirrored.keras import losses as losses
+    from mirrored.keras import metrics as metrics
+    from mirrored.keras import mixed_precision as mixed_precision
+    from mirrored.keras import models as models
+    from mirrored.keras import ops as ops
+    from mirrored.keras import optimizers as optimizers
+    from mirrored.keras import regularizers as regularizers
+    from mirrored.keras import utils as utils
 
 __all__ = [
     "DTypePolicy",
@@ -50,4 +54,10 @@ __all__ = [
     "utils",
 ]
 
-_public_module("tf.keras", __name__)
+_LATE = {
+    "mirrored.keras": (
+        "activations backend callbacks initializers layers losses metrics mixed_precision models "
+        "ops optimizers regularizers utils"
+    ),
+}
+_public_module("tf.keras", __name__, _LATE)

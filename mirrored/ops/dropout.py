@@ -12,7 +12,6 @@ from mirrored._numbers import as_real
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import GREATER_EQUAL
 from mirrored.ops.conversion import adopt, is_tensor
-from mirrored.ops.draw import Draw
 from mirrored.ops.elementwise import DIV, MUL_NO_NAN
 from mirrored.ops.random import uniform_by_example
 from mirrored.ops.rng_state import WHOLE, current_position
@@ -101,6 +100,7 @@ def stateless_dropout(
         >>> mr.nn.experimental.stateless_dropout(mr.ones((6,)), 0.5, seed=[1, 2]).numpy()
         array([2., 0., 2., 0., 0., 2.], dtype=float32)
     """
+    from mirrored.ops.draw import Draw  # Needed here only.
 
     def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
         at = current_position() if batched else WHOLE

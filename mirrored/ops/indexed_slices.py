@@ -10,7 +10,6 @@ from mirrored import devices
 from mirrored.devices import Device
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt
-from mirrored.ops.scatter_nd import scatter_nd
 from mirrored.ops.shaping import expand_dims
 from mirrored.ops.spec import INDICES, DType, as_shape
 from mirrored.ops.tensor import Tensor
@@ -77,6 +76,8 @@ class IndexedSlices:
 
     def _as_tensor(self) -> Tensor:
         """Return the whole tensor, on the device of the rows."""
+        from mirrored.ops.scattering_nd import scatter_nd  # Needed here only.
+
         shape = self.dense_shape
         if shape is None:
             raise ValueError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from mirrored._late import FilledByFiles
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec
@@ -141,7 +142,7 @@ def has_kernel(op: Op, backend: Backend) -> bool:
     return backend.host_readable or op.view is not None or op.name in backend.kernels
 
 
-OPS: dict[str, Op] = {}
+OPS: FilledByFiles[Op] = FilledByFiles("mirrored.ops")
 
 
 def register(op: Op) -> Op:
@@ -150,13 +151,13 @@ def register(op: Op) -> Op:
     Raises:
         ValueError: Its name is taken, or it has not exactly one of kernel and view.
     """
-    if op.name in OPS:
-        raise ValueError(f"An op is defined once. Received a second definition of {op.name!r}.")
     if (op.kernel is None) == (op.view is None):
         raise ValueError(
             f"An op has a kernel or a view function. Received neither or both for {op.name!r}."
         )
-    OPS[op.name] = operators[op.name] = op
+    if OPS.setdefault(op.name, op) is not op:
+        raise ValueError(f"An op is defined once. Received a second definition of {op.name!r}.")
+    operators[op.name] = op
     return op
 
 

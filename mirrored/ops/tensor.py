@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored._absent import refused_members
+from mirrored._late import FilledByFiles
 from mirrored.backends import Pool, Storage
 from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.timing import copy_work, observers, tell
@@ -27,7 +28,7 @@ _new_tuple = tuple.__new__  # Shapes of tensors need no check.
 
 # What Python's operators call: ops by their names, and "truediv". Ops make tensors, and so stand
 # above them: each enters itself.
-operators: dict[str, Callable[..., "Tensor"]] = {}
+operators: FilledByFiles[Callable[..., "Tensor"]] = FilledByFiles("mirrored.ops")
 
 
 # Returns a number that no tensor or variable had before; tapes tell them apart by it.

@@ -7,91 +7,16 @@ where the variable is.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import IndexedSlices
-from mirrored.ops.creation import ZEROS_LIKE
-from mirrored.ops.flat_indices import flat_indices
-from mirrored.ops.hooks import RecordedTensor
-from mirrored.ops.op import Op
-from mirrored.ops.scattering import (
-    TENSOR_SCATTER_ADD,
-    TENSOR_SCATTER_MAX,
-    TENSOR_SCATTER_MIN,
-    TENSOR_SCATTER_UPDATE,
-    UNSORTED_SEGMENT_PROD,
-)
-from mirrored.ops.shaping import BROADCAST_TO, RESHAPE
+from mirrored.ops.shaping import BROADCAST_TO
 from mirrored.ops.slicing import SLICE_UPDATE, STRIDED_SLICE
-from mirrored.ops.spec import FLOATS, NUMBERS, SIGNED, check_dtype, shape_text
+from mirrored.ops.spec import shape_text
 from mirrored.ops.tensor import Operators, Tensor, index_items, is_mask
 
 # From the value of a variable to its new one.
 Change = Callable[[Tensor], Tensor]
-
-_ROWS: dict[str, Op] = {
-    "scatter_add": TENSOR_SCATTER_ADD,
-    "scatter_sub": TENSOR_SCATTER_ADD,
-    "scatter_update": TENSOR_SCATTER_UPDATE,
-    "scatter_max": TENSOR_SCATTER_MAX,
-    "scatter_min": TENSOR_SCATTER_MIN,
-}
-_ND: dict[str, Callable[..., Tensor]] = {
-    "scatter_nd_add": ops.tensor_scatter_nd_add,
-    "scatter_nd_sub": ops.tensor_scatter_nd_sub,
-    "scatter_nd_update": ops.tensor_scatter_nd_update,
-    "scatter_nd_max": ops.tensor_scatter_nd_max,
-    "scatter_nd_min": ops.tensor_scatter_nd_min,
-}
-
-
-def _op_name(method: str) -> str:
-    return "Resource" + "".join(part.capitalize() for part in method.split("_"))
-
-
-def _change_of_rows(method: str, delta: IndexedSlices, old: Tensor) -> Tensor:
-    """Return a tensor with some rows changed."""
-    name = _op_name(method)
-    check_dtype(name, NUMBERS if method != "scatter_update" else frozenset({old.dtype}), old.spec)
-    values = ops.convert_to_tensor(delta.values, old.dtype)
-    if not old.ndim or values.shape[1:] != old.shape[1:]:
-        raise InvalidArgumentError(
-            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
-            f"updates.shape {shape_text(values.shape)}, indices.shape "
-            f"{shape_text(delta.indices.shape)}, params.shape {shape_text(old.shape)} [Op:{name}]"
-        )
-    count, width = old.shape[0], old.size // max(1, old.shape[0])
-    each = RESHAPE(delta.indices, shape=(delta.indices.size, 1))
-    places = flat_indices(each, (count,), op=name)
-    rows = RESHAPE(values, shape=(places.size, width))
-    matrix = RESHAPE(old, shape=(count, width))
-    if method in ("scatter_mul", "scatter_div"):
-        factors = UNSORTED_SEGMENT_PROD(rows, places, num_segments=count)
-        new = matrix * factors if method == "scatter_mul" else _quotient(matrix, factors)
-    else:
-        new = _ROWS[method](matrix, places, _negated(rows) if method == "scatter_sub" else rows)
-    return RESHAPE(new, shape=old.shape)
-
-
-def _negated(rows: Tensor) -> Tensor:
-    return -rows if rows.dtype in SIGNED else ZEROS_LIKE(rows) - rows
-
-
-def _quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Return x / y; that of integers is rounded to zero."""
-    if x.dtype in FLOATS:
-        return x / y
-    if x.dtype not in SIGNED:
-        return x // y
-    return (ops.abs(x) // ops.abs(y)) * (ops.sign(x) * ops.sign(y))
-
-
-def _check_divisors(values: Tensor) -> None:
-    """Refuse a 0 among divisors that are known; in a recorded function floats become infinite."""
-    if not isinstance(values, RecordedTensor) and (np.asarray(values.numpy()) == 0).any():
-        raise InvalidArgumentError("updates must not contain 0 [Op:ResourceScatterDiv]")
 
 
 class Scatters(Operators):
@@ -109,10 +34,13 @@ class Scatters(Operators):
                 "Argument `sparse_delta` must be a `mr.IndexedSlices`. Received arg: "
                 f"{sparse_delta!r}"
             )
-        return self._change(method, lambda old: _change_of_rows(method, sparse_delta, old))
+        from mirrored.variables.row_changes import change_of_rows  # Few programs need it.
+
+        return self._change(method, lambda old: change_of_rows(method, sparse_delta, old))
 
     def _scatter_nd(self, method: str, indices: Any, updates: Any) -> Any:
-        return self._change(method, lambda old: _ND[method](old, indices, updates))
+        change = getattr(ops, f"tensor_{method}")
+        return self._change(method, lambda old: change(old, indices, updates))
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
         """Add to some rows and return the variable.
@@ -150,7 +78,9 @@ class Scatters(Operators):
     def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
         """Divide some rows; see `scatter_add`. Where 0 can be seen, it is refused."""
         if isinstance(sparse_delta, IndexedSlices):
-            _check_divisors(sparse_delta.values)
+            from mirrored.variables.row_changes import check_divisors  # Few programs need it.
+
+            check_divisors(sparse_delta.values)
         return self._scatter("scatter_div", sparse_delta)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:

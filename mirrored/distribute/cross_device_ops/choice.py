@@ -9,10 +9,7 @@ from typing import NamedTuple
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.devices import Device
-from mirrored.distribute.cross_device_ops.connections import ranks, streamed
-from mirrored.distribute.cross_device_ops.hierarchical import HierarchicalCopyAllReduce
 from mirrored.distribute.cross_device_ops.interface import CrossDeviceOps
-from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
 from mirrored.distribute.cross_device_ops.reduction_to_one_device import ReductionToOneDevice
 
 
@@ -61,6 +58,11 @@ def decide(facts: Facts) -> tuple[type[CrossDeviceOps], str]:
         return ReductionToOneDevice, f"{where} simulated in host memory"
     if facts.ranks == 1:
         return ReductionToOneDevice, f"{where} on one card"
+
+    # Most machines never need these.
+    from mirrored.distribute.cross_device_ops.hierarchical import HierarchicalCopyAllReduce
+    from mirrored.distribute.cross_device_ops.nccl_all_reduce import NcclAllReduce
+
     if facts.why_no_nccl is None:
         plural = "s" if facts.cards > 1 else ""
         return NcclAllReduce, f"{where} on {facts.cards} card{plural}"
@@ -85,7 +87,7 @@ def choose_cross_device_ops(devices: Sequence[Device]) -> CrossDeviceOps:
         'ReductionToOneDevice'
     """
     chosen, reason = decide(_facts(devices))
-    nccl = "" if chosen is NcclAllReduce else ", not using nccl allreduce"
+    nccl = "" if chosen.__name__ == "NcclAllReduce" else ", not using nccl allreduce"
     logger.info("%s%s: values are reduced by %s.", reason, nccl, chosen.__name__)
     return chosen()
 
@@ -103,6 +105,9 @@ def _facts(devices: Sequence[Device], failure: str | None = None) -> Facts:
         return Facts(gpus=False)
     if any(device.simulated for device in devices):
         return Facts(simulated=True)
+
+    from mirrored.distribute.cross_device_ops.connections import ranks, streamed  # As above.
+
     memories = [device.backend.memory for device in devices]
     parts = ranks(memories)
     cards = streamed([devices[memories.index(memory)] for memory in dict.fromkeys(memories)])

@@ -1,0 +1,111 @@
+"""Names that are there when they are first asked for: what a program does not use is not loaded.
+
+A module that names things again says in one table where each such name is from, and says the same
+to type checkers by imports under `if TYPE_CHECKING:`, which Python passes over.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Self, TypeVar
+
+_Value = TypeVar("_Value")
+
+
+class LateNames:
+    """What a module has and Python has not loaded yet.
+
+    Args:
+        module: The module's name.
+        homes: The modules that names are from, each with these names, between spaces. Those from
+            the module itself are modules inside it.
+    """
+
+    def __init__(self, module: str, homes: Mapping[str, str]) -> None:
+        self._module = module
+        self._homes = {name: home for home, names in homes.items() for name in names.split()}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._homes
+
+    def load(self, name: str) -> Any:
+        """Return what one of the names is, which the module has from now on.
+
+        Threads that ask at the same time get the same: Python loads a module once.
+        """
+        home = self._homes[name]
+        inside = home == self._module
+        value = import_module(f"{home}.{name}") if inside else getattr(import_module(home), name)
+        # What somebody put there meanwhile, such as a test's own, stays.
+        return vars(sys.modules[self._module]).setdefault(name, value)
+
+
+def late_module(module: str, homes: Mapping[str, str]) -> None:
+    """Let a module have names that are there when they are first asked for.
+
+    Args:
+        module: The module's name.
+        homes: As `LateNames` has it.
+    """
+    there = vars(sys.modules[module])
+    late = LateNames(module, homes)
+
+    def load(name: str) -> Any:
+        if name in late:
+            return late.load(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    # Type checkers do not follow this: they would take every name for one that exists.
+    there.update(__dir__=lambda: sorted({*there, *late}), __getattr__=load)
+
+
+class FilledByFiles(dict[str, _Value]):
+    """A table in which each file of a package enters something.
+
+    The files are all loaded where somebody goes over the table, or asks it for what is not there.
+
+    Args:
+        package: The package's name.
+    """
+
+    def __init__(self, package: str) -> None:
+        super().__init__()
+        self._package = package
+
+    def __missing__(self, name: str) -> _Value:
+        if name in self:
+            return self[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return super(FilledByFiles, self._filled()).__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return super(FilledByFiles, self._filled()).__iter__()
+
+    def __len__(self) -> int:
+        return super(FilledByFiles, self._filled()).__len__()
+
+    # (A type of their own, which nobody can name, is what these return.)
+
+    def keys(self) -> Any:
+        """Return all names."""
+        return super(FilledByFiles, self._filled()).keys()
+
+    def values(self) -> Any:
+        """Return all that was entered."""
+        return super(FilledByFiles, self._filled()).values()
+
+    def items(self) -> Any:
+        """Return all that was entered, with its name."""
+        return super(FilledByFiles, self._filled()).items()
+
+    def _filled(self) -> Self:
+        from pkgutil import iter_modules  # Needed here only.
+
+        for file in iter_modules(sys.modules[self._package].__path__):
+            import_module(f"{self._package}.{file.name}")
+        return self
