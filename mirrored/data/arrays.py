@@ -119,11 +119,11 @@ def adapt(
     Args:
         x: Inputs of shape (examples, ...): an array, a tensor or nested lists of numbers, or a
             list, tuple or dict of these.
-        y: Targets of shape (examples, ...), likewise; None where `for_what` is "predict".
+        y: Targets of shape (examples, ...), likewise, or None.
         sample_weight: Finite weights of shape (examples, ...), or None. More axes than the first
             are for those of the losses, which are not known here. Where there are several targets:
             a structure like theirs, or one array with a weight an example for all of them.
-        for_what: The method that asks, named in errors; targets are required but for "predict".
+        for_what: The method that asks, named in errors.
 
     Returns:
         The arrays, which share memory with what was passed wherever that was an array.
@@ -141,10 +141,7 @@ def adapt(
     if x is None:
         raise ValueError(f"`{for_what}` needs input data. Received: x=None. Pass an array as `x`.")
     inputs = _filled(arrays_in(x, "x"), f"`{for_what}` needs input data", "x", x)
-    missing = f"`{for_what}` needs targets to compute the loss"
-    if y is None and for_what != "predict":
-        raise ValueError(f"{missing}. Received: y=None. Pass an array as `y`.")
-    targets = _filled(arrays_in(y, "y"), missing, "y", y)
+    targets = _filled(arrays_in(y, "y"), f"`{for_what}` needs targets", "y", y)
     weights = arrays_in(sample_weight, "sample_weight")
     _check_cardinality({"x": inputs, "y": targets, "sample_weight": weights})
     arrays = Arrays.of(inputs, targets, None)
@@ -174,8 +171,8 @@ def adapt_batch(
     """Check what a stream gave as a batch, and return it as arrays.
 
     Args:
-        element: (x, y) or (x, y, sample_weight), in a tuple or a list; for "predict" x alone will
-            do.
+        element: x, (x,), (x, y) or (x, y, sample_weight), in a tuple or a list; for "predict" the
+            first counts.
         for_what: The method that asks, named in errors.
         class_weight: A weight for each integer label, or None.
 
@@ -191,10 +188,10 @@ def adapt_batch(
     parts = tuple(element) if is_parts or isinstance(element, tuple) else (element,)
     if for_what == "predict":
         parts = parts[:1]
-    if not (for_what == "predict" or 2 <= len(parts) <= 3):
+    if not 1 <= len(parts) <= 3:
         raise ValueError(
             f"`{for_what}` needs batches of (x, y) or (x, y, sample_weight). Received: "
-            f"{described(element)}{f' of {len(element)}' if isinstance(element, tuple) else ''}."
+            f"{described(element)} of {len(element)}."
         )
     # Of lists `adapt` says what is wrong with them.
     leaves = (each for part in parts for each in leaves_in(part))

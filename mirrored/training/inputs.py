@@ -34,6 +34,10 @@ _BATCH_SIZE = 32  # Keras' default.
 # What the arguments are called, where that depends on what the data are for.
 _STEPS = {"fit": "steps_per_epoch", "validation": "validation_steps"}
 _SIZES = {"validation": "validation_batch_size"}
+_VALIDATION_DATA = (
+    "`validation_data` is a tuple (x, y) or (x, y, sample_weight), or a dataset of batches of "
+    "these."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +132,10 @@ class GivenData:
         if self.use != "validation":
             return adapt(self.x, self.y, self.sample_weight, for_what=self.use)
         data = self.x
-        if not isinstance(data, list | tuple) or len(data) not in (2, 3):
-            raise ValueError(
-                "`validation_data` is a tuple (x, y) or (x, y, sample_weight), or a dataset of "
-                f"batches of these. Received: {described(data)}"
-                f"{f' of {len(data)}' if isinstance(data, list | tuple) else ''}."
-            )
-        return adapt(*data, for_what=self.use)
+        parts = data if isinstance(data, list | tuple) else (data,)
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(f"{_VALIDATION_DATA} Received: {described(data)} of {len(parts)}.")
+        return adapt(*parts, for_what=self.use)
 
     def of_arrays(self, arrays: Arrays) -> Epochs:
         """Return the batches of arrays."""
@@ -193,7 +194,7 @@ def fit_epochs(
     stack.enter_context(closing(trained))
     if validation.x is not None:
         validated = stack.enter_context(closing(validation.epochs()))
-    prepare(model, trained, validated)
+    prepare(model, trained, validated, use="fit")
     # The order of the examples comes from the global seed, on any number of replicas; that of
     # arrays is taken here, once the model is built.
     trained.begin()
@@ -211,7 +212,9 @@ def epochs_to_validate(frequency: int | Sequence[int], epochs: int) -> Sequence[
 # ---------------------------------------------------------------------------- the model
 
 
-def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = None) -> None:
+def prepare(
+    model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = None, *, use: str
+) -> None:
     """Build the model for these data where it is not built, and make its metrics.
 
     Args:
@@ -219,20 +222,19 @@ def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = 
         epochs: What it is about to run on; from here on with targets in the shape that the loss
             wants.
         validation: What it is validated on, if it is; likewise.
+        use: What it runs: "fit", "evaluate" or "predict".
 
     Raises:
         ValueError: Inputs or targets do not fit the model; it is as it was.
     """
     with undone_on_failure(model):
-        example = _as_taken(model, epochs.example)
+        example = _usable(model, use, epochs)
         shape = _batchless(model.fitted_shape(_shapes(example.x)))
-        _check_batched(model, epochs.is_stream, example)
         model.build_for(shape)
-        epochs.check_with(partial(_checked, model))
+        epochs.check_with(partial(_checked, model, use, epochs.is_stream))
         if validation is not None:
-            example = _as_taken(model, validation.example)
-            _check_batched(model, validation.is_stream, example)
-            validation.check_with(partial(_checked, model))
+            example = _usable(model, "validation", validation)
+            validation.check_with(partial(_checked, model, "validation", validation.is_stream))
             validated = _batchless(model.fitted_shape(_shapes(example.x)))
             if validated != shape:
                 # Only running it tells whether the model takes both; after an epoch is too late.
@@ -243,9 +245,35 @@ def prepare(model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = 
             compilation.resolve_metrics(model.output_shape)
 
 
-def _check_batched(model: CompiledNetwork, is_stream: bool, example: Arrays) -> None:
+def _usable(model: CompiledNetwork, use: str, epochs: Epochs) -> Arrays:
+    """Return data like those of the epochs, as the model takes them."""
+    example = _as_taken(model, epochs.example)
+    _check_targets(model, use, epochs.is_stream, example)
+    if epochs.is_stream:
+        _check_batched(model, example)
+    return example
+
+
+def _check_targets(model: CompiledNetwork, use: str, is_stream: bool, arrays: Arrays) -> None:
+    """Raise where there are no targets for the loss."""
+    if arrays.y is not None or not _needs_targets(model, use):
+        return
+    if is_stream:
+        raise ValueError(
+            f"`{use}` needs batches of (x, y) or (x, y, sample_weight). Received: a batch without "
+            "targets, which the loss needs."
+        )
+    advice = _VALIDATION_DATA if use == "validation" else "Pass an array as `y`."
+    raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
+
+
+def _needs_targets(model: CompiledNetwork, use: str) -> bool:
+    return use != "predict"
+
+
+def _check_batched(model: CompiledNetwork, example: Arrays) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
-    if not is_stream or not isinstance(example.x, np.ndarray):
+    if not isinstance(example.x, np.ndarray):
         return
     shape = example.x.shape
     if any(
@@ -255,9 +283,10 @@ def _check_batched(model: CompiledNetwork, is_stream: bool, example: Arrays) -> 
         raise ValueError(unbatched(model.name, [shape]))
 
 
-def _checked(model: CompiledNetwork, arrays: Arrays) -> Arrays:
+def _checked(model: CompiledNetwork, use: str, is_stream: bool, arrays: Arrays) -> Arrays:
     """Return the arrays in the shapes that the model and the loss want, all checked."""
     arrays = _as_taken(model, arrays)
+    _check_targets(model, use, is_stream, arrays)
     x, y, weights = arrays.layout.pack(arrays.columns)
     shapes = _shapes(x)
     model.check_input_shape(_batchless(shapes))

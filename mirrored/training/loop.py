@@ -156,7 +156,7 @@ def _begun(
 ) -> Epochs:
     """Return the batches of an evaluation or a prediction, which runs until the stack is closed."""
     epochs = stack.enter_context(closing(data.epochs()))
-    prepare(model, epochs)
+    prepare(model, epochs, use=data.use)
     stack.enter_context(running(model, data.use))
     stack.enter_context(model.distribute_strategy.scope())
     stack.enter_context(closing(progress))

@@ -91,6 +91,54 @@ def to_categorical(x: Any, num_classes: int | None = None) -> NDArray[np.float64
     return rows
 
 
+@explained
+def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """Return data as the steps of a model are given them: x, (x, y) or (x, y, sample_weight).
+
+    Args:
+        x: The inputs, of any structure.
+        y: The targets, likewise, or None.
+        sample_weight: The weights, likewise, or None.
+
+    Returns:
+        A tuple without the None at its end; `x` itself where there is nothing else and it is no
+        list and no tuple.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.pack_x_y_sample_weight("x", "y")
+        ('x', 'y')
+    """
+    if y is not None:
+        return (x, y) if sample_weight is None else (x, y, sample_weight)
+    return (x,) if isinstance(x, list | tuple) else x
+
+
+@explained
+def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
+    """Return the inputs, targets and weights of data that a step is given; None for what is absent.
+
+    Args:
+        data: x, (x,), (x, y) or (x, y, sample_weight), in a tuple or a list.
+
+    Raises:
+        ValueError: It has more parts, or none.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.unpack_x_y_sample_weight(("x", "y"))
+        ('x', 'y', None)
+    """
+    parts = tuple(data) if isinstance(data, list | tuple) else (data,)
+    if not 1 <= len(parts) <= 3:
+        raise InvalidArgumentError(
+            "Data is expected to be in format `x`, `(x,)`, `(x, y)`, or `(x, y, sample_weight)`. "
+            f"Received: {data!r:.200}"
+        )
+    x, y, sample_weight = (*parts, None, None)[:3]
+    return x, y, sample_weight
+
+
 def _as_labels(x: Any) -> NDArray[np.int64]:
     """Return labels as integers, without a last axis of size 1."""
     given = np.asarray(x)

@@ -215,6 +215,13 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         "`validation` needs `validation_steps` for a dataset that never ends",
     ),
     "no targets": (lambda: batches(X), {}, "`fit` needs batches of (x, y) or (x, y, sample_weig"),
+    "a dict": (lambda: iter([{"x": X, "y": Y}]), {}, "one array; models have one input and one"),
+    "a tuple of one": (lambda: iter([(X,)]), {}, "Received: a batch without targets, which the"),
+    "no targets for validation": (
+        batches,
+        {"validation_data": batches(X)},
+        "`validation` needs batches of (x, y)",
+    ),
     "shapes": (lambda: batches(X[:, :4], Y), {}, FITS_NOT),
     "shapes for validation": (
         batches,

@@ -115,3 +115,27 @@ def test_rows_train_as_labels_do() -> None:
         model.fit(x, targets, epochs=2, shuffle=False, verbose=0)
         weights.append(model.get_weights()[0])
     np.testing.assert_allclose(*weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "packed", "unpacked"),
+    [
+        (("x",), "x", ("x", None, None)),
+        ((("a", "b"),), (("a", "b"),), (("a", "b"), None, None)),
+        ((["a"],), (["a"],), (["a"], None, None)),
+        (("x", None, "w"), "x", ("x", None, None)),
+        (({"a": 1}, "y"), ({"a": 1}, "y"), ({"a": 1}, "y", None)),
+        (("x", "y", "w"), ("x", "y", "w"), ("x", "y", "w")),
+    ],
+)
+def test_data_are_packed_and_unpacked(parts: Any, packed: Any, unpacked: Any) -> None:
+    assert mr.keras.utils.pack_x_y_sample_weight(*parts) == packed
+    assert mr.keras.utils.unpack_x_y_sample_weight(packed) == unpacked
+    given = list(packed) if isinstance(packed, tuple) else packed
+    assert mr.keras.utils.unpack_x_y_sample_weight(given) == unpacked
+
+
+@pytest.mark.parametrize("data", [(), [], (1, 2, 3, 4)])
+def test_what_is_no_packed_data(data: Any) -> None:
+    with pytest.raises(ValueError, match="Data is expected to be in format `x`, "):
+        mr.keras.utils.unpack_x_y_sample_weight(data)
