@@ -6,8 +6,6 @@ Kernels run on the emulated card; what they would launch can be noted without on
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -148,8 +146,9 @@ Compile = Callable[[Iterable[Source], str], str]
 def complaints(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Return ``complaints(sources, arch)``: what a compiler says of texts, '' where all is well.
 
-    It is NVRTC, as where the library runs, or else nvcc. ``arch`` is a card's, such as 'sm_90', or
-    'compute_80' for what all cards from that one on can be given, which takes a third of the time.
+    It is NVRTC, as where the library runs, or else nvcc. ``arch`` is a card's, such as 'sm_90';
+    'compute_80' for what all cards from that one on can be given, which takes a third of the time;
+    or 'lto_80' for what is optimized only when it is linked, a tenth of that.
     """
     try:
         from cupy_backends.cuda.libs import nvrtc
@@ -158,22 +157,40 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     except (ImportError, RuntimeError):
         return _of_nvcc(tmp_path_factory.mktemp("sources"))
 
-    def of_one(source: Source, arch: str) -> str:
-        program = nvrtc.createProgram(source.code, "kernels.cu", (), ())
+    def of_text(text: str, arch: str) -> str:
+        program = nvrtc.createProgram(text, "kernels.cu", (), ())
         failed = ""
+        wanted = ("-arch=compute_80", "-dlto") if arch == "lto_80" else (f"-arch={arch}",)
         try:
-            nvrtc.compileProgram(program, (*OPTIONS, f"-arch={arch}"))
+            nvrtc.compileProgram(program, (*OPTIONS, *wanted))
         except nvrtc.NVRTCError as error:
-            failed = f"{source.name}: {error}\n"
+            failed = f"{error}\n"
         said = nvrtc.getProgramLog(program).strip("\0\n")
         nvrtc.destroyProgram(program)
         return failed + said
 
     def of_nvrtc(sources: Iterable[Source], arch: str) -> str:
-        with ThreadPoolExecutor() as pool:
-            return "\n".join(filter(None, pool.map(of_one, sources, repeat(arch))))
+        sources = list(sources)
+        if of_text(_in_one(sources), arch) == "":
+            return ""
+        complaints = {each.name: of_text(each.code, arch) for each in sources}
+        return "\n".join(f"{name}: {said}" for name, said in complaints.items() if said)
 
     return of_nvrtc
+
+
+def _in_one(sources: Iterable[Source]) -> str:
+    """Return all texts as one, for a compiler takes long to start.
+
+    Each is in a namespace of its own, which kernels with names of C could not be in, and without
+    its macros behind it.
+    """
+    texts = []
+    for number, source in enumerate(sources):
+        code = source.code.replace('extern "C" ', "")
+        undone = [f"#undef {name}" for name in re.findall(r"#define (\w+)", code)]
+        texts += [f"// {source.name}\nnamespace n{number} {{", code, "}", *undone]
+    return "\n".join(texts)
 
 
 def _of_nvcc(folder: Path) -> Compile:
@@ -182,16 +199,10 @@ def _of_nvcc(folder: Path) -> Compile:
         pytest.skip("Neither NVRTC, through CuPy, nor nvcc is here to compile kernels.")
 
     def of_nvcc(sources: Iterable[Source], arch: str) -> str:
-        # One run for all, for it takes seconds to start: each text in a namespace of its own,
-        # which kernels with names of C could not be in, and without its macros behind it.
-        texts = []
-        for number, source in enumerate(sources):
-            code = source.code.replace('extern "C" ', "")
-            undone = [f"#undef {name}" for name in re.findall(r"#define (\w+)", code)]
-            texts += [f"// {source.name}\nnamespace n{number} {{", code, "}", *undone]
-        (folder / "kernels.cu").write_text("\n".join(texts))
+        (folder / "kernels.cu").write_text(_in_one(sources))
         made = "--cubin" if arch.startswith("sm_") else "--ptx"
-        command = (nvcc, *OPTIONS, f"-arch={arch}", made, "kernels.cu")
+        wanted = arch.replace("lto", "compute")
+        command = (nvcc, *OPTIONS, f"-arch={wanted}", made, "kernels.cu")
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
