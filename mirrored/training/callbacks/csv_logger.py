@@ -30,16 +30,16 @@ class CSVLogger(Callback):
         OSError: When training begins, or at the end of an epoch: the file cannot be written.
 
     Example:
-        >>> import os, tempfile
+        >>> import pathlib, tempfile
         >>> import mirrored as mr
         >>> dense = mr.layers.Dense(1, kernel_initializer="ones")
         >>> model = mr.Sequential([mr.layers.Input(shape=(1,)), dense])
         >>> model.compile(mr.optim.SGD(0.0), "mse")
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "log.csv")
+        ...     path = pathlib.Path(folder, "log.csv")
         ...     log = mr.callbacks.CSVLogger(path)
         ...     history = model.fit([[1.0]], [[2.0]], epochs=2, callbacks=[log], verbose=0)
-        ...     print(open(path).read())
+        ...     print(path.read_text())
         epoch,loss,val_loss
         0,1.0,NA
         1,1.0,NA
