@@ -9,7 +9,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -163,7 +162,7 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
 
 def _unused_name(target: str) -> str:
     while True:
-        temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+        temporary = f"{target}.{os.urandom(4).hex()}.tmp"
         if not os.path.lexists(temporary):
             return temporary
 

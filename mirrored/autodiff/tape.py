@@ -10,7 +10,6 @@ from typing import Any, Literal, NoReturn, TypeVar, overload
 from mirrored import _nest, ops
 from mirrored._arguments import explained
 from mirrored.autodiff.backpropagation import Node, backpropagate, on_device_of, zeros_for
-from mirrored.autodiff.jacobians import batch_jacobian_of, jacobian_of
 from mirrored.autodiff.recording import Recording, is_floating
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder
@@ -187,6 +186,8 @@ class GradientTape(Recording):
             array([[2., 0.],
                    [0., 4.]], dtype=float32)
         """
+        from mirrored.autodiff.jacobians import jacobian_of  # Few programs need it.
+
         self._check_usable("jacobian", experimental_use_pfor)
         mode, leaves = _as_mode(unconnected_gradients), _checked_sources(sources)
         _check_single("target", target)
@@ -238,6 +239,8 @@ class GradientTape(Recording):
                    [[6., 0.],
                     [0., 8.]]], dtype=float32)
         """
+        from mirrored.autodiff.jacobians import batch_jacobian_of  # Few programs need it.
+
         self._check_usable("batch_jacobian", experimental_use_pfor)
         _as_mode(unconnected_gradients)
         _check_single("target", target)

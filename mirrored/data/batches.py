@@ -5,14 +5,19 @@ order and batch their rows, give many at a time; other data give one by one what
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mirrored.data.arrays import Arrays, Rows, count_of, rows_from
-from mirrored.data.columns import Columns, Layout
+from mirrored.data.arrays import Arrays, Rows, adapt_batch, count_of, rows_from
+from mirrored.data.columns import Columns, Layout, described
+from mirrored.data.pipeline import Pipeline
+from mirrored.data.sources import Transform
+
+_MOST_AHEAD = 16  # Batches of a stream.
+_ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +180,191 @@ def _gatherer(array: np.ndarray[Any, Any], target: Any) -> Callable[..., Any]:
         np.copyto(out, staging, "unsafe")
 
     return convert
+
+
+# ---------------------------------------------------------------------------- where they come from
+
+
+Check = Callable[[Arrays], Arrays]
+
+
+class PassesOfRows:
+    """Batches of the rows of arrays, of which nothing is read but which rows they are.
+
+    Args:
+        transform: Which rows.
+        arrays: The arrays.
+        otherwise: Gives the batches one by one, where not all examples are well.
+
+    Attributes:
+        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
+        given: How many batches of this pass were read.
+        most_ahead: How many are read at once where nobody asks for another number.
+        is_lent: Whether a batch's memory may be written to when the next one is read.
+    """
+
+    is_lent = False
+
+    def __init__(
+        self, transform: Transform, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
+    ) -> None:
+        self._transform, self._arrays, self._otherwise = transform, arrays, otherwise
+        self._size = transform.batch_size or 1
+        self.example = arrays.rows(slice(0, self._size))
+        self.most_ahead = max(1, _ROWS_AHEAD // self._size)
+        self._read: Callable[[int], Rows] | None = None
+        self.given = 0
+
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them: all at once, unless it raises for some."""
+        try:
+            self._arrays = check(self._arrays)
+        except ValueError:
+            if self._otherwise is None:
+                raise
+            return self._otherwise().checked(check)  # The batch that is wrong is named.
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pass was begun and not ended."""
+        return self._read is not None
+
+    def has_next(self) -> bool:
+        """Return whether this pass has another batch."""
+        if self._read is None:
+            self._read = self._transform.open_rows(self._transform.begin())
+        elif self.given == self._transform.cardinality:
+            self.close()
+        return self._read is not None
+
+    def read(self, most: int) -> Chunk | None:
+        """Return which rows the next batches are."""
+        if not self.has_next() or self._read is None:
+            return None
+        rows = self._read(most)
+        self.given += -(-count_of(rows) // self._size)
+        if not isinstance(rows, slice):
+            self._arrays = self._arrays.contiguous()
+        return Chunk(self._arrays, rows, self._size)
+
+    def close(self) -> None:
+        """Leave the pass."""
+        self._read, self.given = None, 0
+
+
+class PassesOfBatches:
+    """Batches that a dataset, a generator or another iterable gives one by one.
+
+    The first batch is read at once: it tells the shapes and dtypes.
+
+    Args:
+        data: What gives batches; a user's own iterator goes on where it is, and is left open.
+        for_what: The method that asks, named in errors.
+        class_weight: A weight for each integer label, or None.
+
+    Raises:
+        ValueError: There is no batch, or the first one is none.
+    """
+
+    most_ahead = _MOST_AHEAD
+
+    def __init__(
+        self, data: Iterable[Any], for_what: str, class_weight: Mapping[int, float] | None
+    ) -> None:
+        self._data, self._for_what, self._class_weight = data, for_what, class_weight
+        self.is_lent = not isinstance(data, Pipeline)
+        self._iterator: Iterator[Any] | None = None
+        self._check: Check | None = None
+        self._first: Arrays | None = None  # Read, and not given out yet.
+        self.given = 0
+        try:
+            self._first = self._next()
+        except BaseException:
+            self.close()
+            raise
+        if self._first is None:
+            raise ValueError(
+                f"`{for_what}` needs at least one batch. Received: "
+                f"{described(data)} that gave none."
+            )
+        self.example = self._first
+
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them: each batch when it comes."""
+        self._check = check
+        self._checked(self.example)
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pass was begun and not ended."""
+        return self._iterator is not None
+
+    def has_next(self) -> bool:
+        """Return whether there is another batch, which is read."""
+        self._first = self._first or self._next()
+        return self._first is not None
+
+    def read(self, most: int) -> Chunk | None:
+        """Return the next batch."""
+        batch, self._first = self._first or self._next(), None
+        if batch is None:
+            return None
+        batch = self._checked(batch)
+        self.given += 1
+        return Chunk(batch, slice(0, batch.size), batch.size)
+
+    def close(self) -> None:
+        """Leave the pass; an iterator that is the user's own stays as it is."""
+        iterator, self._iterator = self._iterator, None
+        self._first, self.given = None, 0
+        close = getattr(iterator, "close", None)
+        if close is not None and iterator is not self._data:
+            close()
+
+    def _next(self) -> Arrays | None:
+        """Return the next batch; None at the end of a pass, after which another one begins."""
+        if self._iterator is None:
+            data = self._data
+            self._iterator = data._host_elements() if isinstance(data, Pipeline) else iter(data)
+        try:
+            element = next(self._iterator)
+        except StopIteration:
+            self.close()
+            return None
+        try:
+            return adapt_batch(element, self._for_what, self._class_weight)
+        except ValueError as error:
+            raise self._located(error) from error
+
+    def _checked(self, batch: Arrays) -> Arrays:
+        try:
+            return batch if self._check is None else self._check(batch)
+        except ValueError as error:
+            raise self._located(error) from error
+
+    def _located(self, error: ValueError) -> ValueError:
+        return ValueError(f"Batch {self.given} of the data (counted from 0): {error}")
+
+
+Passes = PassesOfRows | PassesOfBatches
+
+
+def passes_of(
+    data: Iterable[Any], for_what: str, class_weight: Mapping[int, float] | None
+) -> Passes:
+    """Return the batches that data give."""
+
+    def one_by_one() -> Passes:
+        return PassesOfBatches(data, for_what, class_weight)
+
+    transform = data._transform if isinstance(data, Pipeline) else None
+    slices = None if transform is None else transform.batched_slices
+    if transform is None or slices is None or not transform.cardinality:
+        return one_by_one()
+    try:
+        arrays = adapt_batch(slices.rows(slice(None)), for_what, class_weight)
+    except ValueError:
+        return one_by_one()  # The batch that is wrong is named.
+    return PassesOfRows(transform, arrays, one_by_one)

@@ -12,9 +12,6 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored.data.leaf_specs import public_specs
-from mirrored.data.optional import Optional, next_as_optional
-from mirrored.data.options import Options
-from mirrored.data.options_transform import merged_options
 from mirrored.data.positions import Position, elements_from, go_on_after, position_of, words_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
 from mirrored.data.spec import Elements, Nested, check_arrays, to_numpy, to_tensors
@@ -27,6 +24,9 @@ from mirrored.program import PeekingIterator
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from mirrored.data.optional import Optional
+    from mirrored.data.options import Options
 
     # What elements are, where type checkers know it. (In Python itself defaults came with 3.13.)
     ElementT = TypeVar("ElementT", default=Any, covariant=True)
@@ -125,7 +125,7 @@ class Pipeline(Nested, Generic[ElementT]):
             )
         return found[0]
 
-    def options(self) -> Options:
+    def options(self) -> "Options":
         """Return what `with_options` has set, here and where the elements come from.
 
         Example:
@@ -133,6 +133,8 @@ class Pipeline(Nested, Generic[ElementT]):
             >>> mr.data.Dataset.range(3).options().deterministic is None
             True
         """
+        from mirrored.data.options_transform import merged_options  # Needed here only.
+
         options = merged_options(self._transform)
         options._freeze()
         return options
@@ -217,7 +219,7 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
         """The structure of an element; see `Dataset.element_spec`."""
         return self._dataset.element_spec
 
-    def get_next_as_optional(self) -> Optional:
+    def get_next_as_optional(self) -> "Optional":
         """Return the next element as an `Optional`, which has no value at the end.
 
         Example:
@@ -226,6 +228,8 @@ class DatasetIterator(PeekingIterator, Generic[ElementT]):
             >>> [bool(iterator.get_next_as_optional().has_value()) for _ in range(2)]
             [True, False]
         """
+        from mirrored.data.optional import next_as_optional  # Needed here only.
+
         return next_as_optional(self, lambda: self.element_spec)
 
     def produce(self) -> list[Any]:

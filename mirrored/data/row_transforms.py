@@ -52,7 +52,7 @@ class Shuffled(Derived):
         """The arrays, where their rows are shuffled."""
         return self._source if isinstance(self._source, Slices) else None
 
-    def _generator(self, iteration: Iteration) -> np.random.Generator:
+    def _generator(self, iteration: Iteration) -> "np.random.Generator":
         return self.rng.stream(iteration if self._anew else iteration.first()).generator()
 
     def open(self, iteration: Iteration) -> Elements:
@@ -79,7 +79,7 @@ class Shuffled(Derived):
 
 
 def _picked(
-    items: Iterator[Any], buffer_size: int, generator: np.random.Generator
+    items: Iterator[Any], buffer_size: int, generator: "np.random.Generator"
 ) -> Iterator[Any]:
     """Yield items in random order: one of a full buffer each time, whose place the next takes."""
     buffer = list(itertools.islice(items, buffer_size))

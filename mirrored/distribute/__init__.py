@@ -20,7 +20,6 @@ from mirrored.distribute.cross_device_ops.options import ReduceOp as ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable as DistributedVariable
 from mirrored.distribute.distributed_variables import MirroredVariable as MirroredVariable
 from mirrored.distribute.distributed_variables import SyncOnReadVariable as SyncOnReadVariable
-from mirrored.distribute.extended import StrategyExtended as StrategyExtended
 from mirrored.distribute.input import DistributedDataset as DistributedDataset
 from mirrored.distribute.input import DistributedIterator as DistributedIterator
 from mirrored.distribute.input import InputContext as InputContext
@@ -43,6 +42,7 @@ if _typing.TYPE_CHECKING:
         HierarchicalCopyAllReduce as HierarchicalCopyAllReduce,
     )
     from mirrored.distribute.cross_device_ops import NcclAllReduce as NcclAllReduce
+    from mirrored.distribute.extended import StrategyExtended as StrategyExtended
 
 __all__ = [
     "CrossDeviceOps",
@@ -81,5 +81,6 @@ __all__ = [
 _LATE = {
     "mirrored.distribute": "experimental",
     "mirrored.distribute.cross_device_ops": "HierarchicalCopyAllReduce NcclAllReduce",
+    "mirrored.distribute.extended": "StrategyExtended",
 }
 _public_module("tf.distribute", __name__, _LATE)

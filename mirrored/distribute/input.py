@@ -6,12 +6,11 @@ A dataset is anything that can be iterated over again and gives batches of array
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirrored import _nest
-from mirrored.data.optional import Optional, next_as_optional
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.row_transforms import open_batches
 from mirrored.data.spec import Elements, to_element
@@ -21,6 +20,9 @@ from mirrored.distribute.sharding import Join, Parts, Take, cut, cut_rows, give_
 from mirrored.distribute.values import PerReplica
 from mirrored.ops.host_tensor import HostTensor
 from mirrored.program import PeekingIterator
+
+if TYPE_CHECKING:
+    from mirrored.data.optional import Optional
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ class DistributedIterator(PeekingIterator):
         """What the dataset says of its elements: those of all replicas together."""
         return self._dataset.element_spec
 
-    def get_next_as_optional(self) -> Optional:
+    def get_next_as_optional(self) -> "Optional":
         """Return the next batch as an `Optional`, which has no value at the end.
 
         Example:
@@ -172,6 +174,8 @@ class DistributedIterator(PeekingIterator):
             >>> iterator.get_next_as_optional().get_value().numpy().tolist()
             [0, 1, 2, 3]
         """
+        from mirrored.data.optional import next_as_optional  # Needed here only.
+
         return next_as_optional(self, lambda: self.element_spec)
 
     def close(self) -> None:

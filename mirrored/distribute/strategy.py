@@ -5,9 +5,9 @@ A strategy's scope makes variables with a copy on every replica, and `run` calls
 
 import contextlib
 import functools
-import secrets
+import os
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
 from mirrored import _nest, _overrides
@@ -22,7 +22,6 @@ from mirrored.distribute.context import (
 )
 from mirrored.distribute.cross_device_ops import CommunicationOptions, CrossDeviceOps
 from mirrored.distribute.distributed_variables import DistributedVariable
-from mirrored.distribute.extended import StrategyExtended
 from mirrored.distribute.input import (
     DistributedDataset,
     InputContext,
@@ -39,6 +38,9 @@ from mirrored.ops.rng_state import ShardPosition
 from mirrored.ops.tensor import Operators
 from mirrored.program import Function, ThreadPool, functions_run_eagerly
 from mirrored.variables import Variable, variable_creator_scope
+
+if TYPE_CHECKING:
+    from mirrored.distribute.extended import StrategyExtended
 
 # For type checkers: what a replica may return as one value.
 _Value = TypeVar("_Value", bound=Operators | float)
@@ -85,7 +87,7 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         return self  # A copy of what it has made is of the same strategy.
 
     def __reduce__(self) -> Any:
-        token = _tokens.setdefault(self, secrets.token_hex(16))
+        token = _tokens.setdefault(self, os.urandom(16).hex())
         return _restored, (type(self), self.arguments(), token)
 
     def arguments(self) -> dict[str, Any]:
@@ -139,8 +141,10 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         self._cross_device_ops.close()
 
     @property
-    def extended(self) -> StrategyExtended:
+    def extended(self) -> "StrategyExtended":
         """Further methods, for training loops and optimizers of one's own."""
+        from mirrored.distribute.extended import StrategyExtended  # Few programs need it.
+
         return StrategyExtended(self)
 
     @contextlib.contextmanager

@@ -4,10 +4,10 @@ The generator is Philox 4x64 (Salmon et al., "Parallel random numbers: as easy a
 SC 2011), so any part of a stream can be drawn without what comes before it.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
 
 from mirrored.ops.op import Op, register
 from mirrored.ops.spec import DType, Shape, TensorSpec, float32
@@ -17,27 +17,32 @@ _CHUNK = 1024  # Elements a round: keeps the temporaries of a kernel at a few Ki
 Key = tuple[int, int]
 
 
-class _NoSeed(ISeedSequence):
-    """Seeds what gets its key afterwards: NumPy would ask the system for a seed first."""
+@functools.cache
+def _unseeded() -> tuple[Any, Any]:
+    """Return what seeds a generator that gets its key afterwards, and the state that it has then.
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        """Return zeros."""
-        return np.zeros(n_words, dtype)
+    NumPy would ask the system for a seed first. Its random numbers are slow to import, which is
+    done when the first one is drawn.
+    """
+    from numpy.random.bit_generator import ISeedSequence
+
+    class NoSeed(ISeedSequence):
+        def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+            return np.zeros(n_words, dtype)
+
+    return NoSeed(), np.random.Philox(NoSeed()).state  # type: ignore[arg-type]
 
 
-_NO_SEED: Any = _NoSeed()
-_FRESH = np.random.Philox(_NO_SEED).state
-
-
-def _bits(key: Key, draw: int, block: int) -> np.random.Philox:
+def _bits(key: Key, draw: int, block: int) -> "np.random.Philox":
+    seed, fresh = _unseeded()
     # As arrays: among plain integers one above 63 bits would turn all of them into floats.
     counter = np.array([block, 0, draw % WORD, 0], np.uint64)
-    bits = np.random.Philox(_NO_SEED)
-    bits.state = _FRESH | {"state": {"counter": counter, "key": np.array(key, np.uint64)}}
+    bits = np.random.Philox(seed)
+    bits.state = fresh | {"state": {"counter": counter, "key": np.array(key, np.uint64)}}
     return bits
 
 
-def philox(key: Key, draw: int, first: int, per_block: int) -> np.random.Generator:
+def philox(key: Key, draw: int, first: int, per_block: int) -> "np.random.Generator":
     """Return a generator whose next number is number `first` of draw number `draw`."""
     block, skip = divmod(first, per_block)
     generator = np.random.Generator(_bits(key, draw, block))

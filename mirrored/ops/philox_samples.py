@@ -22,7 +22,7 @@ from mirrored.ops.philox4x32 import (
     unit_double,
 )
 from mirrored.ops.spec import (
-    FLOATS_AND_INDICES,
+    SIGNED,
     DType,
     Shape,
     TensorSpec,
@@ -262,9 +262,7 @@ def _infer_categorical(
 
 def _enter(name: str, infer: Callable[..., TensorSpec], kernel: Callable[..., None]) -> Op:
     """Enter an op of a state and parameters."""
-    return register(
-        Op(name=name, infer=infer, kernel=kernel, dtypes=FLOATS_AND_INDICES, whole=True)
-    )
+    return register(Op(name=name, infer=infer, kernel=kernel, dtypes=SIGNED, whole=True))
 
 
 GAMMA = _enter("StatelessRandomGammaV3", _infer_rates("StatelessRandomGammaV3"), _gamma)
@@ -274,7 +272,7 @@ CATEGORICAL = register(
         name="StatelessMultinomial",
         infer=_infer_categorical,
         kernel=_categorical,
-        dtypes=FLOATS_AND_INDICES,
+        dtypes=SIGNED,
         workspace=lambda state, logits, **_: (
             TensorSpec(logits.shape[1:], float64),
             TensorSpec(logits.shape[1:], bool_),

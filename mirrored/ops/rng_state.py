@@ -3,7 +3,7 @@
 A draw is a key and a number, from which its numbers follow wherever and whenever they are made.
 """
 
-import secrets
+import os
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -133,12 +133,12 @@ class RngState:
 
         return back
 
-    def generator(self) -> np.random.Generator:
+    def generator(self) -> "np.random.Generator":
         """Return what gives any number of numbers on the host, all of one draw."""
         return philox(*self.next(), 0, 4)
 
 
-_global = [RngState(secrets.randbits(63))]
+_global = [RngState(int.from_bytes(os.urandom(8)) >> 1)]
 _own: ContextVar[RngState | None] = ContextVar("mirrored_own_rng_state", default=None)
 
 

@@ -3,6 +3,8 @@
 The threads are a function of the program alone, never of timing, because they change bits.
 """
 
+from typing import TYPE_CHECKING
+
 from mirrored.backends.blas_threads import available_threads, threads_of_products
 from mirrored.backends.stream_backend import is_streamed
 from mirrored.errors import OperatorNotAllowedInGraphError
@@ -11,9 +13,11 @@ from mirrored.program.graph import SHARED, Graph, product_operations
 from mirrored.program.overlap import Threads
 from mirrored.program.program import Program
 from mirrored.program.schedule import Schedule, make_schedule
-from mirrored.program.streamed import Planned, StreamedProgram
 
-Runnable = Program | StreamedProgram
+if TYPE_CHECKING:  # Most machines never need the other kind.
+    from mirrored.program.streamed import Planned, StreamedProgram
+
+    Runnable = Program | StreamedProgram
 
 # A replica's products take so many operations before a thread of its own is worth its meetings.
 _THREADS_FROM = 2e7
@@ -56,8 +60,8 @@ def make_program(
     replicas: int,
     executor: str = "auto",
     memory: Arenas | None = None,
-    planned: Planned | None = None,
-) -> Runnable:
+    planned: "Planned | None" = None,
+) -> "Runnable":
     """Return a graph bound to memory.
 
     Args:
@@ -79,6 +83,8 @@ def make_program(
                     "for a real GPU does not wait for them. Call it outside, or run without "
                     "recording: compile(run_eagerly=True), or leave mr.function away."
                 )
+        from mirrored.program.streamed import StreamedProgram
+
         return StreamedProgram(graph, memory, planned)
     schedule = make_schedule(graph, Threads())
     threads, blas = choose_executor(graph, schedule, replicas, executor)

@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,9 @@ from mirrored.program.graph import (
     joins_rows,
 )
 from mirrored.program.schedule import FusedGroup, Guard, Launch, Phase, Schedule, Stage
-from mirrored.program.write_guard import WriteGuard
+
+if TYPE_CHECKING:  # Most machines never need it.
+    from mirrored.program.write_guard import WriteGuard
 
 
 class _Lowering(ABC):
@@ -227,7 +229,7 @@ class StreamLowering(_Lowering):
         arrays: Buffers,
         flags: dict[Any, Any],
         counters: dict[Node, Value],
-        write_guard: WriteGuard | None = None,
+        write_guard: "WriteGuard | None" = None,
     ) -> None:
         super().__init__(arrays)
         self._flags = flags

@@ -5,7 +5,7 @@ A step allocates nothing, and nothing is written to variables unless the whole s
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored.backends.blas_threads import run_on_threads
 from mirrored.devices import get_log_device_placement, log_placement
@@ -27,7 +27,9 @@ from mirrored.program.replay import (
 )
 from mirrored.program.schedule import Schedule, make_schedule
 from mirrored.program.thread_pool import Barrier, ThreadPool
-from mirrored.program.timing import TimedStages
+
+if TYPE_CHECKING:
+    from mirrored.program.timing import TimedStages
 
 
 class Program:
@@ -178,8 +180,10 @@ class Program:
 
         return log
 
-    def _timed_by(self, observer: Observer) -> tuple[TimedStages, SerialReplay | ThreadedReplay]:
+    def _timed_by(self, observer: Observer) -> "tuple[TimedStages, SerialReplay | ThreadedReplay]":
         if self._timed is None or self._timed[0].observer is not observer:
+            from mirrored.program.timing import TimedStages  # Few runs are timed.
+
             stages = TimedStages(self.graph, self.stages, self.threads, observer)
             self._timed = stages, self._made(stages.stages, stages.barrier)
         return self._timed

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored._interrupt import InterruptGuard
 from mirrored._logging import logger
@@ -16,12 +16,16 @@ from mirrored.devices import hold_devices
 from mirrored.errors import OutOfRangeError
 from mirrored.ops.tensor import Tensor
 from mirrored.program.buffers import Arenas
-from mirrored.program.executor import Runnable, make_program
+from mirrored.program.executor import make_program
 from mirrored.program.graph import Graph
+from mirrored.program.program import Program
 from mirrored.program.replay import Feed, Report
 from mirrored.program.results import Results
-from mirrored.program.streamed import Planned, StreamedProgram
 from mirrored.program.thread_pool import ThreadPool
+
+if TYPE_CHECKING:
+    from mirrored.program.executor import Runnable
+    from mirrored.program.streamed import Planned
 
 _MOST = 64
 _WARN_AT = 16
@@ -45,10 +49,10 @@ class Trace:
     results: Results | None = None
     kept: list[Any] = field(default_factory=list)
     given: Any = ((), {})
-    _program: Runnable | None = None
-    _planned: Planned | None = None
+    _program: "Runnable | None" = None
+    _planned: "Planned | None" = None
 
-    def program(self, arenas: Arenas | None = None) -> Runnable:
+    def program(self, arenas: Arenas | None = None) -> "Runnable":
         """Return the program, with its memory taken.
 
         Args:
@@ -101,7 +105,7 @@ class Trace:
             tensors.append(Tensor(storage.array, storage, value.device, value.spec))
         return results.with_tensors(tensors)
 
-    def _pool(self, program: Runnable) -> ThreadPool | None:
+    def _pool(self, program: "Runnable") -> ThreadPool | None:
         """Return the threads of the strategy whose replicas run in it, where it takes some."""
         strategy = self.graph.strategy
         if strategy is None or program.threads == 1:
@@ -111,11 +115,11 @@ class Trace:
 
     def let_go(self) -> None:
         """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
-        if isinstance(self._program, StreamedProgram):
+        if isinstance(self._program, Program):
+            self._program.forget_observer()
+        elif self._program is not None:
             self._planned = self._program.planned
             self._program = None
-        elif self._program is not None:
-            self._program.forget_observer()
 
 
 class TraceCache:

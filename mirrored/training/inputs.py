@@ -23,7 +23,6 @@ from mirrored.data.arrays import (
     with_class_weights,
 )
 from mirrored.data.columns import described
-from mirrored.data.dataset import Dataset
 from mirrored.data.epochs import Epochs
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
@@ -94,6 +93,8 @@ class GivenData:
         """Return what gives batches, those of a distributed dataset whole; None: arrays do."""
         data = self.x
         if isinstance(data, DistributedDataset):
+            from mirrored.data.dataset import Dataset  # Arrays need none of it.
+
             whole = data.whole
             data = (
                 whole if isinstance(whole, Dataset) else Dataset.from_generator(data.global_batches)
@@ -125,7 +126,6 @@ class GivenData:
             self._steps_name,
             goes_on=self.use == "fit",
             class_weight=self.class_weight,
-            shuffled=bool(self.shuffle),
         )
 
     def arrays(self) -> Arrays:

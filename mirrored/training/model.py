@@ -12,7 +12,7 @@ from mirrored import _overrides
 from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._files import PathName
-from mirrored.training import loop, saving
+from mirrored.training import loop
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import (
     CompiledNetwork,
@@ -21,7 +21,6 @@ from mirrored.training.compilation import (
 )
 from mirrored.training.inputs import GivenData
 from mirrored.training.metrics import Metric
-from mirrored.training.summary import summary_lines
 
 
 @explained
@@ -335,6 +334,8 @@ class Model(CompiledNetwork):
                 f"Model {self.name!r} has not yet been built, so its layers have no weights. "
                 "Build the model first by calling it on some data or by using `build()`."
             )
+        from mirrored.training.summary import summary_lines  # Needed here only.
+
         for line in summary_lines(self):
             (print if print_fn is None else print_fn)(line)
 
@@ -359,6 +360,8 @@ class Model(CompiledNetwork):
             ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
             ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
         """
+        from mirrored.training import saving  # Slow to import, and needed for files only.
+
         saving.save_weights(self, filepath, overwrite)
 
     def load_weights(self, filepath: PathName) -> None:
@@ -374,4 +377,6 @@ class Model(CompiledNetwork):
             WeightsFileError: It is truncated, corrupt, of another model or format. No weight
                 was changed.
         """
+        from mirrored.training import saving  # As above.
+
         saving.load_weights(self, filepath)
