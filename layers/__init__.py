@@ -6,6 +6,8 @@ Everything public is named here; the modules below hold one concept each.
 import typing as _typing
 
 from mirrored._absent import public_module as _public_module
+from mirrored._naming import reset_names as reset_names
+from mirrored.graph import SymbolicTensor as SymbolicTensor
 from mirrored.layers import activations as activations
 from mirrored.layers import initializers as initializers
 from mirrored.layers import regularizers as regularizers
@@ -14,8 +16,6 @@ from mirrored.layers.dropout import Dropout as Dropout
 from mirrored.layers.input import Input as Input
 from mirrored.layers.input import InputLayer as InputLayer
 from mirrored.layers.layer import Layer as Layer
-from mirrored.layers.naming import reset_names as reset_names
-from mirrored.layers.symbolic import SymbolicTensor as SymbolicTensor
 
 if _typing.TYPE_CHECKING:
     from mirrored.layers.activation import Activation as Activation

@@ -28,9 +28,15 @@ class Activation(Layer):
         [[0.0, 2.0]]
     """
 
+    _keeps_integers = True
+
     def __init__(self, activation: Any, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.activation = activations.get(activation)
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless there is one input."""
+        self._require_rank(input_shape, 0)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the activation of ``inputs``, of any shape that it accepts."""

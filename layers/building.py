@@ -9,29 +9,31 @@ from contextlib import contextmanager
 from typing import Any
 
 from mirrored.distribute import get_replica_context, has_strategy
-from mirrored.layers.shapes import Shape, as_shape
+from mirrored.layers.shapes import Shapes, as_shapes
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops.hooks import only, recorded_by
 
 
-def building(build: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def building(build: Callable[..., None]) -> Callable[..., None]:
     """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
 
     @functools.wraps(build)
-    def run(self: Any, input_shape: Any) -> None:
+    def run(self: Any, *input_shapes: Any, **named: Any) -> None:
         if self.built:
             return
-        shape = as_shape(input_shape)
-        self.check_input_shape(shape)
+        shapes = [as_shapes(each) for each in input_shapes]
+        by_name = {name: as_shapes(each) for name, each in named.items()}
+        first = next(iter((*shapes, *by_name.values())), None)
+        self.check_input_shape(first)
         context = get_replica_context()
         if has_strategy() and context is not None:
             # Its weights are made once for all replicas: they meet for it, at their first call.
-            context.merge_call(lambda strategy: _built_eagerly(self, shape))
+            context.merge_call(lambda strategy: _built_eagerly(self, shapes, by_name))
             _check_shared(self)
             return
         with undone_on_failure(self), self._build_scope():
-            build(self, shape)
-        self._input_shape = shape
+            build(self, *shapes, **by_name)
+        self._input_shape = first
         self.built = True
 
     run._runs_once = True  # type: ignore[attr-defined]
@@ -59,10 +61,10 @@ def _check_shared(layer: Any) -> None:
         )
 
 
-def _built_eagerly(layer: Any, shape: Shape) -> None:
+def _built_eagerly(layer: Any, shapes: list[Shapes], by_name: dict[str, Shapes]) -> None:
     """Build a layer while a function is being recorded, which has no part in it."""
     with recorded_by(None), only():
-        layer.build(shape)
+        layer.build(*shapes, **by_name)
 
 
 @contextmanager

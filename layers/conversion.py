@@ -1,4 +1,4 @@
-"""Turns what a layer is called on into one tensor of the layer's dtype.
+"""Turns what a layer is called on into tensors of the layer's dtype.
 
 Anything that is not numbers is refused here, by the layer's name, before any op sees it.
 """
@@ -8,41 +8,64 @@ from typing import Any
 import numpy as np
 
 from mirrored import ops
-from mirrored.layers.symbolic import SymbolicTensor
+from mirrored.graph import SymbolicTensor
 from mirrored.ops import Tensor
-from mirrored.ops.conversion import as_array
-from mirrored.ops.spec import holds_numbers, is_bfloat16
+from mirrored.ops.conversion import as_array, is_tensor
+from mirrored.ops.spec import FLOATING, holds_numbers, is_bfloat16
 
 
-def as_input(inputs: Any, dtype: np.dtype[Any], owner: str) -> Tensor:
-    """Return ``inputs`` as a tensor of ``dtype``.
+def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool = False) -> Tensor:
+    """Return ``inputs`` as a tensor: floats and Python's numbers in ``dtype``.
+
+    Args:
+        inputs: A tensor, a variable, an array, or nested lists of numbers.
+        dtype: The dtype.
+        owner: What errors call the layer.
+        casts_all: Whether integers and booleans that have a dtype get this one, too.
 
     Raises:
         TypeError: The values are not real numbers.
-        ValueError: There are several inputs, or lists of unequal lengths.
+        ValueError: The lists are of unequal lengths.
     """
     if hasattr(inputs, "_as_tensor"):  # A variable, or what a strategy keeps a replica.
         inputs = ops.convert_to_tensor(inputs)
     if isinstance(inputs, Tensor):
-        return inputs if inputs.dtype == dtype else ops.cast(inputs, dtype)
-    _check_single(inputs, owner)
+        own = inputs.dtype
+        keeps = own == dtype or not (casts_all or own in FLOATING)
+        return inputs if keeps else ops.cast(inputs, dtype)
     numbers = _as_numbers(inputs, owner)
+    if hasattr(inputs, "dtype") and not casts_all and numbers.dtype.kind in "iub":
+        return ops.convert_to_tensor(numbers)
     if is_bfloat16(dtype):
         return ops.cast(ops.convert_to_tensor(numbers.astype(np.float32, copy=False)), dtype)
     return ops.convert_to_tensor(numbers.astype(dtype, copy=False))
 
 
-def _check_single(inputs: Any, owner: str) -> None:
-    """Refuse a collection of arrays: `np.asarray` would stack them without a word."""
-    parts = inputs.values() if isinstance(inputs, dict) else inputs
-    if isinstance(inputs, dict) or (
-        isinstance(inputs, list | tuple)
-        and any(isinstance(part, Tensor | SymbolicTensor | np.ndarray) for part in parts)
-    ):
-        raise ValueError(
-            f'Layer "{owner}" expects 1 input, but it received {len(parts)} in a '
-            f"{type(inputs).__name__}. Join them into one array first, as `np.stack` does."
-        )
+def is_structure(inputs: Any) -> bool:
+    """Return whether these are inputs in a list, tuple or dict, and not one array of numbers."""
+    if isinstance(inputs, dict):
+        return True
+    if not isinstance(inputs, list | tuple):
+        return False
+    return any(_is_array(each) or is_structure(each) for each in inputs)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or is_tensor(value)
+
+
+def as_tensor(value: Any) -> Any:
+    """Return an array as a tensor of its dtype; all else stays as it is."""
+    return ops.convert_to_tensor(value) if _is_array(value) else value
+
+
+def as_argument(value: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool = False) -> Any:
+    """Return an argument of a call with the arrays in it as tensors; all else stays as it is."""
+    if isinstance(value, SymbolicTensor):
+        return value
+    if _is_array(value):
+        return as_input(value, dtype, owner, casts_all=casts_all)
+    return value
 
 
 def _as_numbers(inputs: Any, owner: str) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ from mirrored.layers import activations, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
+from mirrored.ops.spec import FLOATING
 from mirrored.variables import Variable
 
 
@@ -103,9 +104,9 @@ class Dense(Layer):
             Shape (batch, ..., units).
         """
         *leading, features = inputs.shape
-        folded = inputs
+        folded = inputs if inputs.dtype in FLOATING else ops.cast(inputs, self.compute_dtype)
         if len(leading) > 1:
-            folded = ops.reshape(inputs, (math.prod(leading), features))
+            folded = ops.reshape(folded, (math.prod(leading), features))
         outputs = ops.matmul(folded, self.kernel)
         if self.bias is not None:
             outputs = ops.bias_add(outputs, self.bias)

@@ -40,6 +40,8 @@ class Dropout(Layer):
         [0.0, 2.0]
     """
 
+    _keeps_integers = True
+
     def __init__(
         self,
         rate: float,
@@ -59,6 +61,10 @@ class Dropout(Layer):
             # In Keras a variable: a recorded function must not make one in every call.
             variable_creation.ask(f"{self.name}/seed_generator_state")
         self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless there is one input."""
+        self._require_rank(input_shape, 0)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""

@@ -23,6 +23,8 @@ class Flatten(Layer):
         (32, 64)
     """
 
+    _keeps_integers = True
+
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is a batch axis."""
         self._require_rank(input_shape, 1)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from mirrored.layers.naming import snake_case
+from mirrored._naming import snake_case
 
 _Thing = TypeVar("_Thing")
 _Class = TypeVar("_Class", bound=Callable[[], Any])

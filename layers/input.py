@@ -6,10 +6,10 @@
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored.graph import Node, SymbolicTensor
 from mirrored.layers.layer import Layer
 from mirrored.layers.shapes import Shape, as_shape, check_matches
-from mirrored.layers.symbolic import SymbolicTensor
-from mirrored.ops import Tensor
+from mirrored.ops import Tensor, as_dtype
 
 
 @explained
@@ -20,30 +20,54 @@ class InputLayer(Layer):
         shape: The shape of one example, without the batch axis.
         batch_size: The size of the batch axis, None for any.
         dtype: The dtype of the values; the default float for None.
+        sparse: Not True: tensors here are dense.
+        ragged: Not True, likewise.
+        batch_shape: In the place of ``shape`` and ``batch_size``, the shape with the batch axis.
+        input_tensor: A placeholder to take; its shape and dtype are those of the input.
+        optional: Not True: every input is given.
         name: Its name; ``input_layer``, ``input_layer_1``, ... for None.
 
     Raises:
-        ValueError: ``shape`` or ``batch_size`` cannot be one.
+        ValueError: ``shape`` or ``batch_size`` cannot be one; there is no shape, or one too many;
+            or ``input_tensor`` is no placeholder, or of another shape or dtype.
 
     Example:
         >>> InputLayer(shape=(28, 28)).output.shape
         (None, 28, 28)
     """
 
+    _casts_all = True
+
     def __init__(
         self,
-        shape: object,
+        shape: object = None,
         batch_size: int | None = None,
         dtype: Any = None,
-        *,
+        sparse: bool | None = None,
+        ragged: bool | None = None,
+        batch_shape: object = None,
+        input_tensor: SymbolicTensor | None = None,
+        optional: bool = False,
         name: str | None = None,
     ) -> None:
-        batch_shape = as_shape((batch_size, *as_shape(shape)))
+        for kind, value in (("sparse", sparse), ("ragged", ragged), ("optional", optional)):
+            if value:
+                raise ValueError(
+                    "Inputs are dense tensors that are given in every call. Received: "
+                    f"{kind}={value!r}"
+                )
+        if input_tensor is None:
+            whole = _batch_shape(shape, batch_size, batch_shape)
+        else:
+            _check_same(input_tensor, shape, batch_size, dtype, batch_shape)
+            whole, dtype = input_tensor._shape, input_tensor._dtype
         super().__init__(name=name, dtype=dtype)
-        self.batch_shape = batch_shape
-        self.build(batch_shape)
-        self._output_shape = batch_shape
-        self.output = SymbolicTensor(batch_shape, self.dtype, self.name, (self, None))
+        self.batch_shape = whole
+        self.build(whole)
+        self._output_shape = whole
+        if input_tensor is None:
+            input_tensor = SymbolicTensor(whole, self.dtype, name)
+        Node(self, (), {}, input_tensor)
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has the shape that was announced."""
@@ -58,13 +82,54 @@ class InputLayer(Layer):
         return input_shape
 
 
+def _batch_shape(shape: object, batch_size: int | None, batch_shape: object) -> Shape:
+    for name, value in (("shape", shape), ("batch_size", batch_size)):
+        if value is not None and batch_shape is not None:
+            raise ValueError(
+                f"You cannot pass both `{name}` and `batch_shape` at the same time. Received: "
+                f"{name}={value!r}, batch_shape={batch_shape!r}"
+            )
+    if batch_shape is not None:
+        return as_shape(batch_shape)
+    if shape is None:
+        raise ValueError("You must pass a `shape` argument. For 64 numbers: `Input(shape=(64,))`.")
+    return as_shape((batch_size, *as_shape(shape)))
+
+
+def _check_same(
+    tensor: Any, shape: object, batch_size: int | None, dtype: Any, batch_shape: object
+) -> None:
+    """Raise ValueError unless what is said of a placeholder is so."""
+    if not isinstance(tensor, SymbolicTensor):
+        raise ValueError(
+            "Argument `input_tensor` must be a symbolic tensor. Received invalid type: "
+            f"input_tensor={tensor!r} (of type {type(tensor)})"
+        )
+    said = {
+        "batch_size": batch_size is None or tensor._shape[:1] == (batch_size,),
+        "shape": shape is None or as_shape(shape) == tensor._shape[1:],
+        "batch_shape": batch_shape is None or as_shape(batch_shape) == tensor._shape,
+        "dtype": dtype is None or as_dtype(dtype) == tensor._dtype,
+    }
+    for name, is_so in said.items():
+        if not is_so:
+            raise ValueError(
+                "When providing the `input_tensor` argument, you cannot provide an incompatible "
+                f"`{name}` argument. Received: input_tensor={tensor!r}"
+            )
+
+
 @explained
 def Input(
     shape: object = None,
     batch_size: int | None = None,
     dtype: Any = None,
-    *,
+    sparse: bool | None = None,
+    ragged: bool | None = None,
+    batch_shape: object = None,
     name: str | None = None,
+    tensor: SymbolicTensor | None = None,
+    optional: bool = False,
 ) -> SymbolicTensor:
     """Return the placeholder that a functional model begins with.
 
@@ -72,15 +137,24 @@ def Input(
         shape: The shape of one example, without the batch axis, as in ``(64,)``.
         batch_size: The size of the batch axis, None for any.
         dtype: The dtype of the values; the default float for None.
+        sparse: Not True: tensors here are dense.
+        ragged: Not True, likewise.
+        batch_shape: In the place of ``shape`` and ``batch_size``, the shape with the batch axis.
         name: The input's name.
+        tensor: A placeholder that is to be the input.
+        optional: Not True: every input is given.
 
     Raises:
-        ValueError: ``shape`` is missing, or it or ``batch_size`` cannot be one.
+        ValueError: ``shape`` is missing, or it or ``batch_size`` cannot be one; ``tensor`` is no
+            placeholder, or of another shape or dtype; or a kind of input is asked for that there
+            is not.
 
     Example:
         >>> Input(shape=(64,)).shape
         (None, 64)
     """
-    if shape is None:
-        raise ValueError("You must pass a `shape` argument. For 64 numbers: `Input(shape=(64,))`.")
-    return InputLayer(shape, batch_size, dtype, name=name).output
+    layer = InputLayer(
+        shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name
+    )
+    made: SymbolicTensor = layer.output
+    return made

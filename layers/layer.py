@@ -4,26 +4,40 @@ A layer is a forward function plus its variables; a layer that holds others has 
 """
 
 import inspect
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar, TypedDict, overload
 
-import numpy as np
+from numpy.typing import NDArray
 
-from mirrored import _overrides, ops
+from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
+from mirrored.graph import Node, SymbolicTensor, map_leaves, placeholders, results_of
 from mirrored.layers.building import building, unbuilt, undone_on_failure
-from mirrored.layers.conversion import as_input
-from mirrored.layers.shapes import Shape, as_shape, without_batch
-from mirrored.layers.symbolic import SymbolicTensor
+from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
+from mirrored.layers.conversion import as_argument, as_input, is_structure
+from mirrored.layers.shapes import (
+    Shape,
+    Shapes,
+    as_shape,
+    as_shapes,
+    is_shape,
+    map_shapes,
+    shapes_in,
+    without_batch,
+)
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import only
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import FLOATING
 from mirrored.variables import Variable
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
 _training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
+# Returns that; None where nobody said.
+layer_mode: Callable[[], bool | None] = _training.get
 _AS_IT_IS = nullcontext()
 
 
@@ -40,7 +54,7 @@ class LayerOptions(TypedDict, total=False):
 @absent_members("tf.keras.layers.Layer")
 @refused_members("tf.keras.layers.Layer", "from_config")
 class Layer(WeightOwner):
-    """A function of one tensor, with the variables that it computes with.
+    """A function of tensors, with the variables that it computes with.
 
     A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it
     assigns to attributes, also in lists, tuples and dicts, count as parts of it.
@@ -78,12 +92,19 @@ class Layer(WeightOwner):
     _never_called = _overrides.LAYER
     _for_itself = _overrides.LAYER_ITSELF
     _takes_training: ClassVar[bool] = False
+    _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
+    _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
+    _call_signature: ClassVar[inspect.Signature]
+    _takes_more: ClassVar[bool] = False  # Whether `call` needs more than itself and the inputs.
     _training_default: ClassVar[bool | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Look at the signature of ``call`` once, and let ``build`` run once a layer."""
         super().__init_subclass__(**kwargs)
-        parameter = inspect.signature(cls.call).parameters.get("training")
+        cls._call_signature = inspect.signature(cls.call)
+        parameters = dict(cls._call_signature.parameters)
+        parameter = parameters.pop("training", None)
+        cls._takes_more = len([each for each in parameters.values() if is_needed(each)]) > 2
         cls._takes_training = parameter is not None
         default = None if parameter is None else parameter.default
         cls._training_default = default if isinstance(default, bool) else None
@@ -102,31 +123,33 @@ class Layer(WeightOwner):
         example_shape = None if input_shape is None else as_shape(input_shape)
         super().__init__(name, trainable, dtype)
         self._example_shape = example_shape
-        self._input_shape: Shape | None = None
-        self._output_shape: Shape | None = None
-        self._output_dtype: np.dtype[Any] = self._compute_dtype
+        self.inbound_nodes: list[Node] = []
+        self._input_shape: Shapes = None
+        self._output_shape: Shapes = None
+        self._output_dtype: Any = self._compute_dtype
         self._input_dtype = self._compute_dtype
         mixed = self._compute_dtype != self._dtype
         self._autocast_dtype = self._compute_dtype if mixed else None
 
     # What a subclass defines.
 
-    def build(self, input_shape: Shape) -> None:
+    def build(self, input_shape: Shapes) -> None:
         """Create the weights. Called once, before the first ``call``; there are none by default.
 
         Args:
-            input_shape: The shape of the first input; None where it is not known.
+            input_shape: The shape of the first argument of ``call``, None where a size is not
+                known; shapes in a list, tuple or dict where that is one of inputs. A subclass may
+                take one for each argument instead, as in ``build(self, query_shape, key_shape)``.
         """
-        self._input_shape = as_shape(input_shape)
+        self._input_shape = as_shapes(input_shape)
         self.built = True
 
-    def call(self, inputs: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """Return the outputs. A parameter ``training``, if there is one, is given the mode.
 
         Args:
-            inputs: The input, in the dtype that the layer computes in.
-            *args: Unused; a subclass need not have it.
-            **kwargs: Unused; a subclass need not have it.
+            *args: The inputs: floats in the dtype that the layer computes in.
+            **kwargs: Whatever else the subclass takes.
 
         Raises:
             NotImplementedError: The subclass has no ``call``.
@@ -136,61 +159,60 @@ class Layer(WeightOwner):
             "`call(self, inputs)`, or `call(self, inputs, training=False)`."
         )
 
-    def check_input_shape(self, input_shape: Shape) -> None:
+    def check_input_shape(self, input_shape: Shapes) -> None:
         """Raise ValueError when the layer cannot take ``input_shape``; by default it takes any.
 
         Args:
-            input_shape: The shape of the input; None where it is not known.
+            input_shape: The shape of the first argument, or the shapes in a list, tuple or dict;
+                None where a size is not known.
         """
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape of the output; by default, by running the layer on zeros.
+    def compute_output_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shape of the output; by default, from a run of which nothing is computed.
 
         Args:
-            input_shape: The shape of the input; only the batch axis may be None.
-
-        Raises:
-            ValueError: Another axis is None.
+            input_shape: The shape of the input, or the shapes of several in a list, tuple or dict;
+                None where a size is not known.
         """
-        if None in input_shape[1:]:
-            raise ValueError(
-                f'The output shape of layer "{self.name}" for inputs of shape {input_shape} '
-                "cannot be found by running it. Define `compute_output_shape(self, "
-                "input_shape)`, or give `Input` every size."
-            )
+        shapes = as_shapes(input_shape)
         if not self.built:
-            self.build(input_shape)
-        shape = self._output_on_zeros(input_shape).shape
-        return without_batch(shape) if input_shape[:1] == (None,) else shape
+            self.build(shapes)
+        given = map_shapes(lambda shape: SymbolicTensor(shape, self._input_dtype), shapes)
+        return _shapes_in(self._results((given,), {}, None))
 
     # Calling.
 
     @overload
     def __call__(
-        self, inputs: SymbolicTensor, *, training: bool | None = None
+        self, inputs: SymbolicTensor, *args: Any, training: bool | None = None, **kwargs: Any
     ) -> SymbolicTensor: ...
 
+    # Most layers return a tensor for one array; type checkers would make users say so each time.
     @overload
-    def __call__(self, inputs: Any, *, training: bool | None = None) -> Tensor: ...
-
     def __call__(
-        self, inputs: Any, *args: Any, training: bool | None = None, **options: Any
-    ) -> Any:
-        """Run the layer, or, called on a placeholder, add it to a functional model.
+        self, inputs: Tensor | NDArray[Any], /, *, training: bool | None = None
+    ) -> Tensor: ...
+
+    @overload
+    def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any: ...
+
+    def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+        """Run the layer, or, called on placeholders, add it to a functional model.
 
         Args:
-            inputs: A tensor, an array or nested lists of numbers; or what ``Input`` returned.
-            *args: Nothing: `training` is passed by its name, as in Keras.
+            *args: The inputs, as ``call`` takes them: tensors, arrays or nested lists of numbers,
+                also in lists, tuples and dicts; or what ``Input`` returned.
             training: Whether this is a step of training. For None, as the layer in whose
                 ``call`` it is called; where that does not say, the default of this ``call``.
-            **options: Nothing but None, as in ``mask=None``.
+            **kwargs: Further arguments of ``call``, which need not be tensors.
 
         Returns:
-            The output tensor; a placeholder for a placeholder.
+            What ``call`` returns; placeholders for placeholders.
 
         Raises:
-            TypeError: The inputs are not numbers, or there are options.
-            ValueError: Their shape does not suit the layer, or more is passed by position.
+            TypeError: ``call`` does not take these arguments, or the inputs are not numbers.
+            ValueError: Their shape does not suit the layer, or what is no tensor is passed by
+                position.
             RuntimeError: The subclass's ``__init__`` did not call that of ``Layer``.
         """
         if "_name" not in vars(self):
@@ -198,95 +220,158 @@ class Layer(WeightOwner):
                 f"In layer '{type(self).__name__}', you forgot to call `super().__init__()` as "
                 "the first statement in the `__init__()` method. Go add it!"
             )
-        for value in args:
-            if value is not None:
-                raise self._positional(value)
-        for name, value in options.items():
-            if value is not None:
-                raise TypeError(
-                    f'Layer "{self._name}" takes one input and `training`. Received: '
-                    f"{name}={value!r:.80}. Make what else it needs an argument of `__init__`."
-                )
-        if isinstance(inputs, SymbolicTensor):
-            return self._connect(inputs, training)
-        tensor = as_input(inputs, self._input_dtype, self._name)
-        self._prepare(tensor.shape, without_batch(tensor.shape))
-        output = self._run(tensor, training)
-        if self._output_shape is None and isinstance(output, Tensor):
-            self._output_shape, self._output_dtype = without_batch(output.shape), output.dtype
+        if kwargs or len(args) != 1 or not self._takes_one(args[0]):
+            return self._call_on(args, kwargs, training)
+        tensor = as_input(args[0], self._input_dtype, self._name, casts_all=self._casts_all)
+        self._prepare(tensor.shape)
+        output = self._run((tensor,), {}, training)
+        if self._output_shape is None:
+            self._note_outputs(output)
         return output
 
-    def _positional(self, value: Any) -> ValueError:
-        if isinstance(value, Tensor | SymbolicTensor | np.ndarray):
-            return ValueError(
-                f'Layer "{self._name}" expects 1 input, but it received more. Join them into one '
-                "array first."
+    def _takes_one(self, inputs: Any) -> bool:
+        """Whether an argument is one tensor, which needs no look at the signature of `call`."""
+        if self._takes_more:
+            return False
+        if isinstance(inputs, Tensor):
+            return True
+        return not isinstance(inputs, SymbolicTensor) and not is_structure(inputs)
+
+    def _call_on(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        """Run the layer on any arguments, or add it to a functional model."""
+        parameters = self._call_signature.parameters
+        kwargs = {k: each for k, each in kwargs.items() if each is not None or k in parameters}
+        tensors, named = self._as_tensors(args, kwargs)
+        for value in _nest.flatten(tensors):
+            if value is not None and not is_tensor(value):
+                raise ValueError(
+                    "Only input tensors may be passed as positional arguments. The following "
+                    "argument value should be passed as a keyword argument: "
+                    f"{value!r:.80} (of type {type(value)})"
+                )
+        if self._takes_training:
+            tensors = self._without_mode(tensors)
+        arguments = bound(self._call_signature, tensors, named)
+        self._prepare(arguments.first, arguments)
+        if placeholders((tensors, named)):
+            return self._connect(args, kwargs, training, arguments)
+        output = self._run(tensors, named, training)
+        if self._output_shape is None:
+            self._note_outputs(output)
+        return output
+
+    def _without_mode(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return arguments without a None where the mode stands, which is passed by its name."""
+        place = list(self._call_signature.parameters).index("training") - 1
+        if len(args) > place and args[place] is not None:
+            raise ValueError(
+                f'Layer "{self._name}" expects {place} input(s), but it received {len(args)} input '
+                "tensors. Pass `training` by its name."
             )
-        return ValueError(
-            "Only input tensors may be passed as positional arguments. The following argument "
-            f"value should be passed as a keyword argument: {value!r:.80} (of type {type(value)})"
-        )
+        return args[:place]
+
+    def _as_tensors(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return arguments with arrays as tensors, and floats in the dtype of the inputs."""
+
+        def leaf(value: Any) -> Any:
+            return as_argument(value, self._input_dtype, self._name, casts_all=self._casts_all)
+
+        first = args[:1]
+        if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
+            first = (as_input(first[0], self._input_dtype, self._name),)  # Nested lists of numbers.
+        return map_leaves(leaf, (*first, *args[1:])), map_leaves(leaf, kwargs)
 
     def _build_scope(self) -> AbstractContextManager[Any]:
         """Return the context in which weights are made; models make theirs in their strategy's."""
         return nullcontext()
 
-    def _connect(self, inputs: SymbolicTensor, training: bool | None) -> SymbolicTensor:
-        """Return the placeholder of the output for the placeholder ``inputs``."""
-        if training is not None:
-            raise ValueError(
-                f'Layer "{self._name}" was called on a placeholder with training={training}. '
-                "A functional model passes on the mode that it is called in; leave it out here."
-            )
-        self._prepare(inputs.shape, inputs.shape)
-        output_shape = as_shape(self.compute_output_shape(inputs.shape))
-        self._build_inside(inputs.shape)
-        self._output_shape = self._output_shape or output_shape
-        return SymbolicTensor(output_shape, self._output_dtype, self._name, (self, inputs))
+    # Placeholders.
 
-    def _build_inside(self, input_shape: Shape) -> None:
-        """Let layers inside that have no weights yet make them, as in Keras' symbolic call.
+    def _connect(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Return the placeholders of the outputs for arguments with placeholders in them."""
+        results = self._announced(args, kwargs, training, arguments)
+        if self._output_shape is None:
+            self._output_shape = _shapes_in(results)
+            self._output_dtype = _nest.map_structure(lambda each: each._dtype, results)
+        mode = {} if training is None else {"training": training}
+        return Node(self, args, {**kwargs, **mode}, results).structure
 
-        Where a size is not known they cannot be run, and make them with the first data.
-        """
-        if not self._has_run and None not in input_shape[1:] and unbuilt(self):
+    def _announced(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
+        if type(self).compute_output_shape is Layer.compute_output_shape:
             with undone_on_failure(self):
-                self._output_on_zeros(input_shape)
+                return self._results(args, kwargs, training)
+        method = self.compute_output_shape
+        given = arguments.of(method, f"{type(self).__name__!r}")
+        shapes = as_shapes(_one_shape(method(**given)))
+        self._build_inside(args, kwargs)
+        first = placeholders((args, kwargs))[0]._dtype
+        dtype = first if self._keeps_integers and first not in FLOATING else self._compute_dtype
+        return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
 
-    def _output_on_zeros(self, input_shape: Shape) -> Tensor:
-        """Return what comes out for zeros of a shape of which the batch alone may be None."""
-        # Two examples: a batch of one could be broadcast and hide which axis is the batch.
-        sizes = tuple(2 if size is None else size for size in input_shape)
-        with only():  # No tape that is open has anything to learn from it.
-            return self.one_tensor(self._run(ops.zeros(sizes, self._input_dtype), training=False))
+    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        """Return placeholders for what a call returns."""
 
-    def one_tensor(self, output: Any) -> Tensor:
-        """Return the layer's output where it is one tensor, as models need it.
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._run(*self._as_tensors(args, kwargs), training)
 
-        Args:
-            output: What ``call`` returned.
+        with self._build_scope():
+            return results_of(call, args, kwargs, repr(self))
 
-        Raises:
-            ValueError: It is something else.
-        """
-        if isinstance(output, Tensor):
-            return output
-        if isinstance(output, Variable):  # Its value, as where an operation takes it.
-            return ops.convert_to_tensor(output)
-        raise ValueError(
-            "All operation outputs must be tensors, and models have one output for now. Operation "
-            f"{self!r} returned a non-tensor. Non-tensor received: {output!r:.200} (of type "
-            f"{type(output)}). Return one tensor from `call`."
-        )
+    def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
+        if not self._has_run and unbuilt(self):
+            with undone_on_failure(self):
+                self._results(args, kwargs, False)
 
-    def _prepare(self, shape: Shape, recorded: Shape) -> None:
-        """Check the input's shape; build the layer, and keep the shape, on its first use."""
+    @property
+    def input(self) -> Any:
+        """What the layer was first called on in a functional model: placeholders."""
+        return _alone(self._first_node("input").inputs)
+
+    @property
+    def output(self) -> Any:
+        """What the layer first returned in a functional model: placeholders."""
+        return _alone(self._first_node("output").outputs)
+
+    def _first_node(self, which: str) -> Node:
+        if not self.inbound_nodes:
+            raise AttributeError(
+                f"The layer {self._name} has never been called and thus has no defined {which}."
+            )
+        return self.inbound_nodes[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The graph around a layer is the model's that it is in.
+        return {**vars(self), "inbound_nodes": []}
+
+    # Running.
+
+    def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
+        """Check the inputs' shapes; build the layer, and keep the shapes, on its first use."""
         self.check_input_shape(shape)
         if not self.built:
-            self.build(shape)
-            self._input_shape = recorded
+            if arguments is None or type(self).build is Layer.build:
+                self.build(shape)
+            else:
+                self.build(**arguments.of(self.build, f"{type(self).__name__!r}"))
+            self._input_shape = map_shapes(without_batch, shape)
 
-    def _run(self, inputs: Tensor, training: bool | None) -> Tensor:
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         """Run ``call``, its sublayers following the mode it runs in."""
         if training is None:
             training = _training.get()
@@ -297,11 +382,14 @@ class Layer(WeightOwner):
             same = self._autocast_dtype is ops.autocast_dtype()
             with _AS_IT_IS if same else ops.autocast(self._autocast_dtype):
                 if self._takes_training:
-                    output = self.call(inputs, training=bool(training))
+                    output = self.call(*args, **kwargs, training=bool(training))
                 else:
-                    output = self.call(inputs)
+                    output = self.call(*args, **kwargs)
         except Exception as error:
-            error.add_note(f"Raised in layer {self!r}, called on shape {inputs.shape}.")
+            shapes = [
+                f"{shapes_of(each)}" for each in (*args, *kwargs.values()) if each is not None
+            ]
+            error.add_note(f"Raised in layer {self!r}, called on shape {', '.join(shapes)}.")
             raise
         finally:
             _training.reset(token)
@@ -313,8 +401,44 @@ class Layer(WeightOwner):
             self._has_run = True
         return output
 
-    def _require_rank(self, shape: Shape, least: int) -> None:
-        """Raise ValueError when ``shape`` has fewer than ``least`` axes."""
+    def _note_outputs(self, output: Any) -> None:
+        """Keep the shapes and dtypes of the first outputs, where these are tensors."""
+        if all(isinstance(each, Tensor) for each in _nest.flatten(output)):
+            self._output_shape = _nest.map_structure(lambda each: without_batch(each.shape), output)
+            self._output_dtype = _nest.map_structure(lambda each: each.dtype, output)
+
+    def as_outputs(self, output: Any) -> Any:
+        """Return the layer's outputs as tensors, as models need them.
+
+        Args:
+            output: What ``call`` returned: tensors, also in lists, tuples and dicts. A variable is
+                its value.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        if not _nest.flatten(output):
+            return self._as_output(output)
+        return _nest.map_structure(self._as_output, output)
+
+    def _as_output(self, output: Any) -> Tensor:
+        if isinstance(output, Tensor):
+            return output
+        if isinstance(output, Variable):  # Its value, as where an operation takes it.
+            return ops.convert_to_tensor(output)
+        raise ValueError(
+            f"All operation outputs must be tensors. Operation {self!r} returned a non-tensor. "
+            f"Non-tensor received: {output!r:.200} (of type {type(output)}). Return tensors from "
+            "`call`."
+        )
+
+    def _require_rank(self, shape: Shapes, least: int) -> None:
+        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more."""
+        if not is_shape(shape):
+            raise ValueError(
+                f'Layer "{self._name}" expects 1 input(s), but it received '
+                f"{len(list(shapes_in(shape)))} input tensors. Shapes received: {shape}"
+            )
         if len(shape) < least:
             raise ValueError(
                 f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
@@ -327,16 +451,19 @@ class Layer(WeightOwner):
         return self._example_shape
 
     @property
-    def input_shape(self) -> Shape:
-        """The shape of the input that the layer was built for, the batch axis None."""
+    def input_shape(self) -> Shapes:
+        """The shape of the input that the layer was built for, the batch axis None.
+
+        The shapes, in a list, tuple or dict, where there are several inputs.
+        """
         return self._known_shape("input", self._input_shape)
 
     @property
-    def output_shape(self) -> Shape:
-        """The shape of the first output, the batch axis None."""
+    def output_shape(self) -> Shapes:
+        """The shape of the first output, the batch axis None; the shapes where it is several."""
         return self._known_shape("output", self._output_shape)
 
-    def _known_shape(self, which: str, shape: Shape | None) -> Shape:
+    def _known_shape(self, which: str, shape: Shapes) -> Shapes:
         if shape is None:
             raise AttributeError(
                 f"The layer {self._name} has never been called and thus has no defined {which} "
@@ -346,3 +473,19 @@ class Layer(WeightOwner):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
+
+
+Layer._call_signature = inspect.signature(Layer.call)
+
+
+def _shapes_in(results: Any) -> Shapes:
+    return _nest.map_structure(lambda each: tuple(each._shape), results)
+
+
+def _one_shape(shapes: Any) -> Any:
+    """Return what a `compute_output_shape` returned with a list of sizes as a tuple."""
+    return tuple(shapes) if isinstance(shapes, list) and is_shape(shapes) else shapes
+
+
+def _alone(tensors: list[SymbolicTensor]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tensors

@@ -10,6 +10,7 @@ from mirrored import _nest
 from mirrored._numbers import as_integer
 
 Shape = tuple[int | None, ...]
+Shapes = Any  # A shape, or shapes in nested lists, tuples and dicts.
 _Size = TypeVar("_Size", int, int | None)
 
 
@@ -45,6 +46,63 @@ def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
     return dimension
 
 
+def is_shape(value: object) -> bool:
+    """Return whether a value is a shape, and not a structure of shapes."""
+    if value is None or isinstance(value, dict):
+        return False
+    if not isinstance(value, list | tuple):
+        return True  # Whoever makes a shape of it says that it is none.
+    return not any(isinstance(each, list | tuple | dict) for each in value)
+
+
+def map_shapes(function: Callable[..., Any], shapes: Shapes, *others: Any) -> Any:
+    """Apply a function to each shape of a structure of shapes; None stays.
+
+    Args:
+        function: Given a shape, and what stands in its place in each other structure.
+        shapes: A shape, or shapes in nested lists, tuples and dicts.
+        *others: Structures of the same form.
+
+    Example:
+        >>> from mirrored.layers.shapes import map_shapes, without_batch
+        >>> map_shapes(without_batch, {"a": (2, 3), "b": [(2,), None]})
+        {'a': (None, 3), 'b': [(None,), None]}
+    """
+    if shapes is None:
+        return None
+    if is_shape(shapes):
+        return function(shapes, *others)
+    if isinstance(shapes, dict):
+        mapped = {
+            key: map_shapes(function, shape, *(each[key] for each in others))
+            for key, shape in shapes.items()
+        }
+        return _nest.rebuild_dict(shapes, mapped)
+    rows = zip(shapes, *others, strict=True)
+    return _nest.rebuild(shapes, [map_shapes(function, *row) for row in rows])
+
+
+def shapes_in(structure: Shapes) -> Iterator[Shape]:
+    """Yield the shapes of a structure in the order of `_nest.flatten`; None is left out."""
+    if is_shape(structure):
+        yield structure
+    elif structure is not None:
+        items = structure
+        if isinstance(structure, dict):
+            items = [structure[key] for key in _nest.sorted_keys(structure)]
+        for item in items:
+            yield from shapes_in(item)
+
+
+def as_shapes(shapes: object) -> Shapes:
+    """Return a shape, or each of a structure, as a tuple of Python integers and ``None``.
+
+    Raises:
+        ValueError: One of them is no shape.
+    """
+    return map_shapes(as_shape, shapes)
+
+
 def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
     """Return ``shape`` as a tuple of integers, all of them known.
 
@@ -62,44 +120,9 @@ def as_known_shape(shape: object, owner: str) -> tuple[int, ...]:
     return known
 
 
-def without_batch(shape: tuple[int, ...]) -> Shape:
+def without_batch(shape: Shape) -> Shape:
     """Return the shape of one concrete batch with the batch axis left open."""
     return (None, *shape[1:]) if shape else ()
-
-
-def is_shape(value: Any) -> bool:
-    """Return whether a value is a shape, and not a structure of shapes."""
-    return isinstance(value, tuple) and all(size is None or isinstance(size, int) for size in value)
-
-
-def map_shapes(function: Callable[[Any], Any], structure: Any) -> Any:
-    """Apply a function to each shape of a structure of shapes; None stays.
-
-    Example:
-        >>> from mirrored.layers.shapes import map_shapes, without_batch
-        >>> map_shapes(without_batch, {"a": (2, 3), "b": [(2,), None]})
-        {'a': (None, 3), 'b': [(None,), None]}
-    """
-    if structure is None:
-        return None
-    if is_shape(structure):
-        return function(structure)
-    if isinstance(structure, dict):
-        mapped = {key: map_shapes(function, item) for key, item in structure.items()}
-        return _nest.rebuild_dict(structure, mapped)
-    return _nest.rebuild(structure, [map_shapes(function, item) for item in structure])
-
-
-def shapes_in(structure: Any) -> Iterator[Shape]:
-    """Yield the shapes of a structure in the order of `_nest.flatten`; None is left out."""
-    if is_shape(structure):
-        yield structure
-    elif structure is not None:
-        items = structure
-        if isinstance(structure, dict):
-            items = [structure[key] for key in _nest.sorted_keys(structure)]
-        for item in items:
-            yield from shapes_in(item)
 
 
 def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:
@@ -111,8 +134,14 @@ def fitted_rank(shape: tuple[_Size, ...], expected: Shape) -> tuple[_Size, ...]:
     return shape
 
 
-def check_matches(owner: str, expected: Shape, received: Shape) -> None:
+def check_matches(owner: str, expected: Shape, received: Shape, which: str = "0") -> None:
     """Raise ValueError unless ``received`` is ``expected`` wherever both are known.
+
+    Args:
+        owner: The layer's name.
+        expected: What it was made for.
+        received: What it was given.
+        which: The number of the input, and its name where there are several.
 
     Raises:
         ValueError: They differ; the text gives both.
@@ -122,6 +151,6 @@ def check_matches(owner: str, expected: Shape, received: Shape) -> None:
     ):
         return
     raise ValueError(
-        f'Input 0 of layer "{owner}" is incompatible with the layer: expected '
+        f'Input {which} of layer "{owner}" is incompatible with the layer: expected '
         f"shape={expected}, found shape={received}"
     )

@@ -14,8 +14,9 @@ from mirrored._absent import missing_attribute
 from mirrored._arguments import explained
 from mirrored._interrupt import InterruptGuard
 from mirrored._name_scope import name_scope
+from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
-from mirrored.layers import initializers, naming, regularizers
+from mirrored.layers import initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Regularizer
@@ -38,8 +39,8 @@ class WeightOwner(Subclassable):
 
     def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
         if name is None:
-            name = naming.unique_name(naming.snake_case(type(self).__name__))
-        self._name = naming.check_name(name)
+            name = unique_name(snake_case(type(self).__name__))
+        self._name = check_name(name)
         self._dtype_policy = as_policy(dtype)
         self._dtype = ops.as_dtype(self._dtype_policy.variable_dtype)
         self._compute_dtype = ops.as_dtype(self._dtype_policy.compute_dtype)

@@ -8,6 +8,8 @@ import inspect
 import re
 from typing import Any, TypeVar
 
+from mirrored._symbolic import NotComputed, as_node, begins_nodes
+
 _Target = TypeVar("_Target")
 
 # What older versions of TensorFlow and Keras called arguments: the first that is there is meant.
@@ -23,8 +25,7 @@ _OLDER = {
     "init": ("kernel_initializer",),
     "input_dim": ("input_shape",),
     "input_shape": ("shape",),
-    "batch_input_shape": ("input_shape", "shape"),
-    "batch_shape": ("shape",),
+    "batch_input_shape": ("input_shape", "batch_shape"),
     "keep_dims": ("keepdims",),
     **dict.fromkeys(("reduction_indices", "dim", "dims", "dimension"), ("axis",)),
     **dict.fromkeys(("concat_dim", "squeeze_dims"), ("axis",)),
@@ -54,7 +55,7 @@ def explained(target: _Target) -> _Target:
         TypeError: reduce_sum() got an unexpected keyword argument 'keep_dims'. Did you mean ...
     """
     if not isinstance(target, type):
-        explaining: _Target = _explaining(target)
+        explaining: _Target = _explaining_function(target)
         return explaining
     for name, member in list(vars(target).items()):
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
@@ -84,6 +85,24 @@ def _is_called_by_users(name: str, function: Any) -> bool:
     if name in ("__init__", "__new__"):
         return bool(_names_of(function)) or _takes_any(function)
     return not name.startswith("_") and not _HOOK.fullmatch(name) and has_options(function)
+
+
+def _explaining_function(function: Any) -> Any:
+    """Return a function that explains, and becomes a node of a graph where it is part of one."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except NotComputed:
+            return as_node(call, args, kwargs)
+        except TypeError as error:
+            text = _explanation(error, function, args, kwargs) if kwargs else None
+            if text is None:
+                raise
+            raise TypeError(text) from None
+
+    return begins_nodes(call)
 
 
 def _explaining(function: Any) -> Any:

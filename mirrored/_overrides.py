@@ -100,7 +100,7 @@ BESIDE_ALL_REDUCES: Mapping[str, str] = dict.fromkeys(
 )
 
 # Public methods that are none of Keras': a base class calls its own.
-LAYER_ITSELF = frozenset(("one_tensor",))
+LAYER_ITSELF = frozenset(("as_outputs", "inbound_nodes"))
 MODEL_ITSELF = LAYER_ITSELF | {
     "build_for",
     "check_runs_on",

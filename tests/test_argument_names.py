@@ -47,7 +47,6 @@ STRATEGY = mr.distribute.get_strategy()
         (mr.layers.Dropout, (), "p", "Dropout", "rate"),
         (mr.layers.Flatten, (), "nme", "Flatten", "name"),
         (mr.layers.Input, (), "input_shape", "Input", "shape"),
-        (mr.layers.Input, (), "batch_shape", "Input", "shape"),
         (Scale, (2.0,), "nme", "Scale", "name"),
         (mr.optim.SGD, (), "lr", "SGD", "learning_rate"),
         (mr.optim.Adam, (), "beta1", "Adam", "beta_1"),

@@ -117,7 +117,7 @@ def test_a_reduce_of_ones_own_goes_with_an_all_reduce_of_ones_own(base: Any) -> 
         (mr.metrics.Mean, "_summed"),
         (mr.distribute.CrossDeviceOps, "_check"),
         (mr.layers.Dense, "_sublayers"),
-        (mr.layers.Layer, "one_tensor"),
+        (mr.layers.Layer, "as_outputs"),
         (mr.Model, "build_for"),
         (mr.losses.Loss, "shard"),
         (mr.metrics.Metric, "accumulate"),

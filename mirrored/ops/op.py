@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mirrored._late import FilledByFiles
+from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec
@@ -86,7 +87,21 @@ class Op:
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Tensor:
         """Run the op eagerly: place it, allocate the result, run the kernel."""
-        return _executor[0](self, inputs, attrs)
+        try:
+            return _executor[0](self, inputs, attrs)
+        except NotComputed:
+            node: Tensor = as_node(self, inputs, attrs)
+            return node
+
+    def __reduce__(self) -> Any:
+        return _op_of_name, (self.name,)
+
+
+begins_nodes(Op.__call__)
+
+
+def _op_of_name(name: str) -> Op:
+    return OPS[name]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

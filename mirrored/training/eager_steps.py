@@ -22,6 +22,7 @@ from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.inputs import keeps
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.step import (
     Shards,
@@ -127,14 +128,9 @@ def column_dtypes(
         for number in layout.numbers(part):
             dtypes[number] = dtype
     for number in layout.numbers(0):
-        if _keeps(columns[number].dtype, alone=type(layout.parts[0]) is int):
+        if keeps(columns[number].dtype, alone=type(layout.parts[0]) is int):
             dtypes[number] = None
     return dtypes
-
-
-def _keeps(dtype: np.dtype[Any], *, alone: bool) -> bool:
-    """Whether inputs stay as they are: bytes, and beside other inputs all integers, as in Keras."""
-    return dtype == ops.uint8 if alone else dtype.kind != "f"
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:

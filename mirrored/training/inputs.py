@@ -26,7 +26,7 @@ from mirrored.data.columns import described
 from mirrored.data.epochs import Epochs
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
-from mirrored.layers.shapes import map_shapes, shapes_in, without_batch
+from mirrored.layers.shapes import is_shape, map_shapes, shapes_in, without_batch
 from mirrored.training.compilation import CompiledNetwork
 
 _BATCH_SIZE = 32  # Keras' default.
@@ -231,7 +231,13 @@ def prepare(
     with undone_on_failure(model):
         example = _usable(model, use, epochs)
         shape = _batchless(model.fitted_shape(_shapes(example.x)))
-        model.build_for(shape)
+        model.build_for(shape, _dtypes(model, example.x))
+        if not (model._gives_structures or is_shape(model.output_shapes)):
+            raise ValueError(
+                "Models are trained, evaluated and asked for predictions with one output for now. "
+                f"Received: {model!r} with outputs of the shapes {model.output_shapes}. Write a "
+                "loop of your own, or make a model of one of the outputs."
+            )
         epochs.check_with(partial(_checked, model, use, epochs.is_stream))
         if validation is not None:
             example = _usable(model, "validation", validation)
@@ -239,7 +245,7 @@ def prepare(
             validated = _batchless(model.fitted_shape(_shapes(example.x)))
             if validated != shape:
                 # Only running it tells whether the model takes both; after an epoch is too late.
-                model.check_runs_on(validated)
+                model.check_runs_on(validated, _dtypes(model, example.x))
     compilation = model._compilation
     if compilation is not None and compilation.has_names_to_resolve:
         with model.distribute_strategy.scope():
@@ -346,6 +352,27 @@ def _shapes(structure: Any) -> Any:
     if isinstance(structure, np.ndarray):
         return structure.shape
     return _nest.map_structure(lambda each: None if each is None else each.shape, structure)
+
+
+def keeps(dtype: np.dtype[Any], *, alone: bool) -> bool:
+    """Return whether inputs stay as they are: bytes, and beside others all integers, as in Keras.
+
+    Args:
+        dtype: Their dtype.
+        alone: Whether the model is given one array.
+    """
+    return dtype == np.uint8 if alone else dtype.kind != "f"
+
+
+def _dtypes(model: CompiledNetwork, structure: Any) -> Any:
+    """Return the dtypes in which a model is fed arrays."""
+    alone = isinstance(structure, np.ndarray)
+    return _nest.map_structure(
+        lambda each: (
+            each if each is None else each.dtype if keeps(each.dtype, alone=alone) else model.dtype
+        ),
+        structure,
+    )
 
 
 def _batchless(shapes: Any) -> Any:

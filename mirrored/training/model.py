@@ -59,6 +59,7 @@ class Model(CompiledNetwork):
 
     _never_called = _overrides.MODEL
     _for_itself = _overrides.MODEL_ITSELF
+    _functional_name = "functional"
 
     def compile(
         self,

@@ -6,9 +6,19 @@ Weights are made when the shape of the input is known: from an `Input`, or from 
 from collections.abc import Iterable
 from typing import Any
 
+from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers import InputLayer, Layer, SymbolicTensor
-from mirrored.layers.shapes import Shape, as_shape
+from mirrored.graph import SymbolicTensor
+from mirrored.layers import InputLayer, Layer
+from mirrored.layers.shapes import (
+    Shapes,
+    as_shape,
+    as_shapes,
+    check_matches,
+    fitted_rank,
+    is_shape,
+)
+from mirrored.ops import Tensor
 from mirrored.training.model import Model
 
 
@@ -33,11 +43,14 @@ class Sequential(Model):
         (None, 2)
     """
 
+    _takes_structures = False
+
     def __init__(
         self, layers: Iterable[Any] | None = None, trainable: bool = True, name: str | None = None
     ) -> None:
         super().__init__(name=name, trainable=trainable)
         self._input_dtype = self._dtype  # Its layers cast what they are given.
+        self._casts_all = True
         for layer in [] if layers is None else layers:
             self.add(layer)
 
@@ -51,8 +64,8 @@ class Sequential(Model):
             TypeError: It is no layer.
             ValueError: It is an input and not the first, or the shape before it does not fit it.
         """
-        if isinstance(layer, SymbolicTensor) and isinstance(layer.producer[0], InputLayer):
-            layer = layer.producer[0]
+        if isinstance(layer, SymbolicTensor) and isinstance(layer.node.callee, InputLayer):
+            layer = layer.node.callee
         if isinstance(layer, InputLayer):
             self._begin_at(layer)
             return
@@ -72,6 +85,12 @@ class Sequential(Model):
         before = self._end if begin is None else begin.output
         if before is not None:
             end = layer(before)
+            if not isinstance(end, SymbolicTensor):
+                raise ValueError(
+                    "All layers in a Sequential model should have a single output tensor. For "
+                    "multi-output layers, use the functional API. Received: the layer "
+                    f"{layer.name!r}, which returns {end}"
+                )
             if begin is not None:
                 self._begin_at(begin)
             self._finish_at(end)
@@ -79,7 +98,7 @@ class Sequential(Model):
         self._chain = [*self._chain, layer]
 
     def _check_name_is_new(self, layer: Layer) -> None:
-        begin = [] if self._begin is None else [self._begin.producer[0]]
+        begin = [] if self._begin is None else [self._begin.node.callee]
         if layer.name in [each.name for each in (*begin, *self._chain)]:
             raise ValueError(
                 "All layers added to a Sequential model should have unique names. Name "
@@ -96,15 +115,14 @@ class Sequential(Model):
         if not self._chain:
             raise ValueError(f"Sequential model '{self.name}' has no layer to remove.")
         *self._chain, last = self._chain
-        before = None if self._end is None else self._end.producer[1]
-        if before is not None:
-            self._finish_at(before)
+        if self._end is not None:
+            self._finish_at(self._end.node.inputs[0])
         if not self._chain:
             self.built = False
             self._end = self._begin
         return last
 
-    def build(self, input_shape: Shape) -> None:
+    def build(self, input_shape: Shapes) -> None:
         """Make the weights for inputs of this shape.
 
         Args:
@@ -118,6 +136,9 @@ class Sequential(Model):
                 f"Sequential model {self.name} cannot be built because it has no layers. Call "
                 "`model.add(layer)`."
             )
+        if not is_shape(input_shape):  # Its first layer takes several tensors.
+            self._run_on_zeros(input_shape)
+            return
         # Shapes pass through the layers as in a model that begins with an `Input`.
         begin = InputLayer(as_shape(input_shape)[1:], dtype=self.dtype, name=f"{self.name}_input")
         end = begin.output
@@ -125,14 +146,75 @@ class Sequential(Model):
             end = layer(end)
         self._finish_at(end)
 
-    def _expected_shape(self) -> Shape | None:
-        """Return the shape of inputs; that of the first ones where there is no `Input`."""
-        return super()._expected_shape() or (self._input_shape if self.built else None)
+    @property
+    def inputs(self) -> list[SymbolicTensor]:
+        """Where it begins, once it is built: a list of one."""
+        begin = self._end if self._begin is None else self._begin
+        while begin is not None and begin.node.inputs:
+            begin = begin.node.inputs[0]  # Back to where it was built from.
+        return [] if begin is None else [begin]
+
+    @property
+    def input(self) -> Any:
+        """Where it begins, once it is built."""
+        return self.inputs[0] if self.inputs else super().input
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the layers in order.
+
+        Args:
+            inputs: What the first layer takes.
+            *args: Unused.
+            **kwargs: Unused.
+        """
+        if not self._chain:
+            return super().call(inputs, *args, **kwargs)
+        outputs = inputs
+        if isinstance(outputs, Tensor):
+            shape = self.fitted_shape(outputs.shape)
+            outputs = outputs if shape == outputs.shape else ops.reshape(outputs, shape)
+        for layer in self._chain:
+            outputs = layer(outputs)
+            if not isinstance(outputs, Tensor):
+                outputs = layer.as_outputs(outputs)
+        return outputs
+
+    def compute_output_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shape of the output for inputs of this shape.
+
+        Args:
+            input_shape: The shape of the input; None where a size is not known.
+        """
+        shape = self.fitted_shape(as_shapes(input_shape))
+        for layer in self._chain:
+            shape = layer.compute_output_shape(shape)
+        return shape
+
+    def check_input_shape(self, input_shape: Shapes) -> None:
+        """Raise ValueError unless the input has the shape that the model was made for.
+
+        Args:
+            input_shape: The shape of the input; None where a size is not known.
+        """
+        if self._begin is not None:
+            check_matches(self.name, self._begin._shape, self.fitted_shape(input_shape))
+
+    def fitted_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shape that an input gets: a last axis of size 1 is added or left out.
+
+        Args:
+            input_shape: The shape of the input; None where a size is not known.
+        """
+        # That of the first ones where there is no `Input`.
+        expected = self._input_shape if self._begin is None else self._begin._shape
+        if expected is None or not (self.built and is_shape(input_shape) and is_shape(expected)):
+            return input_shape
+        return fitted_rank(input_shape, expected)
 
     @property
     def layers(self) -> list[Layer]:
         """The layers in order, without the input's, as in Keras."""
-        return [layer for layer in super().layers if not isinstance(layer, InputLayer)]
+        return list(self._chain)
 
     def _begin_at(self, layer: InputLayer) -> None:
         if self._chain or self._begin is not None:
@@ -142,7 +224,7 @@ class Sequential(Model):
             )
         self._begin = layer.output
         self._dtype = self._input_dtype = layer.dtype
-        self._input_shape = layer.output.shape
+        self._input_shape = layer.batch_shape
         self._finish_at(layer.output)
 
 
@@ -151,7 +233,6 @@ def _input_of(layer: Layer) -> InputLayer | None:
     if layer.example_shape is not None:
         return InputLayer(layer.example_shape, dtype=layer.dtype)
     begins = layer.inputs if isinstance(layer, Model) and layer.built else []
-    if not begins:
+    if len(begins) != 1:
         return None
-    batch_size, *shape = begins[0].shape
-    return InputLayer(shape, batch_size, begins[0].dtype)
+    return InputLayer(batch_shape=begins[0]._shape, dtype=begins[0]._dtype)

@@ -17,10 +17,9 @@ from mirrored.variables import Variable
     [
         [[1, 2]],
         ((1.0, 2.0),),
-        np.array([[1, 2]], dtype=np.uint8),
         np.array([[1, 2]], dtype=np.float16),
         np.array([[1, 2]], dtype=np.float64),
-        np.array([[2, 1]], dtype=np.int64)[:, ::-1],
+        np.array([[2, 1]], dtype=np.float32)[:, ::-1],
     ],
 )
 @pytest.mark.parametrize("dtype", [ops.float32, ops.float64])
@@ -28,6 +27,16 @@ def test_numbers_become_tensors_of_the_dtype(values: Any, dtype: Any) -> None:
     tensor = as_input(values, dtype, "dense")
     assert tensor.dtype == dtype
     np.testing.assert_array_equal(tensor.numpy(), [[1, 2]])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_])
+def test_integers_of_a_dtype_keep_it_as_in_keras(dtype: Any) -> None:
+    values = np.array([[2, 1]], dtype)[:, ::-1]
+    for inputs in (values, ops.constant(values)):
+        tensor = as_input(inputs, ops.float32, "dense")
+        np.testing.assert_array_equal(tensor.numpy(), values, strict=True)
+        assert as_input(inputs, ops.float32, "dense", casts_all=True).dtype == ops.float32
+    assert Dense(2)(values).dtype == ops.float32
 
 
 def test_booleans_become_zeros_and_ones() -> None:
@@ -76,7 +85,8 @@ def test_ragged_rows_are_refused() -> None:
     ],
 )
 def test_several_inputs_are_refused(make: Any) -> None:
-    with pytest.raises(ValueError, match='Layer "head" expects 1 input, but it received 2 in a'):
+    text = r'Layer "head" expects 1 input\(s\), but it received 2 input tensors'
+    with pytest.raises(ValueError, match=text):
         Dense(1, name="head")(make())
 
 

@@ -1,6 +1,7 @@
 """Where functional models begin."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,12 @@ def test_the_batch_axis_is_added() -> None:
     assert Input((3,), batch_size=4).shape == (4, 3)
 
 
+def test_the_batch_axis_may_be_in_the_shape() -> None:
+    x = Input(batch_shape=(4, None), dtype="int32")
+    assert (x.shape, x.dtype) == ((4, None), ops.int32)
+    assert Input(tensor=x, name="again") is x
+
+
 def test_the_dtype_is_the_default_float_or_the_one_given() -> None:
     assert Input((3,)).dtype == ops.float32
     assert Input((3,), dtype="int32").dtype == ops.int32
@@ -25,12 +32,13 @@ def test_the_dtype_is_the_default_float_or_the_one_given() -> None:
 
 def test_its_layer_stands_for_it_in_a_summary() -> None:
     x = Input((3,), name="pixels")
-    layer, source = x.producer
+    layer: Any = x.node.callee
     assert isinstance(layer, InputLayer)
-    assert source is None
+    assert x.node.is_input
     assert (layer.name, layer.built, layer.count_params()) == ("pixels", True, 0)
     assert layer.batch_shape == layer.input_shape == layer.output.shape == (None, 3)
-    assert (Input((3,)).name, Input((3,)).name) == ("input_layer", "input_layer_1")
+    unnamed = [Input((3,)).node.callee.name for _ in range(2)]
+    assert unnamed == ["input_layer", "input_layer_1"]
 
 
 def test_the_layer_passes_what_has_the_announced_shape() -> None:
@@ -45,6 +53,15 @@ def test_the_layer_passes_what_has_the_announced_shape() -> None:
     ("kwargs", "text"),
     [
         ({}, "You must pass a `shape` argument."),
+        ({"shape": (3,), "batch_shape": (2, 3)}, "both `shape` and `batch_shape` at the same"),
+        ({"batch_size": 2, "batch_shape": (2, 3)}, "both `batch_size` and `batch_shape` at the"),
+        ({"tensor": 3}, "Argument `input_tensor` must be a symbolic tensor."),
+        ({"tensor": Input((3,)), "shape": (4,)}, "an incompatible `shape` argument"),
+        ({"tensor": Input((3,)), "batch_size": 4}, "an incompatible `batch_size` argument"),
+        ({"tensor": Input((3,)), "dtype": "int32"}, "an incompatible `dtype` argument"),
+        ({"tensor": Input((3,)), "batch_shape": (2, 3)}, "an incompatible `batch_shape`"),
+        ({"shape": (3,), "sparse": True}, "Received: sparse=True"),
+        ({"shape": (3,), "optional": True}, "Received: optional=True"),
         ({"shape": 64}, "Cannot convert '64' to a shape."),
         ({"shape": (-1,)}, "Negative dimensions are not allowed."),
         ({"shape": (2.5,)}, "Found invalid dimension '2.5'"),

@@ -182,8 +182,7 @@ def test_output_shapes_are_found_by_running_where_none_is_announced() -> None:
     assert Sums()(Input((3, 4), batch_size=5)).shape == (5, 4)
     assert Parent(Dense(6))(Input((3,))).shape == (None, 6)
     assert Scale().compute_output_shape((None, 3)) == (None, 3)
-    with pytest.raises(ValueError, match="Define `compute_output_shape"):
-        Sums(name="sums")(Input((None, 4)))
+    assert Sums()(Input((None, 4))).shape == (None, 4)
 
 
 class Trains(Recorder):
@@ -230,11 +229,11 @@ def test_what_is_no_input_is_not_passed_by_position(value: Any) -> None:
     recorder = Recorder()
     with pytest.raises(ValueError, match="Only input tensors may be passed as positional argument"):
         recorder(X, value)
-    with pytest.raises(ValueError, match="expects 1 input, but it received more"):
+    with pytest.raises(ValueError, match=r"expects 1 input\(s\), but it received 2 input tensors"):
         recorder(X, X)
     for options in ({"scale": 2.0}, {"mask": X}, {"trainig": True}):
         (name,) = options
-        with pytest.raises(TypeError, match=f"takes one input and `training`. Received: {name}="):
+        with pytest.raises(TypeError, match=f"got an unexpected keyword argument '{name}'"):
             recorder(X, **options)
     assert recorder.modes == []
     recorder(X, None, mask=None)  # type: ignore[call-overload]
@@ -244,7 +243,7 @@ def test_what_is_no_input_is_not_passed_by_position(value: Any) -> None:
 def test_placeholders_do_not_train() -> None:
     recorder = Recorder()
     recorder(Input((3,)))
-    assert recorder.modes == [False]
+    assert set(recorder.modes) == {False}
 
 
 def test_a_parent_builds_its_sublayers() -> None:

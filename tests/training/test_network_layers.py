@@ -68,9 +68,19 @@ def test_layers_inside_layers_are_built_with_the_model(
 
 
 def test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files(tmp_path: Path) -> None:
-    """Where sizes are not known, layers inside others are built by the first data."""
-    x = mr.layers.Input(shape=(None, 4))
-    model = mr.Model(x, in_block()(x))
+    class Announces(mr.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = in_block()
+
+        def build(self, input_shape: Any) -> None:
+            """Leave it to the first call."""
+
+        def call(self, inputs: mr.Tensor) -> Any:
+            return self.block(inputs)
+
+    model = Announces()
+    model.build((None, 4))
     for use in (
         lambda: model.save_weights(tmp_path / "w"),
         lambda: model.load_weights(tmp_path / "w"),
@@ -78,12 +88,21 @@ def test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files(tmp_path:
     ):
         with pytest.raises(ValueError, match="has not yet been built"):
             use()
-    with pytest.raises(ValueError, match=r"without the weights of \[<Dense name=\w+, built=False>"):
+    with pytest.raises(ValueError, match=r"without the weights of \[<Block name=\w+, built=False>"):
         model.save_weights(tmp_path / "w")
     assert list(tmp_path.iterdir()) == []
-    model.predict(X.reshape(2, 3, 4), verbose=0)
+    model.predict(X, verbose=0)
     model.save_weights(tmp_path / "w")
     assert len(load_file(tmp_path / "w")) == len(model.weights) == 4
+
+
+def test_a_layer_inside_is_built_where_a_size_is_not_known(tmp_path: Path) -> None:
+    x = mr.layers.Input(shape=(None, 4))
+    model = mr.Model(x, in_block()(x))
+    assert model.output_shape == (None, None, 2)
+    model.save_weights(tmp_path / "w")
+    assert len(load_file(tmp_path / "w")) == len(model.weights) == 4
+    assert model.predict(X.reshape(2, 3, 4), verbose=0).shape == (2, 3, 2)
 
 
 def test_a_placeholder_that_fails_in_a_layer_builds_nothing_inside() -> None:

@@ -12,8 +12,8 @@ import numpy as np
 from mirrored import _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
+from mirrored._naming import snake_case
 from mirrored.distribute import has_strategy
-from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape

@@ -11,6 +11,7 @@ from mirrored import _overrides, devices, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
+from mirrored._naming import snake_case
 from mirrored.distribute import (
     DistributedVariable,
     PerReplica,
@@ -18,7 +19,6 @@ from mirrored.distribute import (
     get_strategy,
     has_strategy,
 )
-from mirrored.layers.naming import snake_case
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS
 from mirrored.training.losses.values import (

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mirrored.layers import Dense, InputLayer, naming, reset_names
+from mirrored import _naming as naming
+from mirrored.layers import Dense, InputLayer, reset_names
 
 
 @pytest.mark.parametrize(

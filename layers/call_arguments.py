@@ -1,0 +1,143 @@
+"""What a layer is called with: which argument of its `call` is what, and the shapes of tensors.
+
+By these shapes it is built, as in Keras: by that of its first argument, or by one for each.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored.graph import SymbolicTensor, map_leaves
+from mirrored.layers.shapes import Shapes
+from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
+
+_Parameter = inspect.Parameter
+_CATCH_ALL = (_Parameter.VAR_POSITIONAL, _Parameter.VAR_KEYWORD)
+
+
+class CallArguments(NamedTuple):
+    """The arguments of a call by the names that `call` gives them.
+
+    Attributes:
+        values: The arguments by name, those with a default included.
+        shapes: The shapes of those that are tensors or structures of such, as `inputs_shape`.
+        given: The arguments as they were given.
+    """
+
+    values: dict[str, Any]
+    shapes: dict[str, Shapes]
+    given: inspect.BoundArguments
+
+    def mapped(self, function: Callable[[Any], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments, by position and by name, with what a function makes of leaves."""
+        arguments = dict(list(self.given.arguments.items())[1:])
+        kinds = {name: each.kind for name, each in self.given.signature.parameters.items()}
+        listed = any(kinds[name] is _Parameter.VAR_POSITIONAL for name in arguments)
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, value in arguments.items():
+            mapped = map_leaves(function, value)
+            if kinds[name] is _Parameter.VAR_POSITIONAL:
+                args += mapped
+            elif kinds[name] is _Parameter.VAR_KEYWORD:
+                kwargs |= mapped
+            elif listed and kinds[name] is not _Parameter.KEYWORD_ONLY:
+                args.append(mapped)
+            else:
+                kwargs[name] = mapped
+        return tuple(args), kwargs
+
+    @property
+    def first(self) -> Shapes:
+        """The shapes of the first tensors; None where there are none."""
+        return next(iter(self.shapes.values()), None)
+
+    def of(self, method: Callable[..., Any], what: str) -> dict[str, Shapes]:
+        """Return the shapes that a layer's method is given, by the names of its parameters.
+
+        Args:
+            method: A `build` or `compute_output_shape`.
+            what: What errors call it, with its class.
+
+        Raises:
+            ValueError: It has several parameters, and one that no argument has the shape of.
+        """
+        parameters = inspect.signature(method).parameters
+        names = [name for name, each in parameters.items() if each.kind not in _CATCH_ALL]
+        if len(names) == 1:
+            return {names[0]: self.first}
+        for name in names:
+            if not name.endswith("_shape") or name.removesuffix("_shape") not in self.values:
+                raise ValueError(
+                    f"For a `{method.__name__}()` method with more than one argument, all "
+                    "arguments should have a `_shape` suffix and match an argument from `call()`. "
+                    f"E.g. `{method.__name__}(self, foo_shape, bar_shape)`. Received: `{name}` of "
+                    f"{what}, whose `call` has the arguments {list(self.values)}."
+                )
+        return {name: self.shapes[name] for name in names if name in self.shapes}
+
+
+def is_needed(parameter: inspect.Parameter) -> bool:
+    """Return whether a call has to give an argument for a parameter."""
+    return parameter.default is parameter.empty and parameter.kind not in _CATCH_ALL
+
+
+def bound(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> CallArguments:
+    """Return what arguments are to a layer's `call`.
+
+    Args:
+        signature: That of `call`, with the layer itself.
+        args: The arguments by position, all of them tensors or structures of tensors.
+        kwargs: Those by name.
+
+    Raises:
+        TypeError: `call` does not take them.
+        ValueError: An argument has tensors beside what is none.
+    """
+    # The mode, whose argument may have no default, comes with the call itself.
+    given = signature.bind_partial(None, *args, **kwargs)
+    whole = inspect.BoundArguments(given.signature, given.arguments.copy())
+    whole.apply_defaults()
+    for name, each in signature.parameters.items():
+        if is_needed(each) and name not in given.arguments and name != "training":
+            raise TypeError(f"missing a required argument: {name!r}")
+    values, shapes = {}, {}
+    for position, (name, value) in enumerate(whole.arguments.items()):
+        if position == 0:
+            continue
+        values[name] = value
+        listed = name != "mask" and signature.parameters[name].kind not in _CATCH_ALL
+        if _is_of_tensors(name, value) and listed:
+            shapes[f"{name}_shape"] = shapes_of(value)
+    return CallArguments(values, shapes, given)
+
+
+def _is_of_tensors(name: str, value: Any) -> bool:
+    """Whether an argument is a tensor, or a structure of tensors and None."""
+    leaves = _nest.flatten(value)
+    found = [is_tensor(each) for each in leaves]
+    if not any(found):
+        return False
+    if not all(is_one or each is None for is_one, each in zip(found, leaves, strict=True)):
+        raise ValueError(
+            "In a nested call() argument, you cannot mix tensors and non-tensors. Received "
+            f"invalid mixed argument: {name}={value!r:.300}"
+        )
+    return True
+
+
+def shapes_of(value: Any) -> Shapes:
+    """Return the shapes of tensors in nested lists, tuples and dicts; None where there is none."""
+    return _nest.map_structure(lambda leaf: None if leaf is None else _shape_of(leaf), value)
+
+
+def _shape_of(leaf: Any) -> tuple[Any, ...]:
+    if isinstance(leaf, Tensor | SymbolicTensor):
+        return tuple(leaf.shape)
+    return np.shape(leaf)

@@ -1,0 +1,75 @@
+"""Operations: the nodes that public functions and Python's operators make of their calls.
+
+What is noted is the public function and its arguments; a run calls it again with values.
+"""
+
+from typing import Any
+
+from mirrored._naming import snake_case, unique_name
+from mirrored._symbolic import set_maker
+from mirrored.graph.inference import results_of
+from mirrored.graph.tensor import Node
+from mirrored.ops.op import Op
+
+# What Keras calls the operations behind Python's operators.
+_NAMES = {
+    "AddV2": "add",
+    "Sub": "subtract",
+    "Mul": "multiply",
+    "truediv": "true_divide",
+    "FloorDiv": "floor_divide",
+    "FloorMod": "mod",
+    "Pow": "power",
+    "MatMul": "matmul",
+    "BatchMatMulV2": "matmul",
+    "Neg": "negative",
+    "Abs": "absolute",
+    "xor": "logical_xor",
+}
+
+
+class Operation:
+    """A call of a function in a graph, under a name of its own.
+
+    Args:
+        function: The function.
+        name: Its name in the graph.
+
+    Attributes:
+        inbound_nodes: Its one call.
+    """
+
+    def __init__(self, function: Any, name: str) -> None:
+        self.function = function
+        self.name = name
+        self.inbound_nodes: list[Node] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns."""
+        return self.function(*args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "inbound_nodes": []}
+
+    def __repr__(self) -> str:
+        return f"<Operation name={self.name}>"
+
+
+def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return placeholders for what a function returns for placeholders.
+
+    Args:
+        function: A public function, or an op.
+        args: Its arguments by position.
+        kwargs: Those by name.
+
+    Raises:
+        ValueError: It returns something else than tensors.
+    """
+    own = function.name if isinstance(function, Op) else function.__name__.rstrip("_")
+    name = unique_name(_NAMES.get(own, snake_case(own)))
+    operation = Operation(function, name)
+    return Node(operation, args, kwargs, results_of(operation, args, kwargs, name)).structure
+
+
+set_maker(make_node)

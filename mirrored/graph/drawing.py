@@ -1,0 +1,122 @@
+"""Nodes as a list, from which they are drawn again: in another process, or from other inputs.
+
+As they are each placeholder holds the one before, so a deep graph would take more calls to copy or
+to pickle than Python has.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mirrored.devices import DeviceSpec
+from mirrored.graph.order import nodes_between
+from mirrored.graph.part import map_leaves
+from mirrored.graph.tensor import Node, Shape, SymbolicTensor
+
+
+class _Number:
+    """Stands in a drawing for the placeholder of a number."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class _Call(NamedTuple):
+    """A node of a drawing, with numbers in the places of placeholders."""
+
+    callee: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    structure: Any
+    device: DeviceSpec | None
+
+
+class Drawing:
+    """The nodes that lead to some placeholders.
+
+    Args:
+        inputs: The placeholders that it does not look behind; those of inputs it has itself.
+        outputs: The placeholders that it leads to.
+    """
+
+    def __init__(self, inputs: Sequence[SymbolicTensor], outputs: Sequence[SymbolicTensor]) -> None:
+        self._numbers: dict[SymbolicTensor, int] = {}
+        self._placeholders: list[tuple[Shape, Any, str]] = []
+        self._given = [self._number(each) for each in inputs]
+        nodes, _ = nodes_between(inputs, (*inputs, *outputs))
+        self._calls = [
+            _Call(
+                node.callee,
+                map_leaves(self._numbered, node.args),
+                map_leaves(self._numbered, node.kwargs),
+                map_leaves(self._numbered, node.structure),
+                node.device,
+            )
+            for node in nodes
+        ]
+        self._wanted = [self._number(each) for each in outputs]
+
+    def _number(self, tensor: SymbolicTensor) -> int:
+        if tensor not in self._numbers:
+            self._numbers[tensor] = len(self._placeholders)
+            self._placeholders.append((tuple(tensor._shape), tensor._dtype, tensor.name))
+        return self._numbers[tensor]
+
+    def _numbered(self, leaf: Any) -> Any:
+        return _Number(self._number(leaf)) if isinstance(leaf, SymbolicTensor) else leaf
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_numbers": {}}
+
+    def drawn(
+        self, given: Sequence[SymbolicTensor] | None = None, suffix: str = ""
+    ) -> tuple[list[SymbolicTensor], list[SymbolicTensor]]:
+        """Return the inputs and the outputs of the nodes, made anew.
+
+        Args:
+            given: What takes the place of the inputs; None: placeholders like them.
+            suffix: What the names of the other placeholders end with.
+        """
+        made = [
+            SymbolicTensor(shape, dtype, name + suffix) for shape, dtype, name in self._placeholders
+        ]
+        for number, tensor in zip(self._given, () if given is None else given, strict=False):
+            made[number] = tensor
+        taken = set() if given is None else set(given)
+
+        def placed(leaf: Any) -> Any:
+            return made[leaf.number] if isinstance(leaf, _Number) else leaf
+
+        def result(leaf: _Number) -> SymbolicTensor:
+            tensor = made[leaf.number]
+            # A result that is given has a node already.
+            return SymbolicTensor(tensor._shape, tensor._dtype) if tensor in taken else tensor
+
+        for call in self._calls:
+            if not (call.args or call.kwargs) and made[_first(call.structure)] in taken:
+                continue
+            node = Node(
+                call.callee,
+                map_leaves(placed, call.args),
+                map_leaves(placed, call.kwargs),
+                map_leaves(result, call.structure),
+            )
+            node.device = call.device
+        return [made[each] for each in self._given], [made[each] for each in self._wanted]
+
+
+def _first(structure: Any) -> int:
+    number: int = structure.number
+    return number
+
+
+def _alone(drawing: Drawing) -> SymbolicTensor:
+    return drawing.drawn()[1][0]
+
+
+def _reduced(tensor: SymbolicTensor) -> Any:
+    return _alone, (Drawing([], [tensor]),)
+
+
+SymbolicTensor.__reduce__ = _reduced  # type: ignore[method-assign, assignment]

@@ -1,0 +1,176 @@
+"""A part of a graph: what computes some placeholders' values from those of others.
+
+It is looked up once, so that a run is a loop over calls whose arguments are found by their places.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from mirrored import _nest
+from mirrored.devices import device
+from mirrored.graph.order import Order, order_of
+from mirrored.graph.tensor import Node, SymbolicTensor
+
+_ANYWHERE = nullcontext()
+
+
+class _Place:
+    """Stands among arguments for the value in a place."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class _Step(NamedTuple):
+    """One call of a run.
+
+    Attributes:
+        callee: What is called.
+        only: The place of its one argument; -1 where it is called with more, or by name.
+        args: Its arguments by position, with places in them.
+        kwargs: Those by name.
+        targets: The places of its results.
+        scope: The device scope in which it is called.
+        node: Its node.
+    """
+
+    callee: Any
+    only: int
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    targets: tuple[int, ...]
+    scope: AbstractContextManager[Any]
+    node: Node
+
+
+class Part:
+    """The calls that lead from inputs to outputs.
+
+    Args:
+        inputs: The placeholders whose values are given, as a list.
+        outputs: Those whose values are computed, in nested lists, tuples and dicts.
+
+    Raises:
+        ValueError: An output depends on more than the inputs, or two callees have one name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.layers.Input(shape=(2,))
+        >>> y = mr.layers.Flatten()(x)
+        >>> Part([x], [y]).run([mr.ones((1, 2))])[0].shape
+        (1, 2)
+    """
+
+    def __init__(self, inputs: Sequence[SymbolicTensor], outputs: Any) -> None:
+        self.inputs = list(inputs)
+        self.outputs: list[SymbolicTensor] = _nest.flatten(outputs)
+        self.order: Order = order_of(self.inputs, outputs)
+        places: dict[SymbolicTensor, int] = {each: i for i, each in enumerate(self.inputs)}
+        self._steps: list[_Step] = []
+        for node in self.order.nodes:
+            if not all(tensor in places for tensor in node.outputs):
+                self._steps.append(_step(node, places))
+        self._size = 1 + max(places.values(), default=0)
+        self._results = [places[each] for each in self.outputs]
+
+    @property
+    def calls(self) -> list[Node]:
+        """The nodes that are run, in order."""
+        return [step.node for step in self._steps]
+
+    def run(self, values: Sequence[Any], **context: Any) -> list[Any]:
+        """Return the values of the outputs.
+
+        Args:
+            values: Those of the inputs.
+            **context: What is passed on to calls that were made with an argument of that name,
+                in its place; nothing for None.
+        """
+        there = [*values, *[None] * (self._size - len(values))]
+        for callee, only, args, kwargs, targets, scope, node in self._steps:
+            if only >= 0 and scope is _ANYWHERE:
+                result = callee(there[only])
+            else:
+                named = filled(kwargs, there)
+                named.update(
+                    (name, context[name])
+                    for name in named
+                    if name in context and context[name] is not None
+                )
+                with scope:
+                    result = callee(*filled(args, there), **named)
+            if len(targets) == 1:
+                there[targets[0]] = _only(result)
+            else:
+                for target, each in zip(targets, _results_of(node, result), strict=True):
+                    there[target] = each
+        return [there[place] for place in self._results]
+
+    def map(self, values: Sequence[Any], call: Callable[..., Any]) -> list[Any]:
+        """Return what becomes of the outputs where each call is made by a function.
+
+        Args:
+            values: What stands for the inputs.
+            call: Given the callee and its arguments.
+        """
+        there = [*values, *[None] * (self._size - len(values))]
+        for step in self._steps:
+            with step.scope:
+                result = call(step.callee, *filled(step.args, there), **filled(step.kwargs, there))
+            for target, each in zip(step.targets, _nest.flatten(result), strict=True):
+                there[target] = each
+        return [there[place] for place in self._results]
+
+
+def _step(node: Node, places: dict[SymbolicTensor, int]) -> _Step:
+    """Return a node's step, and give its results places."""
+
+    def placed(leaf: Any) -> Any:
+        return _Place(places[leaf]) if isinstance(leaf, SymbolicTensor) else leaf
+
+    args, kwargs = map_leaves(placed, node.args), map_leaves(placed, node.kwargs)
+    single = len(args) == 1 and not kwargs and isinstance(args[0], _Place)
+    # A result that is given has its value already: what is computed goes nowhere.
+    given = {each: places[each] for each in node.outputs if each in places}
+    places.update((each, len(places) + i) for i, each in enumerate(node.outputs))
+    targets = tuple(places[each] for each in node.outputs)
+    places.update(given)
+    scope = _ANYWHERE if node.device is None else device(node.device)
+    return _Step(node.callee, args[0].place if single else -1, args, kwargs, targets, scope, node)
+
+
+def filled(structure: Any, values: Sequence[Any]) -> Any:
+    """Return arguments with the values in their places."""
+    return map_leaves(
+        lambda leaf: values[leaf.place] if isinstance(leaf, _Place) else leaf, structure
+    )
+
+
+def map_leaves(function: Callable[[Any], Any], structure: Any) -> Any:
+    """Return a structure of lists, tuples and dicts with what a function makes of its leaves."""
+    if isinstance(structure, dict):
+        mapped = {key: map_leaves(function, each) for key, each in structure.items()}
+        return _nest.rebuild_dict(structure, mapped)
+    if isinstance(structure, list | tuple):
+        return _nest.rebuild(structure, [map_leaves(function, each) for each in structure])
+    return function(structure)
+
+
+def _only(result: Any) -> Any:
+    """Return what a call returned one placeholder for, out of a structure of one."""
+    while isinstance(result, list | tuple | dict):
+        (result,) = result.values() if isinstance(result, dict) else result
+    return result
+
+
+def _results_of(node: Node, result: Any) -> list[Any]:
+    results = _nest.flatten(result)
+    if len(results) != len(node.outputs):
+        raise ValueError(
+            f"The call of '{node.callee.name}' returned {len(results)} tensors, and "
+            f"{len(node.outputs)} when the graph was made. Return as many in every call."
+        )
+    return results

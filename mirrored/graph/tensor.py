@@ -1,0 +1,179 @@
+"""What graphs are made of: placeholders for tensors, and the calls that make one from others.
+
+A graph has no object of its own: each placeholder knows its node, and each node what it is given.
+"""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, NoReturn, Protocol
+
+import numpy as np
+
+from mirrored import _nest
+from mirrored._naming import unique_name
+from mirrored._symbolic import NotComputed, inside_call
+from mirrored.devices import DeviceSpec, current_device_spec
+from mirrored.ops.tensor import Operators
+from mirrored.ops.tensor_shape import TensorShape
+
+Shape = tuple[int | None, ...]
+DType = np.dtype[Any]
+
+
+class Callee(Protocol):
+    """What nodes are calls of: a layer, or an operation.
+
+    Attributes:
+        inbound_nodes: Its calls on placeholders, in their order.
+    """
+
+    inbound_nodes: "list[Node]"
+
+    @property
+    def name(self) -> str:
+        """What it is called in the graph."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute it."""
+
+
+class SymbolicTensor(Operators):
+    """What a tensor will be once values are given: a shape and a dtype, and how it is made.
+
+    Layers, ops and Python's operators that are given one return others, and so draw a graph.
+
+    Attributes:
+        name: What it is called.
+        node: The call that makes it.
+        index: Which of the call's results it is.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.layers.Input(shape=(64,), name="pixels")
+        >>> x
+        <SymbolicTensor shape=(None, 64), dtype=float32, name=pixels>
+        >>> mr.layers.Dense(10)(x).shape
+        (None, 10)
+    """
+
+    __slots__ = ("__weakref__", "_dtype", "_shape", "index", "known", "name", "node")
+    # NumPy arrays on the left leave an operator to this class.
+    __array_ufunc__: ClassVar[None] = None
+    node: "Node"
+    index: int
+
+    def __init__(self, shape: Shape, dtype: DType, name: str | None = None) -> None:
+        self._shape: Shape = TensorShape(shape)
+        self._dtype = dtype
+        self.name = unique_name("keras_tensor") if name is None else name
+        # The values that it has whatever it is given, by the size in the place of unknown ones.
+        self.known: dict[int, Any] = {}
+
+    # Who asks within a call that is to be a node learns that there is nothing to go on with.
+
+    @property
+    def shape(self) -> Any:
+        """The size of each axis; None where it is not known yet, as for the batch."""
+        _end_call()
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        _end_call()
+        return self._dtype
+
+    def _as_tensor(self) -> Any:
+        _end_call()
+        return self
+
+    def numpy(self) -> NoReturn:
+        """Raise AttributeError: there are no values."""
+        _end_call()
+        raise AttributeError(self._without_values("It has no `numpy()`."))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        _end_call()
+        raise ValueError(self._without_values("You cannot convert it to a NumPy array."))
+
+    def __bool__(self) -> NoReturn:
+        _end_call()
+        raise TypeError(self._without_values("It cannot be used as a boolean."))
+
+    def _scalar(self) -> NoReturn:
+        _end_call()
+        raise TypeError(self._without_values("It cannot be converted to a number."))
+
+    def __len__(self) -> NoReturn:
+        _end_call()
+        raise TypeError(self._without_values("It has no `len()`: use `.shape`."))
+
+    def __iter__(self) -> Iterator[Any]:
+        _end_call()
+        raise NotImplementedError(self._without_values("Iterating over it is not supported."))
+
+    def _without_values(self, what: str) -> str:
+        return (
+            f"A symbolic tensor is a placeholder for a shape and a dtype, without values. {what} "
+            f"Received: {self!r}. Compute with layers and mirrored's ops, or put the code into the "
+            "`call` of a Layer."
+        )
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"<SymbolicTensor shape={self._shape}, dtype={self._dtype}, name={self.name}>"
+
+
+def _end_call() -> None:
+    if inside_call():
+        raise NotComputed
+
+
+class Node:
+    """One call of a layer or of an operation on placeholders.
+
+    Attributes:
+        callee: What was called.
+        args: The arguments by position, with placeholders in them.
+        kwargs: Those by name.
+        inputs: The placeholders among them, in order.
+        structure: What the call returns: placeholders, in nested lists, tuples and dicts.
+        outputs: These placeholders, in order.
+        device: What the device scope in which it was called asks for, if there was one.
+    """
+
+    __slots__ = ("args", "callee", "device", "inputs", "kwargs", "outputs", "structure")
+
+    def __init__(
+        self, callee: Callee, args: tuple[Any, ...], kwargs: dict[str, Any], structure: Any
+    ) -> None:
+        self.callee = callee
+        self.args = args
+        self.kwargs = kwargs
+        self.inputs = placeholders((args, kwargs))
+        self.structure = structure
+        self.outputs: list[SymbolicTensor] = _nest.flatten(structure)
+        self.device: DeviceSpec | None = current_device_spec()
+        for index, tensor in enumerate(self.outputs):
+            tensor.node, tensor.index = self, index
+        callee.inbound_nodes.append(self)
+
+    @property
+    def is_input(self) -> bool:
+        """Whether values are given to it: it is computed from nothing."""
+        return not self.inputs
+
+    def __repr__(self) -> str:
+        return f"<Node of {self.callee.name}>"
+
+
+def placeholders(structure: Any) -> list[SymbolicTensor]:
+    """Return the placeholders in nested lists, tuples and dicts, in order."""
+    return [each for each in _nest.flatten(structure) if isinstance(each, SymbolicTensor)]
