@@ -104,7 +104,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
 @pytest.mark.parametrize(
     ("module", "name", "meant"),
     [
-        (mr.callbacks, "EarlyStoping", "EarlyStopping"),
+        (mr.callbacks, "RemoteMoniter", "RemoteMonitor"),
         (mr.layers, "BatchNormalisation", "BatchNormalization"),
         (mr.optim, "RMSProp", "RMSprop"),
         (mr, "hessian", "hessians"),

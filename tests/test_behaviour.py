@@ -356,15 +356,15 @@ HELD: dict[str, dict[str, str]] = {
     "variables/test_generator.py": {
         "random-in-replicas": "test_any_number_of_replicas_draws_what_one_does",
     },
-    "ops/test_stored_dtypes.py": {
-        "stored-dtypes": "test_values_eager_and_recorded test_refused "
+    "ops/test_small_dtypes.py": {
+        "small-dtypes": "test_values_eager_and_recorded test_refused "
         "test_devices_datasets_and_files",
     },
     "ops/test_uint8.py": {
         "uint8": "test_values test_refused test_variables",
         "integer-division": "test_values test_refused",
     },
-    "ops/test_host_bfloat16.py": {
+    "ops/test_narrow_floats.py": {
         "bfloat16": "test_forward_rounds_once test_without_the_package",
     },
     "ops/test_tensor.py": {

@@ -8,7 +8,7 @@ import numpy as np
 from mirrored import ops
 from mirrored.autodiff.backpropagation import on_device_of, zeros_for
 from mirrored.ops.conversion import from_host
-from mirrored.ops.spec import FLOATING
+from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
 # From a gradient that flows into the target, and ids, to the gradients by these.
@@ -25,7 +25,7 @@ def jacobian_of(back: WayBack, target: Any, sources: Sequence[Any]) -> list[Tens
     """
     wanted = {each._id for each in sources}
     rows: list[dict[int, Tensor]] = []
-    if target.dtype in FLOATING:
+    if target.dtype in FLOATS:
         # Of a target without elements, too, something is to be known: what it depends on.
         for i in range(target.size or 1):
             rows.append(back(_one_at(target, i, 1), wanted))
@@ -67,7 +67,7 @@ def batch_jacobian_of(back: Callable[[Any], WayBack], target: Any, source: Any) 
         )
     batch, inner = target.shape[0], source.shape[1:]
     shape = (*target.shape, *inner)
-    if not target.size or target.dtype not in FLOATING:
+    if not target.size or target.dtype not in FLOATS:
         return _zeros(target, shape)
     way, wanted = back(target), {source._id}
     count = target.size // batch

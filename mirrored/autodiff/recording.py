@@ -15,7 +15,7 @@ from mirrored.autodiff.backpropagation import Node, Read
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import CustomCall, active_listeners, add_listener, only, remove_listener
 from mirrored.ops.op import Op, OpCall
-from mirrored.ops.spec import FLOATING
+from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
 # How often each remark is made, here and in TensorFlow: loops would fill the log with it.
@@ -157,7 +157,7 @@ class Recording:
         self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
     ) -> None:
         """Note an op whose inputs are followed. The ops call this."""
-        if op.gradient is None or self._used or output.dtype not in FLOATING:
+        if op.gradient is None or self._used or output.dtype not in FLOATS:
             return
         needed = tuple(tensor._id in self._tracked for tensor in inputs)
         if any(needed):
@@ -173,7 +173,7 @@ class Recording:
             if not (self._watch_variables and variable.trainable):
                 return
             self._variables.setdefault(key, variable)
-            if value.dtype not in FLOATING:  # As in TensorFlow, it is watched for nothing.
+            if value.dtype not in FLOATS:  # As in TensorFlow, it is watched for nothing.
                 return
             self._tracked.add(key)
         self._tracked.add(value._id)
@@ -184,7 +184,7 @@ class Recording:
         if self._used:
             return
         if any(each is not None and each._id in self._tracked for each in call.inputs):
-            self._tracked.update(each._id for each in call.outputs if each.dtype in FLOATING)
+            self._tracked.update(each._id for each in call.outputs if each.dtype in FLOATS)
             self._nodes.append(call)
 
 
@@ -196,7 +196,7 @@ def is_floating(value: Any, what: str, when: str = "") -> bool:
         what: What the log calls it.
         when: What it says behind that.
     """
-    if value.dtype in FLOATING:
+    if value.dtype in FLOATS:
         return True
     _told[what] += 1
     if _told[what] <= _MOST_TOLD:

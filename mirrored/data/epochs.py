@@ -10,11 +10,11 @@ from typing import Any
 
 from mirrored._logging import logger
 from mirrored.data.arrays import Arrays
-from mirrored.data.batches import Check, Chunk, Passes, PassesOfRows, Span, passes_of
-from mirrored.data.pipeline import Pipeline
+from mirrored.data.batches import Chunk, Span
+from mirrored.data.passes import Check, Passes, PassesOfRows, cardinality_of, passes_of
 from mirrored.data.rng import FitRng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled
-from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Slices, Transform
+from mirrored.data.sources import INFINITE_CARDINALITY, Slices, Transform
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, some batches are read first: no more bytes than a cache holds, and for no longer than a
@@ -88,6 +88,7 @@ class Epochs:
         *,
         goes_on: bool,
         class_weight: Mapping[int, float] | None = None,
+        shuffled: bool = False,
     ) -> "Epochs":
         """Return the batches that a dataset, a generator or another iterable gives.
 
@@ -98,18 +99,19 @@ class Epochs:
             steps_name: The argument that `steps` was given for.
             goes_on: Whether an epoch with `steps` goes on where the one before ended.
             class_weight: A weight for each integer label, or None.
+            shuffled: Whether the batches of a `PyDataset` are taken in another order in each pass.
 
         Raises:
             ValueError: There is no batch, the first one is none, or there is no end without
                 `steps`.
         """
-        size = data._transform.cardinality if isinstance(data, Pipeline) else UNKNOWN_CARDINALITY
+        size = cardinality_of(data)
         if size == INFINITE_CARDINALITY and steps is None:
             raise ValueError(
                 f"`{for_what}` needs `{steps_name}` for a dataset that never ends. Received: an "
                 f"infinite dataset and {steps_name}=None. Give it, or leave `.repeat()` out."
             )
-        passes = passes_of(data, for_what, class_weight)
+        passes = passes_of(data, for_what, class_weight, shuffled=shuffled)
         epochs = cls(passes, steps, goes_on=goes_on, for_what=for_what, steps_name=steps_name)
         epochs.steps = steps if steps is not None or size < 0 else size
         return epochs
@@ -147,6 +149,14 @@ class Epochs:
         Args:
             most: How many a span may have; None: as many as is sensible.
         """
+        told = self._passes.told
+        if told is not None:
+            told.on_epoch_begin()
+        yield from self._spans(most)
+        if told is not None:
+            told.on_epoch_end()
+
+    def _spans(self, most: int | None) -> Iterator[Span]:
         done, wanted = 0, self._wanted
         while wanted is None or done < wanted:
             limit = most or self._passes.most_ahead

@@ -7,5 +7,14 @@ from mirrored._absent import public_module as _public_module
 from mirrored.training.callbacks import Callback as Callback
 from mirrored.training.callbacks import CallbackList as CallbackList
 from mirrored.training.callbacks import History as History
+from mirrored.training.callbacks import ProgbarLogger as ProgbarLogger
+from mirrored.training.callbacks.csv_logger import CSVLogger as CSVLogger
+from mirrored.training.callbacks.early_stopping import EarlyStopping as EarlyStopping
+from mirrored.training.callbacks.lambda_callback import LambdaCallback as LambdaCallback
+from mirrored.training.callbacks.learning_rate_scheduler import (
+    LearningRateScheduler as LearningRateScheduler,
+)
+from mirrored.training.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
+from mirrored.training.callbacks.reduce_lr_on_plateau import ReduceLROnPlateau as ReduceLROnPlateau
 
 _public_module("tf.keras.callbacks", __name__)

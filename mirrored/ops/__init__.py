@@ -7,6 +7,7 @@ in its order; `name` is accepted for compatibility, since eager ops have no name
 import typing as _typing
 
 from mirrored._late import late_module as _late_module
+from mirrored.ops import dispatch as _dispatch  # noqa: F401  Ops that are called run by it.
 from mirrored.ops.activations import bias_add as bias_add
 from mirrored.ops.activations import logits_of as logits_of
 from mirrored.ops.activations import relu as relu
@@ -66,11 +67,11 @@ from mirrored.ops.elementwise import negative as negative
 from mirrored.ops.elementwise import scalar_mul as scalar_mul
 from mirrored.ops.elementwise import sign as sign
 from mirrored.ops.elementwise import subtract as subtract
-from mirrored.ops.host_bfloat16 import autocast as autocast
-from mirrored.ops.host_bfloat16 import autocast_dtype as autocast_dtype
 from mirrored.ops.host_tensor import transfer as transfer
 from mirrored.ops.indexed_slices import IndexedSlices as IndexedSlices
 from mirrored.ops.linalg import matmul as matmul
+from mirrored.ops.narrow_floats import autocast as autocast
+from mirrored.ops.narrow_floats import autocast_dtype as autocast_dtype
 from mirrored.ops.op import OPS as OPS
 from mirrored.ops.op import Op as Op
 from mirrored.ops.op import OpCall as OpCall

@@ -7,7 +7,7 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Op, register
 from mirrored.ops.spec import (
-    ARITHMETIC,
+    NUMBERS,
     TensorSpec,
     as_dtype,
     check_same_dtype,
@@ -44,7 +44,7 @@ ADD_N = register(
         infer=_infer_add_n,
         kernel=_add_n,
         gradient=lambda call, g: [g] * len(call.inputs),
-        dtypes=ARITHMETIC,
+        dtypes=NUMBERS,
         may_alias=(0,),
         elementwise=True,
     )

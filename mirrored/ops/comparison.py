@@ -11,13 +11,13 @@ from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import binary, unary
 from mirrored.ops.op import Op, register
 from mirrored.ops.reduction import Axes, infer_reduced, reduce
-from mirrored.ops.spec import ALL_DTYPES, ARITHMETIC, FLOATS, bool_
+from mirrored.ops.spec import ALL_DTYPES, FLOATS, NUMBERS, bool_
 from mirrored.ops.tensor import Operators, Tensor, operators
 
-LESS = binary("Less", "less", None, ARITHMETIC, bool_)
-LESS_EQUAL = binary("LessEqual", "less_equal", None, ARITHMETIC, bool_)
-GREATER = binary("Greater", "greater", None, ARITHMETIC, bool_)
-GREATER_EQUAL = binary("GreaterEqual", "greater_equal", None, ARITHMETIC, bool_)
+LESS = binary("Less", "less", None, NUMBERS, bool_)
+LESS_EQUAL = binary("LessEqual", "less_equal", None, NUMBERS, bool_)
+GREATER = binary("Greater", "greater", None, NUMBERS, bool_)
+GREATER_EQUAL = binary("GreaterEqual", "greater_equal", None, NUMBERS, bool_)
 EQUAL = binary("Equal", "equal", None, ALL_DTYPES, bool_)
 NOT_EQUAL = binary("NotEqual", "not_equal", None, ALL_DTYPES, bool_)
 LOGICAL_AND = binary("LogicalAnd", "logical_and", None, frozenset({bool_}))

@@ -19,7 +19,7 @@ from mirrored.ops.elementwise import MUL
 from mirrored.ops.linalg import matmul
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
-from mirrored.ops.spec import SIGNED, Shape, check_dtype, check_same_dtype, shape_text
+from mirrored.ops.spec import FLOATS_AND_INDICES, Shape, check_dtype, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
 Labels = tuple[str, ...]
@@ -81,7 +81,7 @@ def einsum(
         raise KeyError(f"Path optimizer {optimize!r} not found, valid options are {sorted(_PATHS)}")
     tensors = as_tensors(inputs)
     specs = [each.spec for each in tensors]
-    check_dtype("Einsum", SIGNED, *specs)
+    check_dtype("Einsum", FLOATS_AND_INDICES, *specs)
     check_same_dtype("Einsum", *specs)
     operands = [_labelled(i, *each) for i, each in enumerate(zip(tensors, terms, strict=True))]
     _check_sizes(operands)

@@ -15,7 +15,7 @@ from mirrored.ops.op import OPS
 from mirrored.ops.spec import (
     ALL_DTYPES,
     DTYPE_NAMES,
-    FLOATING,
+    FLOATS,
     DType,
     as_dtype,
     as_shape,
@@ -93,7 +93,7 @@ def _adopts(given: DType, dtype: DType) -> bool:
     """Whether numbers of dtype `given` become `dtype` beside a tensor that has it."""
     if dtype == bool_:
         return given == bool_
-    return dtype in FLOATING or given.kind in "biu"
+    return dtype in FLOATS or given.kind in "biu"
 
 
 def _holds_whole_numpy(value: Any, array: NDArray[Any]) -> bool:

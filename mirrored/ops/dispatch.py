@@ -14,8 +14,9 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.hooks import RecordedTensor, active_listeners, active_recorder
 from mirrored.ops.host_tensor import HostTensor
+from mirrored.ops.narrow_floats import admitted, suited
 from mirrored.ops.op import Op, has_kernel, implementation, set_executor
-from mirrored.ops.spec import TensorSpec, check_dtype
+from mirrored.ops.spec import TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor
 
 # Of constants they give the same bits on every device: they move values, or round as IEEE 754 says.
@@ -39,11 +40,18 @@ def execute(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
     """
     tensors = as_tensors(inputs)
     specs = [tensor._spec for tensor in tensors]
-    check_dtype(op.name, op.dtypes, *specs)
+    direct = True
+    for each in specs:
+        if each.dtype not in op.direct:
+            tensors, direct = admitted(op, tensors), False
+            specs = [tensor._spec for tensor in tensors]
+            break
     spec = op.infer(*specs, **attrs)
     device = place(op.name, op.devices)
     if not has_kernel(op, device.backend):
         device = place(op.name, ("CPU",))
+    if not direct:
+        op = suited(op, specs, device.backend)
     local = [each if each._device is device else each.copy_to(device) for each in tensors]
     log_placement(op.name, device)
     recorder = active_recorder()
@@ -79,10 +87,10 @@ def _is_recorded(op: Op, tensors: list[Tensor]) -> bool:
 def _is_folded(op: Op, tensors: list[Tensor], spec: TensorSpec) -> bool:
     """Whether a constant of a recorded function is computed on the host, which waits for no card.
 
-    The host computes with bfloat16 otherwise than cards do.
+    The host computes with floats of 16 bits otherwise than cards do.
     """
     on_host = op.shape_only or all(type(tensor) is HostTensor for tensor in tensors)
-    return on_host and op.name in _ALIKE and spec.dtype.kind in "biuf"
+    return on_host and op.name in _ALIKE and not is_narrow(spec.dtype)
 
 
 def _fold(

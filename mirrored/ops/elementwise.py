@@ -11,11 +11,9 @@ from mirrored.ops.creation import ZEROS_LIKE
 from mirrored.ops.op import Check, Gradient, Grads, Kernel, Op, OpCall, register
 from mirrored.ops.shaping import CAST, sum_to_shape
 from mirrored.ops.spec import (
-    ARITHMETIC,
-    FLOATING,
     FLOATS,
-    NEGATIVE,
     NUMBERS,
+    SIGNED,
     DType,
     TensorSpec,
     broadcast_shapes,
@@ -69,9 +67,9 @@ def unary(
     )
 
 
-NEG = unary("Neg", "negative", lambda call, g: -g, NEGATIVE)
-SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), NEGATIVE)
-ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), NEGATIVE)
+NEG = unary("Neg", "negative", lambda call, g: -g, SIGNED)
+SIGN = unary("Sign", "sign", lambda call, g: ZEROS_LIKE(g), SIGNED)
+ABS = unary("Abs", "absolute", lambda call, g: g * SIGN(call.inputs[0]), SIGNED)
 
 
 # ---------------------------------------------------------------------------- two inputs
@@ -196,10 +194,10 @@ def _grad_of_chosen(choose_first: Callable[[Tensor, Tensor], Tensor]) -> Any:
     return gradient
 
 
-ADD = binary("AddV2", "add", lambda call, g: (g, g), ARITHMETIC)
-SUB = binary("Sub", "subtract", lambda call, g: (g, when(call.needs(1), lambda: -g)), ARITHMETIC)
-MUL = binary("Mul", "multiply", _grad_mul, ARITHMETIC)
-DIV = binary("RealDiv", "divide", _grad_div, FLOATING)
+ADD = binary("AddV2", "add", lambda call, g: (g, g), NUMBERS)
+SUB = binary("Sub", "subtract", lambda call, g: (g, when(call.needs(1), lambda: -g)), NUMBERS)
+MUL = binary("Mul", "multiply", _grad_mul, NUMBERS)
+DIV = binary("RealDiv", "divide", _grad_div, FLOATS)
 # x * y, but 0 where y is 0, whatever x is.
 MUL_NO_NAN = binary(
     "MulNoNan",
@@ -208,8 +206,8 @@ MUL_NO_NAN = binary(
     FLOATS,
     workspace=lambda x, y: (mask_of(y),),
 )
-MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y), ARITHMETIC)
-MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y), ARITHMETIC)
+MAXIMUM = binary("Maximum", "maximum", _grad_of_chosen(lambda x, y: x >= y), NUMBERS)
+MINIMUM = binary("Minimum", "minimum", _grad_of_chosen(lambda x, y: x <= y), NUMBERS)
 
 
 def _true_divide(x: Any, y: Any) -> Tensor:
@@ -234,8 +232,8 @@ operators["truediv"] = _true_divide
 
 # What assigning to a variable computes, under TensorFlow's names for it: the new value from the old
 # one and the argument.
-ASSIGN_ADD = binary("AssignAddVariableOp", "add", None, ARITHMETIC)
-ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None, ARITHMETIC)
+ASSIGN_ADD = binary("AssignAddVariableOp", "add", None, NUMBERS)
+ASSIGN_SUB = binary("AssignSubVariableOp", "subtract", None, NUMBERS)
 
 
 # ---------------------------------------------------------------------------- public functions

@@ -24,7 +24,7 @@ from mirrored.ops.shaping import RESHAPE, cast, squeeze
 from mirrored.ops.spec import (
     INDICES,
     INTEGERS,
-    SIGNED,
+    WIDE_FLOATS,
     DType,
     TensorSpec,
     as_dtype,
@@ -104,7 +104,7 @@ def _weights_of_counts(x: Tensor, weights: Any, dtype: DType) -> Tensor:
     given = None if weights is None else adopt(weights, None)
     if given is None or not given.size:
         given = FILL(shape=x.shape, value=1, dtype=dtype if given is None else given.dtype)
-    check_dtype("DenseBincount", SIGNED, given.spec)
+    check_dtype("DenseBincount", INDICES | WIDE_FLOATS, given.spec)
     if given.shape != x.shape:
         raise InvalidArgumentError(
             "`weights` must be the same shape as `arr`. Received: shapes "
@@ -169,7 +169,7 @@ def histogram_fixed_width(
     op, wanted, count = "HistogramFixedWidth", as_dtype(dtype), index(nbins)
     check_index_dtype(op, TensorSpec((), wanted), "dtype")
     x, limits = as_tensors((adopt(values, None), value_range))
-    check_dtype(op, SIGNED, x.spec)
+    check_dtype(op, INDICES | WIDE_FLOATS, x.spec)
     check_same_dtype(op, x.spec, limits.spec)
     if limits.shape != (2,):
         raise InvalidArgumentError(f"value_range should be a vector of 2 elements. [Op:{op}]")

@@ -11,7 +11,7 @@ import numpy as np
 
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.op import Gradient, Op, register
-from mirrored.ops.spec import FLOATS, Shape, TensorSpec, check_same_dtype, shape_text
+from mirrored.ops.spec import WIDE_FLOATS, Shape, TensorSpec, check_same_dtype, shape_text
 from mirrored.ops.tensor import Tensor
 
 _CHUNK = 1 << 11  # Elements: NumPy's copies of so many take a quarter of what an op may have.
@@ -83,7 +83,7 @@ def define(
             kernel=kernel,
             gradient=gradient,
             devices=("CPU",),
-            dtypes=FLOATS,
+            dtypes=WIDE_FLOATS,
             whole=True,
         )
     )

@@ -12,7 +12,7 @@ from mirrored.ops.conversion import as_tensors
 from mirrored.ops.op import Grads, Op, OpCall, register
 from mirrored.ops.shaping import sum_to_shape
 from mirrored.ops.spec import (
-    SIGNED,
+    FLOATS_AND_INDICES,
     TensorSpec,
     as_dtype,
     broadcast_shapes,
@@ -66,7 +66,7 @@ def _define(name: str) -> Op:
         return _infer(name, a, b, transpose_a, transpose_b)
 
     return register(
-        Op(name=name, infer=infer, kernel=_matmul, gradient=_grad_matmul, dtypes=SIGNED)
+        Op(name=name, infer=infer, kernel=_matmul, gradient=_grad_matmul, dtypes=FLOATS_AND_INDICES)
     )
 
 

@@ -9,7 +9,7 @@ from mirrored.ops.conversion import adopt, as_tensors, convert_to_tensor
 from mirrored.ops.elementwise import MUL_NO_NAN, binary, clear_masked, mask_of, mask_zeros, when
 from mirrored.ops.op import Kernel, OpCall
 from mirrored.ops.shaping import CAST
-from mirrored.ops.spec import FLOATS, INTEGERS, float32, float64, uint8
+from mirrored.ops.spec import FLOATS, INTEGERS, float32, float64
 from mirrored.ops.tensor import Tensor
 
 Pair = tuple[Tensor | None, Tensor | None]
@@ -119,7 +119,7 @@ XLOGY, XLOG1PY = (
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Return x / y, element by element, and 0 where y is 0; integers give floats.
 
-    Those are float64, and float32 for uint8.
+    Those are float64, and float32 for integers of 8 and 16 bits.
 
     Raises:
         TypeError: The dtypes differ.
@@ -136,7 +136,7 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
             "of them with mr.cast. [Op:DivNoNan]"
         )
     if x.dtype in INTEGERS:
-        wide = float32 if x.dtype == uint8 else float64
+        wide = float32 if x.dtype.itemsize <= 2 else float64
         x, y = CAST(x, dtype=wide), CAST(y, dtype=wide)
     return DIV_NO_NAN(x, y)
 

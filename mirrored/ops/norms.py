@@ -13,7 +13,7 @@ from mirrored.ops.elementwise import ABS, MUL, divide
 from mirrored.ops.powers import POW, SQRT
 from mirrored.ops.reduction import SUM, reduce, reduce_max, reduce_sum
 from mirrored.ops.shaping import CAST, RESHAPE, normalize_axis, squeeze, transpose
-from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, bool_, check_dtype, float64, uint8
+from mirrored.ops.spec import FLOATS, INTEGERS, NUMBERS, bool_, check_dtype, float64
 from mirrored.ops.spectra import svd
 from mirrored.ops.tensor import Tensor
 
@@ -90,7 +90,7 @@ def _norm(x: Tensor, order: Any, axis: Any, is_matrix: bool) -> Tensor:
         return _largest_singular_value(x, axis)
     if order in ("fro", "euclidean", 2):
         return SQRT(reduce_sum(MUL(x, x), axis, True))
-    sizes = x if x.dtype == uint8 else ABS(x)
+    sizes = ABS(x)
     if order == 1:
         sums = reduce_sum(sizes, axis[0] if is_matrix else axis, True)
         return reduce_max(sums, axis[1], True) if is_matrix else sums

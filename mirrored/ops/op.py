@@ -6,14 +6,14 @@ op finds here all there is to know of it.
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mirrored._late import FilledByFiles
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.backends import Backend
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec
+from mirrored.ops.spec import ALL_DTYPES, INTEGERS, DType, TensorSpec, is_narrow
 from mirrored.ops.tensor import Tensor, operators
 
 # kernel(xp, out, *arrays, **attrs); with `workspace=(array, ...)` where the op declares one.
@@ -60,6 +60,7 @@ class Op:
             and those whose output is a boolean run in their order: they take the one before, too.
         lower: A function of the op's arguments that computes the same bits by simpler ops, which
             recorded programs share between ops and place well.
+        direct: Those of `dtypes` that the kernel itself computes in on every device.
     """
 
     name: str
@@ -79,6 +80,12 @@ class Op:
     of_labels: bool = False
     stateful: bool = False
     lower: Callable[..., Tensor] | None = None
+    direct: frozenset[DType] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set apart the dtypes that take a moment's thought."""
+        direct = frozenset(each for each in self.dtypes if not is_narrow(each))
+        object.__setattr__(self, "direct", direct)
 
     def may_refuse(self, inputs: Iterable[TensorSpec]) -> bool:
         """Return whether values of such inputs are checked."""

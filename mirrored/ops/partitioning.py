@@ -16,7 +16,7 @@ from mirrored.ops.creation import FILL
 from mirrored.ops.gathering import GATHER
 from mirrored.ops.known_values import known_values
 from mirrored.ops.scattering import TENSOR_SCATTER_UPDATE
-from mirrored.ops.shaping import BROADCAST_TO, CONCAT, RESHAPE
+from mirrored.ops.shaping import BROADCAST_TO, CAST, CONCAT, RESHAPE
 from mirrored.ops.spec import INTEGERS, DType, int32, int64, shape_text
 from mirrored.ops.tensor import Tensor, operators
 
@@ -104,7 +104,8 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         )
     if times.ndim > 1:
         raise ValueError(f"Shape {times.shape} must have rank at most 1")
-    counts = known_values(times, "slices", "Give numbers, or use `gather` with known places.")
+    wide = CAST(times, dtype=int64)
+    counts = known_values(wide, "slices", "Give numbers, or use `gather` with known places.")
     size = x.shape[place]
     if counts.size == 1:
         return _each_repeated(x, place, int(counts.reshape(-1)[0]))

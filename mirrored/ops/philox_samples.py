@@ -22,7 +22,7 @@ from mirrored.ops.philox4x32 import (
     unit_double,
 )
 from mirrored.ops.spec import (
-    SIGNED,
+    FLOATS_AND_INDICES,
     DType,
     Shape,
     TensorSpec,
@@ -262,7 +262,9 @@ def _infer_categorical(
 
 def _enter(name: str, infer: Callable[..., TensorSpec], kernel: Callable[..., None]) -> Op:
     """Enter an op of a state and parameters."""
-    return register(Op(name=name, infer=infer, kernel=kernel, dtypes=SIGNED, whole=True))
+    return register(
+        Op(name=name, infer=infer, kernel=kernel, dtypes=FLOATS_AND_INDICES, whole=True)
+    )
 
 
 GAMMA = _enter("StatelessRandomGammaV3", _infer_rates("StatelessRandomGammaV3"), _gamma)
@@ -272,7 +274,7 @@ CATEGORICAL = register(
         name="StatelessMultinomial",
         infer=_infer_categorical,
         kernel=_categorical,
-        dtypes=SIGNED,
+        dtypes=FLOATS_AND_INDICES,
         workspace=lambda state, logits, **_: (
             TensorSpec(logits.shape[1:], float64),
             TensorSpec(logits.shape[1:], bool_),

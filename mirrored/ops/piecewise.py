@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirrored.ops.op import Op, OpCall, register
-from mirrored.ops.spec import FLOATS, TensorSpec, same_spec
+from mirrored.ops.spec import FLOATS, DType, TensorSpec, same_spec
 from mirrored.ops.tensor import Tensor
 
 _PIECE = 1 << 14  # Elements.
@@ -23,6 +23,7 @@ def piecewise(
     gradient: Callable[[OpCall, Tensor], Tensor],
     scratch: int,
     devices: tuple[str, ...] = ("GPU", "CPU"),
+    dtypes: frozenset[DType] = FLOATS,
 ) -> Op:
     """Define the op of one input, of floats, that a function of vectors computes.
 
@@ -32,6 +33,7 @@ def piecewise(
         gradient: From the call and the upstream gradient to that of the input.
         scratch: How many vectors the function needs beside.
         devices: As of an `Op`.
+        dtypes: The same.
     """
 
     def workspace(x: TensorSpec) -> tuple[TensorSpec, ...]:
@@ -51,7 +53,7 @@ def piecewise(
             kernel=kernel,
             gradient=lambda call, g: [gradient(call, g)],
             devices=devices,
-            dtypes=FLOATS,
+            dtypes=dtypes,
             workspace=workspace,
             whole=True,
         )

@@ -21,7 +21,7 @@ from mirrored.ops.elementwise import (
 )
 from mirrored.ops.op import Check, Grads, Op, OpCall, register
 from mirrored.ops.shaping import CAST
-from mirrored.ops.spec import ARITHMETIC, FLOATS, INTEGERS, SIGNED
+from mirrored.ops.spec import FLOATS, FLOATS_AND_INDICES, INTEGERS, NUMBERS, SIGNED
 from mirrored.ops.tensor import Tensor
 
 Pair = tuple[Tensor | None, Tensor | None]
@@ -103,7 +103,7 @@ def _check_of_exponent(x: Any, y: Any) -> Check | None:
     return check if y.dtype in INTEGERS and y.size else None
 
 
-SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), ARITHMETIC)
+SQUARE = unary("Square", "square", lambda call, g: g * (call.inputs[0] * 2.0), NUMBERS)
 SQRT = unary("Sqrt", "sqrt", lambda call, g: SQRT_GRAD(g, call.output))
 RSQRT = unary("Rsqrt", _rsqrt, _grad_rsqrt)
 RECIPROCAL = unary(
@@ -115,7 +115,7 @@ LOG = unary("Log", "log", lambda call, g: g / call.inputs[0])
 LOG1P = unary("Log1p", "log1p", lambda call, g: g / (call.inputs[0] + 1.0))
 POW = binary("Pow", "power", _grad_pow, SIGNED, validate=_check_of_exponent)
 SQUARED_DIFFERENCE = binary(
-    "SquaredDifference", _squared_difference, _grad_squared_difference, SIGNED
+    "SquaredDifference", _squared_difference, _grad_squared_difference, FLOATS_AND_INDICES
 )
 
 

@@ -5,14 +5,15 @@ Distribution", Applied Statistics 37 (1988), whose second version has the digits
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirrored.ops.conversion import adopt
 from mirrored.ops.error_functions import polynomial
-from mirrored.ops.op import OpCall
-from mirrored.ops.piecewise import piecewise
+from mirrored.ops.op import Op, OpCall
+from mirrored.ops.piecewise import Function, piecewise
 from mirrored.ops.powers import EXP, SQUARE
+from mirrored.ops.spec import WIDE_FLOATS
 from mirrored.ops.tensor import Tensor
 
 _CENTRAL, _SHIFT = 0.425, 0.180625  # To here from 1/2, and its square.
@@ -125,8 +126,12 @@ def _grad_erfinv(call: OpCall, g: Tensor) -> Tensor:
     return g * (math.sqrt(math.pi) / 2.0) * EXP(SQUARE(call.output))
 
 
-NDTRI = piecewise("Ndtri", _ndtri, _grad_ndtri, scratch=6, devices=("CPU",))
-ERFINV = piecewise("Erfinv", _erfinv, _grad_erfinv, scratch=6, devices=("CPU",))
+def _define(name: str, function: Function, gradient: Callable[[OpCall, Tensor], Tensor]) -> Op:
+    return piecewise(name, function, gradient, 6, ("CPU",), WIDE_FLOATS)
+
+
+NDTRI = _define("Ndtri", _ndtri, _grad_ndtri)
+ERFINV = _define("Erfinv", _erfinv, _grad_erfinv)
 
 
 # ---------------------------------------------------------------------------- public functions

@@ -18,7 +18,6 @@ from mirrored.ops.spec import (
     FLOATS,
     INDICES,
     INTEGERS,
-    STORED,
     DType,
     as_dtype,
     as_integer,
@@ -29,14 +28,16 @@ from mirrored.ops.spec import (
     float32,
     float64,
     has_shape,
+    int8,
     int32,
     int64,
     shape_text,
+    uint8,
 )
 from mirrored.ops.tensor import Operators, Tensor
 
 # From the narrowest on: numbers of several dtypes together are of the last one of theirs.
-_WIDER = (int32, int64, float32, float64)
+_WIDER = (int32, int64, float16, float32, float64)
 
 
 @explained
@@ -63,7 +64,7 @@ def range(
     """
     given = (0, start, delta) if limit is None else (start, limit, delta)
     wanted = None if dtype is None else as_dtype(dtype)
-    if wanted in STORED - {float16}:
+    if wanted in INTEGERS - INDICES:
         raise InvalidArgumentError(
             f"Ranges are not of {wanted.name}. Make one of int32 or int64, and cast it. [Op:Range]"
         )
@@ -86,8 +87,10 @@ def range(
         raise InvalidArgumentError(
             f"Requires start {order} limit when delta {side} 0: {first}/{end} [Op:Range]"
         )
-    distance, by = end.item() - first.item(), step.item()
-    count = math.ceil(distance / by) if kind in FLOATS else -(-distance // by)
+    if kind in FLOATS:  # It is rounded to the dtype at each step, as in TensorFlow.
+        count = math.ceil((end - first) / step)
+    else:
+        count = -((first.item() - end.item()) // step.item())
     numbers = first + np.arange(count).astype(kind) * step
     return constant(numbers.astype(kind, copy=False))
 
@@ -204,9 +207,9 @@ def one_hot(
                [0., 0., 1.]], dtype=float32)
     """
     places, (size,) = adopt(indices, None), as_shape(int(depth))
-    if places.dtype not in INTEGERS:
+    if places.dtype not in INDICES | {uint8, int8}:
         raise InvalidArgumentError(
-            f"Indices are int32, int64 or uint8. Received: {places.dtype.name} [Op:OneHot]"
+            f"Indices are int32, int64, uint8 or int8. Received: {places.dtype.name} [Op:OneHot]"
         )
     wanted = None if dtype is None else as_dtype(dtype)
     values = [None if each is None else adopt(each, wanted) for each in (on_value, off_value)]

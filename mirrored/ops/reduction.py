@@ -26,6 +26,7 @@ from mirrored.ops.spec import (
     as_dtype,
     as_integers,
     int64,
+    uint64,
 )
 from mirrored.ops.tensor import Tensor
 
@@ -49,7 +50,8 @@ def _sum(xp: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> None:
 
 def _mean_workspace(x: TensorSpec, *, axis: Axes, keepdims: bool) -> tuple[TensorSpec, ...]:
     # Integers are summed in 64 bits, as TensorFlow's are, and divided there.
-    sums = TensorSpec(_reduced_shape(x.shape, axis, keepdims), int64)
+    wide = uint64 if x.dtype == uint64 else int64
+    sums = TensorSpec(_reduced_shape(x.shape, axis, keepdims), wide)
     return (sums, sums) if x.dtype in INTEGERS else ()
 
 
@@ -66,7 +68,7 @@ def _mean(
         xp.fmod(sums, count, out=rests)  # Of the sum's sign, so the quotient rounds towards zero.
         xp.subtract(sums, rests, out=sums)
         xp.floor_divide(sums, count, out=sums)
-        xp.copyto(out, sums, casting="same_kind" if out.dtype.kind == "i" else "unsafe")
+        xp.copyto(out, sums, casting="unsafe")
     else:
         xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims, out=out)
         xp.divide(out, count, out=out)

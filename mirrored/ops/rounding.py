@@ -6,7 +6,7 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import as_tensors
 from mirrored.ops.elementwise import binary, unary, when
 from mirrored.ops.op import Check, OpCall
-from mirrored.ops.spec import INTEGERS, NUMBERS, TensorSpec, bool_, broadcast_shapes
+from mirrored.ops.spec import INTEGERS, NUMBERS, WIDE_FLOATS, TensorSpec, bool_, broadcast_shapes
 from mirrored.ops.tensor import Tensor
 
 
@@ -61,7 +61,7 @@ def _grad_floormod(call: OpCall, g: Tensor) -> tuple[Tensor | None, Tensor | Non
 FLOOR = unary("Floor", "floor", None)
 CEIL = unary("Ceil", "ceil", None)
 ROUND = unary("Round", "rint", None)
-RINT = unary("Rint", "rint", None)
+RINT = unary("Rint", "rint", None, WIDE_FLOATS)
 FLOORDIV = binary("FloorDiv", _floordiv, None, NUMBERS, validate=_check_of_divisor("FloorDiv"))
 FLOORMOD = binary(
     "FloorMod",

@@ -22,7 +22,16 @@ from mirrored.ops.scattering import (
 )
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import RESHAPE, cast
-from mirrored.ops.spec import FLOATS, NUMBERS, SIGNED, DType, check_dtype, float_limits, shape_text
+from mirrored.ops.spec import (
+    FLOATS,
+    NUMBERS,
+    SIGNED,
+    DType,
+    check_dtype,
+    float_limits,
+    int64,
+    shape_text,
+)
 from mirrored.ops.tensor import Tensor
 
 
@@ -250,7 +259,8 @@ def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
         return sums / divisors
     if values.dtype not in SIGNED:
         return FLOORDIV(sums, divisors)
-    return FLOORDIV(ABS(sums), divisors) * SIGN(sums)
+    wide = cast(sums, int64)  # Of the least number of a dtype it has no size.
+    return cast(FLOORDIV(ABS(wide), cast(divisors, int64)) * SIGN(wide), values.dtype)
 
 
 @explained

@@ -13,7 +13,7 @@ from mirrored.ops.conversion import adopt, as_tensors
 from mirrored.ops.op import OPS, Grads, Op, OpCall, register
 from mirrored.ops.slicing import STRIDED_SLICE, sliced_along
 from mirrored.ops.spec import (
-    FLOATING,
+    FLOATS,
     Shape,
     TensorSpec,
     as_dtype,
@@ -190,7 +190,7 @@ def _cast(xp: Any, out: Any, x: Any, *, dtype: Any) -> None:
 def _grad_cast(call: OpCall, g: Tensor) -> Grads:
     # Integers have no derivative; the tape does not follow them, but this rule may be asked.
     source = call.inputs[0].dtype
-    return [CAST(g, dtype=source) if source in FLOATING and g.dtype in FLOATING else None]
+    return [CAST(g, dtype=source) if source in FLOATS and g.dtype in FLOATS else None]
 
 
 CAST = register(

@@ -80,6 +80,9 @@ def _top_k(
         is_nan, *others = others
         scratch = keys.reshape(-1).view(orders.dtype)[: x.size].reshape(x.shape)
         _order_floats(xp, orders, x, is_nan, scratch)
+    elif x.dtype.kind == "u" and x.itemsize == orders.itemsize:
+        # Less half of their range, so that they are in order with a sign.
+        xp.bitwise_xor(x.view(orders.dtype), -1 << (8 * x.itemsize - 1), out=orders)
     else:
         xp.copyto(orders, x)
     if not ascending:

@@ -36,21 +36,18 @@ class _Growing(set[DType]):
 
 
 INDICES = frozenset({int32, int64})  # What TensorFlow takes for labels and places.
-INTEGERS = INDICES | {uint8}
-# What few ops compute with: tensors of these keep what a file or a device has.
-STORED = frozenset({float16, int8, int16, uint16, uint32, uint64})
+INTEGERS = INDICES | {int8, int16, uint8, uint16, uint32, uint64}
+WIDE_FLOATS = frozenset({float32, float64})  # Those that matrices are decomposed in, say.
 _GROWING = (
-    _Growing({float32, float64}),
-    _Growing({float32, float64} | INDICES),
-    _Growing({float32, float64} | INTEGERS),
-    _Growing({float32, float64} | INTEGERS | STORED),
-    _Growing({float32, float64, bool_} | INTEGERS | STORED),
-    _Growing({float32, float64, float16}),
-    _Growing({float32, float64, float16, int8, int16} | INDICES),
+    _Growing({float16} | WIDE_FLOATS),
+    _Growing({float16} | WIDE_FLOATS | INDICES),
+    _Growing({float16, int8, int16} | WIDE_FLOATS | INDICES),
+    _Growing({float16} | WIDE_FLOATS | INTEGERS),
+    _Growing({float16, bool_} | WIDE_FLOATS | INTEGERS),
 )
-# To everybody else they are frozen. ARITHMETIC is for sums, products and comparisons, FLOATING for
-# what gradients flow through, NEGATIVE for what has numbers below 0.
-FLOATS, SIGNED, NUMBERS, ARITHMETIC, ALL_DTYPES, FLOATING, NEGATIVE = (
+# To everybody else they are frozen. FLOATS are what gradients flow through, SIGNED what has numbers
+# below 0.
+FLOATS, FLOATS_AND_INDICES, SIGNED, NUMBERS, ALL_DTYPES = (
     cast(frozenset[DType], each) for each in _GROWING
 )
 
@@ -61,10 +58,7 @@ TENSORFLOW_NAMES = {
     float32: "float",
     float64: "double",
     float16: "half",
-    **{each: each.name for each in STORED - {float16}},
-    uint8: "uint8",
-    int32: "int32",
-    int64: "int64",
+    **{each: each.name for each in INTEGERS},
     bool_: "bool",
 }
 # What Python's own types mean; "float" is 32 bits wide here, as in TensorFlow.
@@ -221,7 +215,6 @@ def as_dtype(type_value: Any) -> DType:
 
 
 _bfloat16: list[DType] = []
-_on_bfloat16: list[Callable[[DType], None]] = []
 
 
 def bfloat16() -> DType:
@@ -249,8 +242,6 @@ def bfloat16() -> DType:
         for growing in _GROWING:
             growing.add(dtype)
         TENSORFLOW_NAMES[dtype] = "bfloat16"
-        for prepare in _on_bfloat16:
-            prepare(dtype)
         _bfloat16.append(dtype)
     return _bfloat16[0]
 
@@ -258,6 +249,11 @@ def bfloat16() -> DType:
 def is_bfloat16(dtype: DType) -> bool:
     """Return whether a dtype is bfloat16; if so, tensors have it from now on."""
     return dtype.kind == "V" and dtype.name == "bfloat16" and dtype == bfloat16()
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Return whether a dtype is one of floats of 16 bits."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def float_limits(dtype: DType) -> tuple[float, float]:
@@ -271,11 +267,6 @@ def float_limits(dtype: DType) -> tuple[float, float]:
 def holds_numbers(dtype: DType) -> bool:
     """Return whether elements of a NumPy dtype are booleans or real numbers."""
     return dtype.kind in "biuf" or is_bfloat16(dtype)
-
-
-def on_bfloat16(prepare: Callable[[DType], None]) -> None:
-    """Name a function to call when bfloat16 is first asked for, before it is used."""
-    _on_bfloat16.append(prepare)
 
 
 def check_dtype(op_name: str, allowed: frozenset[DType], *specs: TensorSpec) -> None:

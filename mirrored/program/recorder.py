@@ -16,8 +16,8 @@ from mirrored.devices import Device, log_placement
 from mirrored.devices import device as device_scope
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.hooks import RecordedTensor, only, recorded_by
-from mirrored.ops.host_bfloat16 import suited
 from mirrored.ops.host_tensor import HostTensor
+from mirrored.ops.narrow_floats import suited
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.rng_state import current_position
 from mirrored.ops.spec import TensorSpec, bool_
@@ -217,7 +217,7 @@ class GraphRecorder:
         values = tuple(self.value_of(each) for each in tensors)
         log_placement("AddN", device)
         total = Value(tensors[0].spec, device, SHARED)
-        op = suited(OPS["AddN"], total.spec.dtype, device.backend)
+        op = suited(OPS["AddN"], [total.spec], device.backend)
         return self._tensor(self._node(op, values, {}, total))
 
     def all_reduce(

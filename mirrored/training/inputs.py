@@ -126,6 +126,7 @@ class GivenData:
             self._steps_name,
             goes_on=self.use == "fit",
             class_weight=self.class_weight,
+            shuffled=bool(self.shuffle),
         )
 
     def arrays(self) -> Arrays:

@@ -16,10 +16,10 @@ from mirrored.data.epochs import Epochs
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
+from mirrored.training.callbacks.progbar_logger import check_verbose
 from mirrored.training.compilation import CompiledNetwork, running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
-from mirrored.training.progress import ProgressBar
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.running_means import RunningMeans
 
@@ -45,15 +45,15 @@ def fit(
     check_count("epochs", epochs, least=0)
     check_count("initial_epoch", initial_epoch, least=0)
     to_validate = epochs_to_validate(validation_freq, epochs)
-    history = History()
-    progress, told = _callbacks(verbose, callbacks, history)
+    told = _callbacks(verbose, callbacks, add_history=True)
+    history = told.history or History()
     with ExitStack() as stack:
         stack.enter_context(running(model, "fit"))
         trained, validated = fit_epochs(model, training, validation, validation_split, stack)
         steps = stack.enter_context(_steps_of(model))
         stack.enter_context(model.distribute_strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
-        stack.enter_context(closing(progress))
+        stack.callback(told._let_go)
         _introduce(told, model, verbose, epochs, trained.steps)
         # From the start, so that an interrupt leaves the epochs of this call there.
         model.history, model.stop_training = history, False
@@ -66,7 +66,7 @@ def fit(
             if validated is not None and epoch + 1 in to_validate and validated.begin():
                 found = _evaluate_batches(model, steps, validated, told)
                 logs |= {f"val_{name}": value for name, value in found.items()}
-            told.on_epoch_end(epoch, logs)
+            told.on_epoch_end(epoch, dict(logs))
             if model.stop_training or trained.ran_out:
                 break
         told.on_train_end(logs)
@@ -117,9 +117,9 @@ def evaluate(
     model: CompiledNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
-    progress, told = _callbacks(verbose, callbacks)
+    told = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
-        epochs = _begun(model, data, progress, told, verbose, stack)
+        epochs = _begun(model, data, told, verbose, stack)
         epochs.begin()
         steps = stack.enter_context(_steps_of(model))
         return _evaluate_batches(model, steps, epochs, told)
@@ -129,9 +129,9 @@ def predict(
     model: CompiledNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
 ) -> np.ndarray[Any, Any]:
     """Return the outputs; `Model.predict` says what the arguments mean."""
-    progress, told = _callbacks(verbose, callbacks)
+    told = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
-        epochs = _begun(model, data, progress, told, verbose, stack)
+        epochs = _begun(model, data, told, verbose, stack)
         steps = stack.enter_context(_steps_of(model))
         outputs: list[np.ndarray[Any, Any]] = []
         model.stop_predicting = False
@@ -149,7 +149,6 @@ def predict(
 def _begun(
     model: CompiledNetwork,
     data: GivenData,
-    progress: ProgressBar,
     callbacks: CallbackList,
     verbose: int | str,
     stack: ExitStack,
@@ -159,7 +158,7 @@ def _begun(
     prepare(model, epochs, use=data.use)
     stack.enter_context(running(model, data.use))
     stack.enter_context(model.distribute_strategy.scope())
-    stack.enter_context(closing(progress))
+    stack.callback(callbacks._let_go)
     _introduce(callbacks, model, verbose, 1, epochs.steps)
     return epochs
 
@@ -218,12 +217,9 @@ def check_context(method: str) -> None:
         )
 
 
-def _callbacks(
-    verbose: int | str, given: Callbacks, *more: Callback
-) -> tuple[ProgressBar, CallbackList]:
-    """Return the progress bar, and the list of it, the user's callbacks and more."""
-    progress = ProgressBar(verbose)
-    return progress, CallbackList([progress, given, *more])
+def _callbacks(verbose: int | str, given: Callbacks, *, add_history: bool = False) -> CallbackList:
+    """Return the user's callbacks, and behind them the history and the progress bar."""
+    return CallbackList(given, add_history, add_progbar=check_verbose(verbose) != 0)
 
 
 def _introduce(

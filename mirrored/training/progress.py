@@ -1,4 +1,4 @@
-"""Shows how far training, evaluation or prediction has come, and the loss and metrics so far.
+"""Draws how far something has come, and the values so far.
 
 A terminal or a notebook gets a bar that is redrawn in place, above which lines that are logged or
 printed meanwhile stand; at its end, and in a file or a pipe, is a line.
@@ -6,13 +6,12 @@ printed meanwhile stand; at its end, and in a file or a pipe, is a line.
 
 import os
 import sys
-import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mirrored._logging import beside_bars, room_for_a_line
-from mirrored.training.callbacks import Callback, Logs
 
 if TYPE_CHECKING:  # Drawing is imported when something is drawn: importing us stays fast.
     from tqdm import tqdm
@@ -25,119 +24,7 @@ _TIMES = "{elapsed}<{remaining}, {rate_fmt}{postfix}"
 _TIMES_WITHOUT_END = "{elapsed}, {rate_fmt}{postfix}"
 
 
-class ProgressBar(Callback):
-    """Draws a bar during each epoch, and prints a line after it.
-
-    The values shown are those in `logs`: the means over the global batches.
-
-    Raises:
-        ValueError: `verbose` is something else.
-    """
-
-    def __init__(self, verbose: int | str = "auto") -> None:
-        super().__init__()
-        if verbose not in ("auto", 0, 1, 2):
-            raise ValueError(f'`verbose` must be "auto", 0, 1 or 2. Received: verbose={verbose!r}.')
-        self._verbose = 1 if verbose == "auto" else int(verbose)
-        self._bar: Bar | None = None
-        self._started = 0.0
-        self._done = 0
-        self._steps: int | None = None  # Of the epoch before, where nobody knew it before.
-        self._training = False  # Validation inside `fit` is part of its epoch's bar and line.
-
-    def steps_between(self, kind: str, steps: int) -> int:
-        """Return how many steps may run before the bar advances: a hundredth of all of them."""
-        return max(steps // 100, 1) if self._draws() else max(steps, 1)
-
-    def on_train_begin(self, logs: Logs | None = None) -> None:
-        """Note that evaluations are validation from here on."""
-        self._training = True
-        self._steps = None
-
-    def on_train_end(self, logs: Logs | None = None) -> None:
-        """Finish."""
-        self.close()
-
-    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
-        """Start the epoch's bar."""
-        self._begin(self._epoch_title(epoch))
-
-    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Advance the bar."""
-        self._advance(batch, logs)
-        self._done = batch + 1
-
-    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
-        """Put the line with the values of the epoch and its validation in the bar's place."""
-        self._steps = self._done
-        self._end(self._epoch_title(epoch), logs)
-
-    def on_test_begin(self, logs: Logs | None = None) -> None:
-        """Start the bar of an evaluation."""
-        if not self._training:
-            self._begin("Evaluate")
-
-    def on_test_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Advance the bar of an evaluation."""
-        if not self._training:
-            self._advance(batch, logs)
-
-    def on_test_end(self, logs: Logs | None = None) -> None:
-        """Put the line of an evaluation in its bar's place."""
-        if not self._training:
-            self._end("Evaluate", logs)
-
-    def on_predict_begin(self, logs: Logs | None = None) -> None:
-        """Start the bar of a prediction."""
-        self._begin("Predict")
-
-    def on_predict_batch_end(self, batch: int, logs: Logs | None = None) -> None:
-        """Advance the bar of a prediction."""
-        self._advance(batch, None)
-
-    def on_predict_end(self, logs: Logs | None = None) -> None:
-        """Clear the bar of a prediction; there is nothing to print."""
-        self._clear_bar()
-
-    def close(self) -> None:
-        """Leave the bar as it stands and go to the next line: after an exception or an interrupt.
-
-        Closing twice, or where nothing is drawn, does nothing.
-        """
-        self._training = False
-        self._clear_bar(leave=True)
-
-    def _clear_bar(self, *, leave: bool = False) -> None:
-        bar, self._bar = self._bar, None
-        if bar is not None:
-            bar.close(leave=leave)
-
-    def _draws(self) -> bool:
-        return self._verbose == 1 and can_draw()
-
-    def _epoch_title(self, epoch: int) -> str:
-        return f"Epoch {epoch + 1}/{self.params.get('epochs', '?')}"
-
-    def _begin(self, title: str) -> None:
-        self._clear_bar()  # What an interrupted run may have left.
-        self._started = time.perf_counter()
-        if self._draws():
-            self._bar = Bar(title, self.params.get("steps") or self._steps)
-
-    def _advance(self, batch: int, logs: Logs | None) -> None:
-        if self._bar is not None:
-            self._bar.advance(batch + 1, format_logs(logs) if logs else "")
-
-    def _end(self, title: str, logs: Logs | None) -> None:
-        # A bar cuts off what does not fit in the terminal's width: the line shows everything.
-        self._clear_bar()
-        if self._verbose != 0:
-            seconds = time.perf_counter() - self._started
-            parts = [title, f"{seconds:.1f}s", *([format_logs(logs)] if logs else [])]
-            write_line(" - ".join(parts))
-
-
-def format_logs(logs: Logs) -> str:
+def format_logs(logs: Mapping[str, Any]) -> str:
     """Return the values as a line shows them: four decimals, or scientific for small ones."""
     return " - ".join(f"{name}: {_format_value(value)}" for name, value in logs.items())
 

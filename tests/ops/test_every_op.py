@@ -14,7 +14,7 @@ from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.backends.blas_threads import available_threads
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.spec import ALL_DTYPES, STORED, TENSORFLOW_NAMES
+from mirrored.ops.spec import ALL_DTYPES, INDICES, INTEGERS, TENSORFLOW_NAMES
 
 SELDOM = pytest.mark.slow  # Of ops that are not tried on everything in each run.
 ALWAYS = {"test_forward", "test_gradient"}
@@ -61,11 +61,12 @@ def test_table_says_which_ops_have_no_gradient(op_row: Any) -> None:
 def test_table_has_every_dtype(op_row: Any) -> None:
     name, each = op_row
     if each.small[0].shapes and not {"labels", "state"}.intersection(each.kinds):
-        # With bfloat16, where there are floats: `test_host_bfloat16` tries that.
-        floating = {ops.bfloat16()} if "float32" in each.dtypes else set()
-        assert {np.dtype(dtype) for dtype in each.dtypes} | floating == ops.OPS[
-            name
-        ].dtypes - STORED
+        # `test_narrow_floats` and `test_small_dtypes` try the others.
+        narrow = {ops.bfloat16(), ops.float16}
+        small = INTEGERS - INDICES - {ops.uint8}
+        taken = ops.OPS[name].dtypes
+        assert {np.dtype(dtype) for dtype in each.dtypes} == taken - small - narrow
+        assert taken & narrow in (narrow, set())
 
 
 def test_forward(op_case: Any) -> None:

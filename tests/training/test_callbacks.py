@@ -97,7 +97,7 @@ class Model:
 def test_model_and_params_reach_all() -> None:
     model, params = Model(), {"epochs": 2, "steps": 3, "verbose": 0}
     first, second = Callback(), Callback()
-    CallbackList([first, second], model=model, params=params)
+    CallbackList([first, second], model=model, **params)
     assert first.model is model
     assert second.model is model
     assert first.params == second.params == params
@@ -107,7 +107,7 @@ def test_model_and_params_reach_all() -> None:
 
 def test_history() -> None:
     model, history = Model(), History()
-    callbacks = CallbackList(history, model=model, params={"epochs": 4})
+    callbacks = CallbackList(history, model=model, epochs=4)
     callbacks.on_train_begin()
     callbacks.on_epoch_end(2, {"loss": 1.0})
     callbacks.on_epoch_end(3, {"loss": 0.5, "val_loss": 0.7})
@@ -115,8 +115,9 @@ def test_history() -> None:
     assert history.epoch == [2, 3]
     assert history.params == {"epochs": 4}
     callbacks.on_train_begin()
-    assert history.history == {}
-    assert history.epoch == []
+    callbacks.on_epoch_end(0, {"loss": 0.25})
+    assert history.history == {"loss": [1.0, 0.5, 0.25], "val_loss": [0.7]}  # As in Keras.
+    assert history.epoch == [0]
 
 
 @pytest.mark.parametrize(

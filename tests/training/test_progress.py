@@ -6,12 +6,14 @@ import itertools
 import re
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mirrored.training.progress import ProgressBar, format_logs
+from mirrored.training.callbacks import ProgbarLogger
+from mirrored.training.progress import format_logs
 
 EPOCHS, STEPS = 2, 3
 
@@ -29,9 +31,25 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal()
 
 
-def train(bar: ProgressBar, *, validate: bool = False, steps: int | None = STEPS) -> None:
+def shown(verbose: Any = "auto") -> ProgbarLogger:
+    """Return what shows progress for this `verbose`."""
+    logger = ProgbarLogger()
+    logger.set_params({"verbose": verbose})
+    return logger
+
+
+@contextlib.contextmanager
+def let_go(bar: ProgbarLogger) -> Iterator[None]:
+    """Do at the end of this context what `fit` does, however it ends."""
+    try:
+        yield
+    finally:
+        bar._let_go()
+
+
+def train(bar: ProgbarLogger, *, validate: bool = False, steps: int | None = STEPS) -> None:
     """Call the hooks as `fit` does, with values that tell where they come from."""
-    bar.set_params({"epochs": EPOCHS, "steps": steps, "verbose": 1})
+    bar.set_params({"epochs": EPOCHS, "steps": steps})
     bar.on_train_begin()
     for epoch in range(EPOCHS):
         bar.on_epoch_begin(epoch)
@@ -46,14 +64,14 @@ def train(bar: ProgressBar, *, validate: bool = False, steps: int | None = STEPS
     bar.on_train_end()
 
 
-def evaluate(bar: ProgressBar) -> None:
+def evaluate(bar: ProgbarLogger) -> None:
     bar.on_test_begin()
     for batch in range(STEPS):
         bar.on_test_batch_end(batch, {"loss": batch / 10})
     bar.on_test_end({"loss": 0.31256, "accuracy": 0.5})
 
 
-def predict(bar: ProgressBar) -> None:
+def predict(bar: ProgbarLogger) -> None:
     bar.set_params({"steps": STEPS})
     bar.on_predict_begin()
     for batch in range(STEPS):
@@ -76,7 +94,7 @@ def bars(text: str) -> list[str]:
 @pytest.mark.parametrize("verbose", ["auto", 1, True])
 def test_bar_on_a_terminal(terminal: Terminal, verbose: Any) -> None:
     with contextlib.redirect_stdout(terminal):
-        train(ProgressBar(verbose), validate=True)
+        train(shown(verbose), validate=True)
     first, second = last_drawn(terminal.getvalue())
     assert re.fullmatch(
         r"Epoch 1/2 - \d+\.\ds - loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000", first
@@ -90,7 +108,7 @@ def test_nothing_is_cut_off_in_a_narrow_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     with contextlib.redirect_stdout(terminal):
-        train(ProgressBar(1), validate=True)
+        train(shown(1), validate=True)
     for line in last_drawn(terminal.getvalue()):
         assert "val_loss: " in line
 
@@ -102,7 +120,7 @@ def test_bar_shows_the_values_of_each_batch(
     ticks = itertools.count()
     monkeypatch.setattr("tqdm.std.time", lambda: float(next(ticks)))
     with contextlib.redirect_stdout(terminal):
-        train(ProgressBar(1))
+        train(shown(1))
     for value in ("0.0000", "0.1000", "0.2000", "1.0000", "1.1000", "1.2000"):
         assert any(bar.endswith(f", loss: {value}") for bar in bars(terminal.getvalue()))
     for count in range(STEPS + 1):
@@ -111,7 +129,7 @@ def test_bar_shows_the_values_of_each_batch(
 
 def test_bar_of_unknown_length(terminal: Terminal) -> None:
     with contextlib.redirect_stdout(terminal):
-        train(ProgressBar(1), steps=None)
+        train(shown(1), steps=None)
     drawn = bars(terminal.getvalue())
     assert drawn[0].startswith("Epoch 1/2: 0/?")
     assert "Epoch 2/2: 0/3 |            | 00:00<?, ?step/s" in drawn  # The first epoch has told.
@@ -120,8 +138,8 @@ def test_bar_of_unknown_length(terminal: Terminal) -> None:
 
 def test_bars_of_evaluate_and_predict(terminal: Terminal) -> None:
     with contextlib.redirect_stdout(terminal):
-        evaluate(ProgressBar(1))
-        predict(ProgressBar(1))
+        evaluate(shown(1))
+        predict(shown(1))
     (line,) = last_drawn(terminal.getvalue())
     assert line.startswith("Evaluate - ")
     assert line.endswith(" - loss: 0.3126 - accuracy: 0.5000")
@@ -132,9 +150,9 @@ def test_bars_of_evaluate_and_predict(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("verbose", ["auto", 1, 2])
 def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], verbose: Any) -> None:
-    train(ProgressBar(verbose), validate=True)
-    evaluate(ProgressBar(verbose))
-    predict(ProgressBar(verbose))
+    train(shown(verbose), validate=True)
+    evaluate(shown(verbose))
+    predict(shown(verbose))
     out, err = capsys.readouterr()
     assert re.fullmatch(
         r"Epoch 1/2 - \d+\.\ds - loss: 0\.7123 - accuracy: 0\.2500 - val_loss: 0\.9000\n"
@@ -147,14 +165,14 @@ def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], verbose: A
 
 def test_lines_on_a_terminal_where_asked(terminal: Terminal) -> None:
     with contextlib.redirect_stdout(terminal):
-        train(ProgressBar(2))
+        train(shown(2))
     assert terminal.getvalue().count("\n") == EPOCHS
     assert "\r" not in terminal.getvalue()
 
 
 @pytest.mark.parametrize("verbose", [0, False])
 def test_silent(terminal: Terminal, verbose: Any) -> None:
-    bar = ProgressBar(verbose)
+    bar = shown(verbose)
     with contextlib.redirect_stdout(terminal):
         train(bar)
         evaluate(bar)
@@ -164,7 +182,7 @@ def test_silent(terminal: Terminal, verbose: Any) -> None:
 
 @pytest.mark.parametrize("verbose", ["auto", 2])
 def test_programs_without_standard_output(monkeypatch: pytest.MonkeyPatch, verbose: Any) -> None:
-    bar = ProgressBar(verbose)
+    bar = shown(verbose)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", None)
         train(bar)
@@ -173,11 +191,11 @@ def test_programs_without_standard_output(monkeypatch: pytest.MonkeyPatch, verbo
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_closing_after_an_exception(terminal: Terminal, error: type[BaseException]) -> None:
-    bar = ProgressBar(1)
+    bar = shown(1)
     bar.set_params({"epochs": EPOCHS, "steps": STEPS})
 
     def interrupted() -> None:
-        with contextlib.redirect_stdout(terminal), contextlib.closing(bar):
+        with contextlib.redirect_stdout(terminal), let_go(bar):
             bar.on_train_begin()
             bar.on_epoch_begin(0)
             bar.on_train_batch_end(0, {"loss": 0.5})
@@ -188,23 +206,23 @@ def test_closing_after_an_exception(terminal: Terminal, error: type[BaseExceptio
     assert terminal.getvalue().endswith("\n")
     assert last_drawn(terminal.getvalue())[0].startswith("Epoch 1/2: 1/3 |####")
     seen = terminal.getvalue()
-    bar.close()
+    bar._let_go()
     assert terminal.getvalue() == seen
 
 
 def test_closed_training_leaves_evaluation_working(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = ProgressBar(2)
+    bar = shown(2)
     bar.on_train_begin()
     bar.on_epoch_begin(0)
-    bar.close()
+    bar._let_go()
     evaluate(bar)
     assert capsys.readouterr().out.startswith("Evaluate - ")
 
 
 def test_no_thread_is_left(terminal: Terminal) -> None:
     before = set(threading.enumerate())
-    bar = ProgressBar(1)
-    with contextlib.redirect_stdout(terminal), contextlib.closing(bar):
+    bar = shown(1)
+    with contextlib.redirect_stdout(terminal), let_go(bar):
         bar.on_epoch_begin(0)
         assert "Epoch 1/?" in terminal.getvalue()
         assert set(threading.enumerate()) == before
@@ -234,4 +252,4 @@ def test_values(value: Any, text: str) -> None:
 @pytest.mark.parametrize("verbose", [3, -1, "foo", None, 0.5])
 def test_verbose_refused(verbose: Any) -> None:
     with pytest.raises(ValueError, match=r'must be "auto", 0, 1 or 2\. Received: verbose='):
-        ProgressBar(verbose)
+        shown(verbose)

@@ -17,7 +17,8 @@ import pytest
 import mirrored as mr
 from mirrored._logging import logger
 from mirrored.training import progress
-from mirrored.training.progress import Bar, ProgressBar, write_line
+from mirrored.training.callbacks import ProgbarLogger
+from mirrored.training.progress import Bar, write_line
 
 pty = pytest.importorskip("pty", reason="Pseudo-terminals are Unix's.")
 
@@ -110,15 +111,15 @@ def test_lines_do_not_tear_the_bar(
 def test_a_bar_within_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a callback of `fit` evaluates, or a program has a bar of its own around `fit`."""
     with on_a_terminal(monkeypatch) as written:
-        outer = ProgressBar()
+        outer = ProgbarLogger()
         outer.set_params({"epochs": 1, "steps": 3})
         outer.on_train_begin()
         outer.on_epoch_begin(0)
-        inner = ProgressBar()
+        inner = ProgbarLogger()
         inner.on_test_begin()
         inner.on_test_end({"loss": 0.5})
         outer.on_train_batch_end(1, {"loss": 0.25})
-        outer.close()
+        outer._let_go()
     lines = screen(written[0])
     assert re.fullmatch(r"Evaluate - \d\.\ds - loss: 0\.5000", lines[0])
     assert re.fullmatch(r"Epoch 1/1: 2/3 \|.{12}\| .*, loss: 0\.2500", lines[1])

@@ -26,7 +26,7 @@ _STATUS = {
 _ALLOC_FAILED = 3
 
 _NOT_TRANSPOSED, _TRANSPOSED = 0, 1  # cublasOperation_t
-_FLOAT32, _FLOAT64, _BFLOAT16 = 0, 1, 14  # cudaDataType_t
+_FLOAT32, _FLOAT64, _FLOAT16, _BFLOAT16 = 0, 1, 2, 14  # cudaDataType_t
 _COMPUTE_32F, _COMPUTE_64F, _COMPUTE_TF32 = 68, 70, 77  # cublasComputeType_t
 _DEFAULT_ALGORITHM = -1
 _LARGEST_SIDE = (1 << 31) - 1
@@ -51,6 +51,7 @@ class _Element(NamedTuple):
 _ELEMENTS = {
     "float32": _Element(_FLOAT32, _COMPUTE_32F, ctypes.c_float(1), ctypes.c_float(0)),
     "float64": _Element(_FLOAT64, _COMPUTE_64F, ctypes.c_double(1), ctypes.c_double(0)),
+    "float16": _Element(_FLOAT16, _COMPUTE_32F, ctypes.c_float(1), ctypes.c_float(0)),
     "bfloat16": _Element(_BFLOAT16, _COMPUTE_32F, ctypes.c_float(1), ctypes.c_float(0)),
 }
 
@@ -123,8 +124,8 @@ class Blas:
     def matmul(self, out: Any, a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> None:
         """Launch a product of matrices, or of equally many, on the handle's stream.
 
-        float32 products are made in TensorFloat-32 where that is enabled, those of bfloat16 summed
-        in float32.
+        float32 products are made in TensorFloat-32 where that is enabled, those of float16 and
+        bfloat16 summed in float32, and those of float64 in it.
 
         Args:
             out: The result, of shape (n, m) or (batch, n, m), C-contiguous and not empty.
@@ -135,8 +136,8 @@ class Blas:
             transpose_b: The same for `b`.
 
         Raises:
-            InvalidArgumentError: The dtype is none of float32, float64 and bfloat16, or a side is
-                2**31 or longer. Nothing is launched.
+            InvalidArgumentError: The dtype is none of these, or a side is 2**31 or longer; nothing
+                is launched.
             RuntimeError: cuBLAS refused the product.
         """
         element = _element(out.dtype)

@@ -48,10 +48,13 @@ __device__ inline double power(double a, double b) { return pow(a, b); }
 __device__ inline float floor_div(float a, float b) { return floorf(a / b); }
 __device__ inline double floor_div(double a, double b) { return floor(a / b); }
 __device__ inline u8 floor_div(u8 a, u8 b) { return b ? (u8)(a / b) : (u8)0; }
+__device__ inline u16 floor_div(u16 a, u16 b) { return b ? (u16)(a / b) : (u16)0; }
+__device__ inline u32 floor_div(u32 a, u32 b) { return b ? (u32)(a / b) : (u32)0; }
+__device__ inline u64 floor_div(u64 a, u64 b) { return b ? (u64)(a / b) : (u64)0; }
 template <typename I> __device__ inline I floor_div(I a, I b) {
     if (b == 0) { return 0; }
     if (b == -1) { return minus((I)0, a); }
-    return a / b - (I)(a % b != 0 && (a < 0) != (b < 0));
+    return (I)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
 }
 __device__ inline float floor_mod(float a, float b) {
     float rest = fmodf(a, b);
@@ -62,10 +65,13 @@ __device__ inline double floor_mod(double a, double b) {
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 __device__ inline u8 floor_mod(u8 a, u8 b) { return b ? (u8)(a % b) : (u8)0; }
+__device__ inline u16 floor_mod(u16 a, u16 b) { return b ? (u16)(a % b) : (u16)0; }
+__device__ inline u32 floor_mod(u32 a, u32 b) { return b ? (u32)(a % b) : (u32)0; }
+__device__ inline u64 floor_mod(u64 a, u64 b) { return b ? (u64)(a % b) : (u64)0; }
 template <typename I> __device__ inline I floor_mod(I a, I b) {
     if (b == 0 || b == -1) { return 0; }
-    I rest = a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    I rest = (I)(a % b);
+    return rest != 0 && (rest < 0) != (b < 0) ? (I)(rest + b) : rest;
 }
 template <typename I> __device__ inline I power(I a, I b) {
     if (b < 0) { return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0; }

@@ -12,6 +12,7 @@ import numpy as np
 
 from mirrored.backends.cuda.expressions import EXPRESSIONS, FUNCTIONS
 from mirrored.backends.cuda.kernels.kernel import DeviceKernel, Launcher
+from mirrored.backends.cuda.kernels.teams import NARROW
 from mirrored.backends.cuda.source import PRELUDE, Source, computed_type, stored_type
 from mirrored.backends.stream_backend import FusedOp, Fusion, Shape
 
@@ -113,10 +114,11 @@ class _Writer:
         operands = [self._operand(each, op.shape) for each in op.inputs]
         kind = computed_type(op.dtype)
         value = EXPRESSIONS[op.name](operands, kind)
-        if op.dtype.name == "bfloat16":
-            value = f"rounded_to_bf16({value})"
-        elif op.dtype.name == "float16":
-            value = f"rounded_to_f16({value})"
+        if op.dtype.name in NARROW:
+            rounded = f"rounded_to_{stored_type(op.dtype)}"
+            if op.name == "FloorDiv":  # The quotient is rounded before it is rounded down.
+                value = f"floorf({rounded}({operands[0]} / {operands[1]}))"
+            value = f"{rounded}({value})"
         return f"const {kind} v{number} = {value};"
 
     def _operand(self, number: int, shape: Shape) -> str:

@@ -36,6 +36,8 @@ class Accuracy(Comparison):
         0.75
     """
 
+    _direction = "up"
+
     def __init__(self, name: str = "accuracy", dtype: Any = None) -> None:
         super().__init__(dtype, name)
 
@@ -70,6 +72,8 @@ class BinaryAccuracy(Comparison):
         0.5
     """
 
+    _direction = "up"
+
     def __init__(
         self, name: str = "binary_accuracy", dtype: Any = None, threshold: float = 0.5
     ) -> None:
@@ -101,6 +105,8 @@ class CategoricalAccuracy(Comparison):
         0.5
     """
 
+    _direction = "up"
+
     def __init__(self, name: str = "categorical_accuracy", dtype: Any = None) -> None:
         super().__init__(dtype, name)
 
@@ -124,6 +130,8 @@ class SparseCategoricalAccuracy(Comparison):
         0.5
     """
 
+    _direction = "up"
+
     def __init__(self, name: str = "sparse_categorical_accuracy", dtype: Any = None) -> None:
         super().__init__(dtype, name)
 
@@ -133,6 +141,8 @@ class SparseCategoricalAccuracy(Comparison):
 
 class AccuracyByShape(Comparison):
     """The kind of accuracy that the shapes call for, as a loss of the user's own does not tell."""
+
+    _direction = "up"
 
     def __init__(self) -> None:
         super().__init__(name="accuracy")

@@ -74,6 +74,7 @@ class MeanSquaredError(Comparison):
     """
 
     _averaged = 1
+    _direction = "down"
 
     def __init__(self, name: str = "mean_squared_error", dtype: Any = None) -> None:
         super().__init__(dtype, name)

@@ -56,6 +56,8 @@ class Metric(_overrides.Subclassable):
 
     _never_called = _overrides.METRIC
     _for_itself = _overrides.METRIC_ITSELF
+    # "up" where more is better, "down" where less is: callbacks that look for the best ask for it.
+    _direction: str | None = None
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         del dtype
@@ -216,6 +218,9 @@ class FunctionMetric(Comparison):
         underscores = name[: len(name) - len(name.lstrip("_"))]
         super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
         self._function = function
+        # As in Keras: a loss as a metric is to become less.
+        if getattr(function, "__module__", "").startswith("mirrored.training.losses"):
+            self._direction = "down"
 
     def shard_statistics(
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float

@@ -250,7 +250,7 @@ def test_too_little_memory_for_a_handle() -> None:
 
 def test_a_dtype_that_cublas_has_not() -> None:
     library, array = FakeCublas(), OnCard(np.ones((1, 1), "i4"))
-    with pytest.raises(InvalidArgumentError, match=r"float64, bfloat16\. Received: int32"):
+    with pytest.raises(InvalidArgumentError, match=r"float64, float16, bfloat16\. Received: int32"):
         made(library).matmul(array, array, array, transpose_a=False, transpose_b=False)
     assert "cublasGemmEx" not in library.calls
 

@@ -107,7 +107,7 @@ def numbers() -> Any:
         ({"kinds": (0, 1, 68)}, 15),
         ({"kinds": (1, 1, 68)}, 15),
         ({"kinds": (1, 1, 77)}, 15),
-        ({"kinds": (2, 2, 68)}, 15),
+        ({"kinds": (2, 2, 77)}, 15),
     ],
 )
 def test_products_that_are_refused(handle: Handle, change: dict[str, Any], status: int) -> None:

@@ -14,7 +14,7 @@ from op_table import TABLE
 import mirrored as mr
 from mirrored.backends.cuda.expressions import EXPRESSIONS
 from mirrored.backends.stream_backend import FusedOp, Fusion
-from mirrored.ops.host_bfloat16 import widened
+from mirrored.ops.narrow_floats import widened
 from mirrored.ops.op import OPS, Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.program.graph import COPY
@@ -68,7 +68,7 @@ def on_the_host(op: Op, *arrays: Array, **attrs: Any) -> Array:
     """Return what an op's own kernel computes, in bfloat16 through float32."""
     specs = [TensorSpec(each.shape, each.dtype) for each in arrays]
     if any(spec.dtype.name == "bfloat16" for spec in specs):
-        op = widened(op, mr.bfloat16)
+        op = widened(op)
     out = op.infer(*specs, **attrs)
     result = np.empty(out.shape, out.dtype)
     if op.workspace is not None:

@@ -25,17 +25,19 @@ from emulated_cuda.queues import Queue
 _OK, _NOT_INITIALIZED, _ALLOC_FAILED, _INVALID_VALUE = 0, 1, 3, 7
 _EXECUTION_FAILED, _INTERNAL_ERROR, _NOT_SUPPORTED = 13, 14, 15
 _VERSION = 120900
-_R_32F, _R_64F, _R_16BF = 0, 1, 14
+_R_32F, _R_64F, _R_16F, _R_16BF = 0, 1, 2, 14
 _STORED: dict[int, np.dtype[Any]] = {
     _R_32F: np.dtype("f4"),
     _R_64F: np.dtype("f8"),
+    _R_16F: np.dtype("f2"),
     _R_16BF: np.dtype("u2"),
 }
 _COMPUTE_32F, _PEDANTIC_32F, _COMPUTE_64F, _PEDANTIC_64F, _TF32 = 68, 69, 70, 71, 77
+_SINGLE = {(each, of_c) for each in (_R_32F, _R_16F, _R_16BF) for of_c in (each, _R_32F)}
 # The types of A and B, and of C, that a way of computing can do.
 _SUPPORTED = {
-    _COMPUTE_32F: {(_R_32F, _R_32F), (_R_16BF, _R_16BF), (_R_16BF, _R_32F)},
-    _PEDANTIC_32F: {(_R_32F, _R_32F), (_R_16BF, _R_16BF), (_R_16BF, _R_32F)},
+    _COMPUTE_32F: _SINGLE,
+    _PEDANTIC_32F: _SINGLE,
     _TF32: {(_R_32F, _R_32F)},
     _COMPUTE_64F: {(_R_64F, _R_64F)},
     _PEDANTIC_64F: {(_R_64F, _R_64F)},
@@ -85,11 +87,14 @@ class _Matrix(NamedTuple):
     def read(self) -> NDArray[Any]:
         """Return its numbers."""
         array = self.view()
+        if self.kind == _R_16F:
+            return array.astype(np.float32)
         return bfloat16.widened(array) if self.kind == _R_16BF else array
 
     def write(self, numbers: NDArray[Any]) -> None:
         """Write numbers, rounded to the nearest."""
-        self.view()[...] = bfloat16.rounded(numbers) if self.kind == _R_16BF else numbers
+        with np.errstate(over="ignore"):  # Of halves.
+            self.view()[...] = bfloat16.rounded(numbers) if self.kind == _R_16BF else numbers
 
 
 def _to_tf32(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -24,7 +24,7 @@ def sources() -> Iterator[Source]:
     """Yield each text of this module."""
     dtypes = [
         *teams.float_dtypes(),
-        *(np.dtype(name) for name in (*teams.INTEGERS, *teams.STORED, "bool")),
+        *(np.dtype(name) for name in (*teams.INTEGERS, "bool")),
     ]
     yield from map(_source, dtypes)
 
@@ -38,7 +38,7 @@ def fill(xp: Launcher, out: Any, value: Any) -> None:
     if not out.size:
         return
     # Kernels compute with floats of 16 bits in single precision, and take such numbers.
-    kind = np.dtype(np.float32) if out.dtype.name in ("bfloat16", "float16") else out.dtype
+    kind = np.dtype(np.float32) if out.dtype.name in teams.NARROW else out.dtype
     number = np.asarray(value).astype(kind)[()]
     launch_for_each(xp, _source(out.dtype), "fill", out.size, (out, np.int64(out.size), number))
 

@@ -62,7 +62,7 @@ extern "C" __global__ void flat_indices(
 """
 # A thread has one column of `each` rows of the result, which begin as those of `from`, or filled
 # with a value, and goes through all rows in their order.
-# `sums` is `out`, but for bfloat16, which is rounded once at the end.
+# `sums` is `out`, but for narrow floats, which are rounded once at the end.
 _COMBINE = """
 __device__ inline T_C combined(T_C x, T_C y) { return COMBINED; }
 
@@ -210,7 +210,7 @@ def _rows_workspace(tensor: Spec, places: Spec, rows: Spec) -> tuple[Spec, ...]:
 
 
 def _sums(shape: Shape, dtype: np.dtype[Any]) -> tuple[Spec, ...]:
-    return ((shape, np.dtype(np.float32)),) if dtype.name == "bfloat16" else ()
+    return ((shape, np.dtype(np.float32)),) if dtype.name in teams.NARROW else ()
 
 
 def _combine(

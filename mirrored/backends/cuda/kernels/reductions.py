@@ -25,14 +25,17 @@ _WIDE_INTEGER_BYTES = 8
 _LOGIC_BYTES = 4
 
 _SUM = """
-__device__ inline float quotient(float sum, i64 count) { return sum / (float)count; }
-__device__ inline double quotient(double sum, i64 count) { return sum / (double)count; }
-__device__ inline i64 quotient(u64 sum, i64 count) { return count ? (i64)sum / count : 0; }
+__device__ inline float quotient(float sum, i64 count, float) { return sum / (float)count; }
+__device__ inline double quotient(double sum, i64 count, double) { return sum / (double)count; }
+__device__ inline u64 quotient(u64 sum, i64 count, u64) { return count ? sum / (u64)count : 0; }
+template <class I> __device__ inline i64 quotient(u64 sum, i64 count, I) {
+    return count ? (i64)sum / count : 0;
+}
 
 struct Op : Sum<Wide<IN_C>::Type> {
     static __device__ inline State of(IN_C x, i64) { return (State)x; }
     static __device__ inline OUT_C result(State sum, i64 count) {
-        return count < 0 ? (OUT_C)sum : (OUT_C)quotient(sum, count);
+        return count < 0 ? (OUT_C)sum : (OUT_C)quotient(sum, count, IN_C());
     }
 };
 """
@@ -272,11 +275,11 @@ def _workspace(
 def _partial_dtype(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
     """Return what the first of two steps writes.
 
-    Bfloat16 stays in single precision until last, and integers whose mean is wanted in 64 bits.
+    Narrow floats stay in single precision until last, integers whose mean is wanted in 64 bits.
     """
     if mean and dtype.name in teams.INTEGERS:
-        return np.dtype(np.int64)
-    return np.dtype(np.float32) if dtype.name == "bfloat16" else dtype
+        return dtype if dtype.name == "uint64" else np.dtype(np.int64)
+    return np.dtype(np.float32) if dtype.name in teams.NARROW else dtype
 
 
 def _place(

@@ -12,8 +12,8 @@ from mirrored.backends.cuda.kernels.kernel import Launcher
 from mirrored.backends.cuda.source import Source
 
 INDICES = ("int32", "int64")
-INTEGERS = (*INDICES, "uint8")
-STORED = ("float16", "int8", "int16", "uint16", "uint32", "uint64")  # What is moved, above all.
+INTEGERS = (*INDICES, "uint8", "int8", "int16", "uint16", "uint32", "uint64")
+NARROW = ("bfloat16", "float16")  # Computed in float32, and rounded where they are written.
 _WARP = 32
 _LARGEST_BLOCK = 512  # The registers of larger ones could be too many.
 _SMALL_BLOCK = 128  # Enough warps to fill a multiprocessor with its most blocks.
@@ -34,11 +34,21 @@ __device__ inline double lowest(double) { return -INFINITY_D; }
 __device__ inline int lowest(int) { return -0x7fffffff - 1; }
 __device__ inline i64 lowest(i64) { return -0x7fffffffffffffffLL - 1; }
 __device__ inline u8 lowest(u8) { return 0; }
+__device__ inline u16 lowest(u16) { return 0; }
+__device__ inline u32 lowest(u32) { return 0; }
+__device__ inline u64 lowest(u64) { return 0; }
+__device__ inline i8 lowest(i8) { return -0x80; }
+__device__ inline i16 lowest(i16) { return -0x8000; }
 __device__ inline float highest(float) { return INFINITY_F; }
 __device__ inline double highest(double) { return INFINITY_D; }
 __device__ inline int highest(int) { return 0x7fffffff; }
 __device__ inline i64 highest(i64) { return 0x7fffffffffffffffLL; }
 __device__ inline u8 highest(u8) { return 0xff; }
+__device__ inline u16 highest(u16) { return 0xffff; }
+__device__ inline u32 highest(u32) { return 0xffffffffu; }
+__device__ inline u64 highest(u64) { return 0xffffffffffffffffULL; }
+__device__ inline i8 highest(i8) { return 0x7f; }
+__device__ inline i16 highest(i16) { return 0x7fff; }
 
 template <class T> struct Sum {
     typedef T State;
@@ -222,13 +232,13 @@ def teams(length: int, *, along: bool, side_by_side: int = 1) -> Teams:
 
 
 def state_size(dtype: np.dtype[Any]) -> int:
-    """Return the bytes of a sum or a maximum of elements: bfloat16 is summed as float32."""
+    """Return the bytes of a sum or a maximum of elements: narrow floats are summed as float32."""
     return max(dtype.itemsize, 4)
 
 
 def float_dtypes() -> list[np.dtype[Any]]:
     """Return the dtypes of floats that the kernels take; bfloat16 if its package is there."""
-    dtypes: list[Any] = [np.float32, np.float64]
+    dtypes: list[Any] = [np.float32, np.float64, np.float16]
     with suppress(ImportError):
         import ml_dtypes
 

@@ -15,7 +15,7 @@ from mirrored.backends.cuda.kernels.cross_entropy import (
 
 F32 = np.dtype(np.float32)
 TOLERANCES = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}
-DTYPES = [dtype.name for dtype in teams.float_dtypes()]
+DTYPES = [each.name for each in teams.float_dtypes() if each.name in TOLERANCES]
 SHAPES = [(9, 10), (3, 1), (5, 33), (3, 300), (2, 5000), (0, 5)]
 NAMES = {
     False: ("SoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyGrad", LOSS_AND_GRAD),

@@ -1,4 +1,4 @@
-"""Every op in bfloat16: the float32 result, rounded once; by the table in `conftest`."""
+"""Every op in floats of 16 bits: the float32 result, rounded once; by the table in `conftest`."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,7 +13,8 @@ import mirrored as mr
 from mirrored import devices, ops
 from mirrored.autodiff import GradientTape
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.host_bfloat16 import autocast, widened
+from mirrored.ops.narrow_floats import autocast, widened
+from mirrored.ops.spec import is_narrow
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -27,12 +28,12 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 def takes_it(op_case: Any) -> bool:
     """Return whether an op is given floats by its row of the table."""
-    _, row, (shapes, _) = op_case
-    return bool(shapes) and "float32" in row.dtypes
+    name, row, (shapes, _) = op_case
+    return bool(shapes) and "float32" in row.dtypes and mr.bfloat16 in ops.OPS[name].dtypes
 
 
-def drawn(op_case: Any, seed: int = 0) -> list[Array]:
-    """Return a case's inputs: floats are float32, of values that bfloat16 has too."""
+def drawn(op_case: Any, seed: int = 0, dtype: Any = None) -> list[Array]:
+    """Return a case's inputs: floats are float32, of values that bfloat16 or `dtype` has too."""
     _, row, case = op_case
     rng = np.random.default_rng(seed)
     arrays = []
@@ -40,7 +41,7 @@ def drawn(op_case: Any, seed: int = 0) -> list[Array]:
         if array.dtype != np.float32:
             arrays.append(array)
             continue
-        rounded = array.astype(mr.bfloat16).astype(np.float32)
+        rounded = array.astype(dtype or mr.bfloat16).astype(np.float32)
         if seed and row.kinds[min(i, len(row.kinds) - 1)] == "any":
             special = rng.random(array.shape) < 0.3
             rounded[special] = rng.choice(SPECIAL, array.shape)[special]
@@ -48,12 +49,12 @@ def drawn(op_case: Any, seed: int = 0) -> list[Array]:
     return arrays
 
 
-def narrow(x: ops.Tensor) -> ops.Tensor:
-    return ops.cast(x, mr.bfloat16) if x.dtype == ops.float32 else x
+def narrow(x: ops.Tensor, dtype: Any = None) -> ops.Tensor:
+    return ops.cast(x, dtype or mr.bfloat16) if x.dtype == ops.float32 else x
 
 
 def wide(x: ops.Tensor) -> ops.Tensor:
-    return ops.cast(x, ops.float32) if x.dtype == mr.bfloat16 else x
+    return ops.cast(x, ops.float32) if is_narrow(x.dtype) else x
 
 
 def in_float32(op_case: Any) -> Function:
@@ -75,14 +76,18 @@ def test_forward_rounds_once(op_case: Any, bits: Any) -> None:
     if not takes_it(op_case):
         return
     name, _, (_, attrs) = op_case
-    inputs = drawn(op_case, 1)
-    (result,) = in_float32(op_case)(*(narrow(ops.constant(each)) for each in inputs))
-    (expected,) = values(lambda *x: [wide(narrow(y)) for y in in_float32(op_case)(*x)], inputs)
-    natural = mr.bfloat16 if expected.dtype == np.float32 else expected.dtype
-    wanted = attrs.get("dtype", natural)
-    assert result.dtype == wanted, name
-    if wanted in (mr.bfloat16, expected.dtype):
-        assert bits([wide(result).numpy()]) == bits([expected])
+    for dtype in (mr.bfloat16, mr.float16):
+        inputs = drawn(op_case, 1, dtype)
+        (result,) = in_float32(op_case)(*(narrow(ops.constant(each), dtype) for each in inputs))
+        (exact,) = in_float32(op_case)(*map(ops.constant, inputs))
+        if name == "FloorDiv":  # The quotient is rounded before it is rounded down.
+            exact = mr.floor(wide(narrow(ops.constant(inputs[0]) / inputs[1], dtype)))
+        expected = wide(narrow(exact, dtype)).numpy()
+        natural = dtype if expected.dtype == np.float32 else expected.dtype
+        wanted = attrs.get("dtype", natural)
+        assert result.dtype == wanted, name
+        if wanted in (dtype, expected.dtype):
+            assert bits([wide(result).numpy()]) == bits([expected])
 
 
 def test_forward_is_near_the_exact_result(op_case: Any) -> None:
@@ -162,7 +167,7 @@ def test_memory_is_what_is_declared(op_row: Any) -> None:
         return
     attrs = row.small[0].attrs
     tensors = [narrow(ops.constant(each)) for each in drawn(op_case)]
-    op = widened(ops.OPS[name], mr.bfloat16)
+    op = widened(ops.OPS[name])
     specs = [] if op.workspace is None else op.workspace(*(x.spec for x in tensors), **attrs)
     declared = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in specs)
     pool = devices.get_device("CPU:0").pool

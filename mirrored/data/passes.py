@@ -1,0 +1,297 @@
+"""Where batches come from: passes over arrays, or over what gives batches one by one.
+
+Arrays, and datasets that only order and batch their rows, give many at a time; other data give
+what they made.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from mirrored.data.arrays import Arrays, Rows, adapt_batch, count_of
+from mirrored.data.batches import Chunk
+from mirrored.data.columns import described
+from mirrored.data.pipeline import Pipeline
+from mirrored.data.py_dataset import PyDataset, batches_of
+from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
+from mirrored.ops import SeedGenerator
+
+_MOST_AHEAD = 16  # Batches of a stream.
+_ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
+
+Check = Callable[[Arrays], Arrays]
+
+
+class PassesOfRows:
+    """Batches of the rows of arrays, of which nothing is read but which rows they are.
+
+    Args:
+        transform: Which rows.
+        arrays: The arrays.
+        otherwise: Gives the batches one by one, where not all examples are well.
+
+    Attributes:
+        example: Arrays of the shapes and dtypes that the data have, but for their first axis.
+        given: How many batches of this pass were read.
+        most_ahead: How many are read at once where nobody asks for another number.
+        is_lent: Whether a batch's memory may be written to when the next one is read.
+        told: What is told when epochs begin and end, if anything is.
+    """
+
+    is_lent = False
+    told: PyDataset | None = None
+
+    def __init__(
+        self, transform: Transform, arrays: Arrays, otherwise: "Callable[[], Passes] | None" = None
+    ) -> None:
+        self._transform, self._arrays, self._otherwise = transform, arrays, otherwise
+        self._size = transform.batch_size or 1
+        self.example = arrays.rows(slice(0, self._size))
+        self.most_ahead = max(1, _ROWS_AHEAD // self._size)
+        self._read: Callable[[int], Rows] | None = None
+        self.given = 0
+
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them: all at once, unless it raises for some."""
+        try:
+            self._arrays = check(self._arrays)
+        except ValueError:
+            if self._otherwise is None:
+                raise
+            return self._otherwise().checked(check)  # The batch that is wrong is named.
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pass was begun and not ended."""
+        return self._read is not None
+
+    def has_next(self) -> bool:
+        """Return whether this pass has another batch."""
+        if self._read is None:
+            self._read = self._transform.open_rows(self._transform.begin())
+        elif self.given == self._transform.cardinality:
+            self.close()
+        return self._read is not None
+
+    def read(self, most: int) -> Chunk | None:
+        """Return which rows the next batches are."""
+        if not self.has_next() or self._read is None:
+            return None
+        rows = self._read(most)
+        self.given += -(-count_of(rows) // self._size)
+        if not isinstance(rows, slice):
+            self._arrays = self._arrays.contiguous()
+        return Chunk(self._arrays, rows, self._size)
+
+    def close(self) -> None:
+        """Leave the pass."""
+        self._read, self.given = None, 0
+
+
+class PassesOfBatches:
+    """Batches that a dataset, a generator or another iterable gives one by one.
+
+    The first batch is read at once: it tells the shapes and dtypes.
+
+    Args:
+        data: What gives batches; a user's own iterator goes on where it is, and is left open.
+        for_what: The method that asks, named in errors.
+        class_weight: A weight for each integer label, or None.
+
+    Raises:
+        ValueError: There is no batch, or the first one is none.
+    """
+
+    most_ahead = _MOST_AHEAD
+    told: PyDataset | None = None
+
+    def __init__(
+        self, data: Iterable[Any], for_what: str, class_weight: Mapping[int, float] | None
+    ) -> None:
+        self._data, self._for_what, self._class_weight = data, for_what, class_weight
+        self.is_lent = not isinstance(data, Pipeline)
+        self._iterator: Iterator[Any] | None = None
+        self._check: Check | None = None
+        self._first: Arrays | None = None  # Read, and not given out yet.
+        self.given = 0
+        try:
+            example = self._peek()
+        except BaseException:
+            self.close()
+            raise
+        if example is None:
+            raise ValueError(
+                f"`{for_what}` needs at least one batch. Received: "
+                f"{described(data)} that gave none."
+            )
+        self.example = example
+
+    def _peek(self) -> Arrays | None:
+        """Return the first batch, which stays to be read; None where there is none."""
+        self._first = self._next()
+        return self._first
+
+    def checked(self, check: Check) -> "Passes":
+        """Return the data as a function leaves them: each batch when it comes."""
+        self._check = check
+        self._checked(self.example)
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pass was begun and not ended."""
+        return self._iterator is not None
+
+    def has_next(self) -> bool:
+        """Return whether there is another batch, which is read."""
+        self._first = self._first or self._next()
+        return self._first is not None
+
+    def read(self, most: int) -> Chunk | None:
+        """Return the next batch."""
+        batch, self._first = self._first or self._next(), None
+        if batch is None:
+            return None
+        batch = self._checked(batch)
+        self.given += 1
+        return Chunk(batch, slice(0, batch.size), batch.size)
+
+    def close(self) -> None:
+        """Leave the pass; an iterator that is the user's own stays as it is."""
+        iterator, self._iterator = self._iterator, None
+        self._first, self.given = None, 0
+        close = getattr(iterator, "close", None)
+        if close is not None and iterator is not self._data:
+            close()
+
+    def _next(self) -> Arrays | None:
+        """Return the next batch; None at the end of a pass, after which another one begins."""
+        if self._iterator is None:
+            data = self._data
+            self._iterator = data._host_elements() if isinstance(data, Pipeline) else iter(data)
+        try:
+            element = next(self._iterator)
+        except StopIteration:
+            self.close()
+            return None
+        return self._adapted(element)
+
+    def _adapted(self, element: Any) -> Arrays:
+        try:
+            return adapt_batch(element, self._for_what, self._class_weight)
+        except ValueError as error:
+            raise self._located(error) from error
+
+    def _checked(self, batch: Arrays) -> Arrays:
+        try:
+            return batch if self._check is None else self._check(batch)
+        except ValueError as error:
+            raise self._located(error) from error
+
+    def _located(self, error: ValueError) -> ValueError:
+        return ValueError(f"Batch {self.given} of the data (counted from 0): {error}")
+
+
+class PassesOfPyDataset(PassesOfBatches):
+    """Batches that a `PyDataset` makes by their numbers.
+
+    The first batch is made once more, for its shapes and dtypes: what it is may depend on what
+    `on_epoch_begin` does.
+
+    Args:
+        data: What makes batches.
+        for_what: The method that asks, named in errors.
+        class_weight: A weight for each integer label, or None.
+        shuffled: Whether each pass over those that end is in another order, by the global seed.
+    """
+
+    _data: PyDataset
+
+    def __init__(
+        self,
+        data: PyDataset,
+        for_what: str,
+        class_weight: Mapping[int, float] | None,
+        shuffled: bool,
+    ) -> None:
+        self._shuffled = shuffled
+        self._seeds: SeedGenerator | None = None
+        self._left: int | None = 0  # Of a pass that was begun; None: there is no end.
+        super().__init__(data, for_what, class_weight)
+        self.told = data
+
+    def _peek(self) -> Arrays | None:
+        return None if self._data.num_batches == 0 else self._adapted(self._data[0])
+
+    def has_next(self) -> bool:
+        """Return whether there is another batch, of which nothing is made yet."""
+        if self._iterator is None:
+            self._left = self._data.num_batches
+            order: Iterable[int] = itertools.count() if self._left is None else range(self._left)
+            if self._shuffled and self._left is not None:
+                self._seeds = self._seeds or SeedGenerator()
+                order = self._seeds.permutation(self._left).tolist()
+            self._iterator = batches_of(self._data, order)
+        if self._left == 0:
+            self.close()
+        return self._iterator is not None
+
+    def _next(self) -> Arrays | None:
+        if not self.has_next() or self._iterator is None:
+            return None
+        batch = next(self._iterator)
+        if self._left is not None:
+            self._left -= 1
+        return self._adapted(batch)
+
+
+Passes = PassesOfRows | PassesOfBatches
+
+
+def cardinality_of(data: Iterable[Any]) -> int:
+    """Return how many batches a pass over data has, or one of the constants of datasets."""
+    if isinstance(data, Pipeline):
+        return data._transform.cardinality
+    if isinstance(data, PyDataset):
+        count = data.num_batches
+        return INFINITE_CARDINALITY if count is None else count
+    is_loader = any(
+        each.__name__ == "DataLoader" and each.__module__.startswith("torch.")
+        for each in type(data).__mro__
+    )
+    if is_loader and hasattr(getattr(data, "dataset", None), "__len__"):
+        return len(data)  # type: ignore[arg-type]
+    return UNKNOWN_CARDINALITY
+
+
+def passes_of(
+    data: Iterable[Any],
+    for_what: str,
+    class_weight: Mapping[int, float] | None,
+    *,
+    shuffled: bool = False,
+) -> Passes:
+    """Return the batches that data give.
+
+    Args:
+        data: What gives batches.
+        for_what: The method that asks, named in errors.
+        class_weight: A weight for each integer label, or None.
+        shuffled: Whether those of a `PyDataset` are taken in another order in each pass.
+    """
+    if isinstance(data, PyDataset):
+        return PassesOfPyDataset(data, for_what, class_weight, shuffled)
+
+    def one_by_one() -> Passes:
+        return PassesOfBatches(data, for_what, class_weight)
+
+    transform = data._transform if isinstance(data, Pipeline) else None
+    slices = None if transform is None else transform.batched_slices
+    if transform is None or slices is None or not transform.cardinality:
+        return one_by_one()
+    try:
+        arrays = adapt_batch(slices.rows(slice(None)), for_what, class_weight)
+    except ValueError:
+        return one_by_one()  # The batch that is wrong is named.
+    return PassesOfRows(transform, arrays, one_by_one)

@@ -1,0 +1,151 @@
+"""Datasets that are a class of the user's, which makes a batch of its number: Keras' `PyDataset`.
+
+Training asks for the batches, in an order of its own, from several threads where that is wanted.
+"""
+
+import itertools
+import warnings
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from mirrored._arguments import explained
+from mirrored._numbers import check_count
+from mirrored.data.workers import made_in_order
+
+_DEFAULTS = {"workers": 1, "use_multiprocessing": False, "max_queue_size": 10}
+
+
+@explained
+class PyDataset:
+    """What makes batches by their numbers: subclasses define `__getitem__` and `__len__`.
+
+    `__getitem__(index)` returns a whole global batch: x, (x,), (x, y) or (x, y, sample_weight),
+    each an array or a list, tuple or dict of arrays. `__len__` returns how many batches there are;
+    a subclass without it has a property `num_batches` instead, which is None where there is no end.
+    In `fit` with `shuffle=True` the batches come in another order in each pass, by the global seed.
+
+    Args:
+        workers: How many threads make batches; up to 1 they are made between two steps.
+        use_multiprocessing: Whether one worker is a thread of its own too. Processes are not used,
+            which could not share devices: what is slow should be NumPy's or reading files, which
+            run side by side in threads.
+        max_queue_size: How many batches threads make ahead, at most; 0 is any number.
+
+    Raises:
+        ValueError: A number is negative, or none.
+
+    Example:
+        >>> import numpy as np
+        >>> import mirrored as mr
+        >>> class Squares(mr.keras.utils.PyDataset):
+        ...     def __len__(self):
+        ...         return 3
+        ...
+        ...     def __getitem__(self, index):
+        ...         x = np.arange(4.0) + 4 * index
+        ...         return x, x**2
+        >>> model = mr.Sequential([mr.layers.Input(shape=(1,)), mr.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> len(model.fit(Squares(workers=2), epochs=2, verbose=0).history["loss"])
+        2
+    """
+
+    def __init__(
+        self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10
+    ) -> None:
+        self.workers = workers
+        self.use_multiprocessing = use_multiprocessing
+        self.max_queue_size = max_queue_size
+
+    @property
+    def workers(self) -> int:
+        """How many threads make batches."""
+        return int(self._setting("workers"))
+
+    @workers.setter
+    def workers(self, value: int) -> None:
+        self._workers = check_count("workers", value, least=0)
+
+    @property
+    def use_multiprocessing(self) -> bool:
+        """Whether one worker is a thread of its own."""
+        return bool(self._setting("use_multiprocessing"))
+
+    @use_multiprocessing.setter
+    def use_multiprocessing(self, value: bool) -> None:
+        self._use_multiprocessing = value
+
+    @property
+    def max_queue_size(self) -> int:
+        """How many batches threads make ahead, at most."""
+        return int(self._setting("max_queue_size"))
+
+    @max_queue_size.setter
+    def max_queue_size(self, value: int) -> None:
+        self._max_queue_size = check_count("max_queue_size", value, least=0)
+
+    def _setting(self, name: str) -> Any:
+        if any(f"_{each}" not in vars(self) for each in _DEFAULTS):
+            warnings.warn(
+                "Your `PyDataset` class should call `super().__init__(**kwargs)` in its "
+                "constructor. `**kwargs` can include `workers`, `use_multiprocessing`, "
+                "`max_queue_size`. Do not pass these arguments to `fit()`, which has none of them.",
+                stacklevel=3,
+            )
+            vars(self).update(
+                {f"_{k}": v for k, v in _DEFAULTS.items() if f"_{k}" not in vars(self)}
+            )
+        return vars(self)[f"_{name}"]
+
+    def __getitem__(self, index: int) -> Any:
+        """Return a batch; to be defined by subclasses.
+
+        Args:
+            index: The number of the batch, from 0 on.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no `__getitem__`. Define it: it returns the batch of a "
+            "number, as in `return self.x[begin:end], self.y[begin:end]`."
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the batches in order, without threads."""
+        try:
+            count = self.num_batches
+        except NotImplementedError:
+            count = None
+        for index in itertools.count() if count is None else range(count):
+            yield self[index]
+
+    @property
+    def num_batches(self) -> int | None:
+        """The number of batches; None where there is no end."""
+        if hasattr(self, "__len__"):
+            return len(self)
+        raise NotImplementedError(
+            "You need to implement the `num_batches` property:\n\n"
+            "@property\ndef num_batches(self):\n  return ..."
+        )
+
+    def on_epoch_begin(self) -> None:
+        """Called before each epoch; subclasses may define it."""
+
+    def on_epoch_end(self) -> None:
+        """Called after each epoch, as to put what there is in another order."""
+
+
+def batches_of(data: PyDataset, order: Iterable[int]) -> Generator[Any, None, None]:
+    """Return an iterator of batches, which threads make ahead where that is wanted.
+
+    Args:
+        data: What makes them.
+        order: Their numbers.
+    """
+    workers, processes = data.workers, data.use_multiprocessing
+    if workers > 1 or (workers and processes):
+        most = data.max_queue_size or _ANY
+        return made_in_order(data.__getitem__, order, workers, most)
+    return (data[number] for number in order)
+
+
+_ANY = 1 << 16

@@ -1,0 +1,113 @@
+"""Hooks that users hang into training, evaluation and prediction, with Keras' names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Logs = dict[str, Any]
+
+
+class Callback:
+    """What happens at points of `fit`, `evaluate` and `predict`; override the methods you need.
+
+    `logs` holds the means of the loss and the metrics over the epoch so far, and at its end those
+    of its validation too. Set `self.model.stop_training = True` to end training after the batch
+    that is running; its epoch is still validated and ended.
+
+    Attributes:
+        model: The model that is trained, once training began.
+        params: `verbose`, `epochs` and `steps`, as far as they are known.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class StopWhenGood(mr.callbacks.Callback):
+        ...     def on_epoch_end(self, epoch, logs=None):
+        ...         if logs["loss"] < 0.1:
+        ...             self.model.stop_training = True
+    """
+
+    def __init__(self) -> None:
+        self.model: Any = None
+        self.params: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "model": None}  # It travels without the model that it looks at.
+
+    def set_model(self, model: Any) -> None:
+        """Take the model that is about to be trained."""
+        self.model = model
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Take `verbose`, `epochs` and `steps`."""
+        self.params = dict(params)
+
+    def steps_between(self, kind: str, steps: int) -> int:
+        """Return how many steps may run between two calls of the batch hooks; 1 where it has any.
+
+        The hooks are called at its multiples, and behind the last step.
+
+        Args:
+            kind: "train", "test" or "predict".
+            steps: How many steps there are in all.
+        """
+        return 1 if self._has_hooks(kind, Callback) else max(steps, 1)
+
+    def _has_hooks(self, kind: str, base: type["Callback"]) -> bool:
+        """Return whether there are hooks for batches of this kind other than those of a class."""
+        hooks = [f"on_{kind}_batch_begin", f"on_{kind}_batch_end"]
+        if kind == "train":
+            hooks += ["on_batch_begin", "on_batch_end"]
+        own = any(getattr(type(self), hook) is not getattr(base, hook) for hook in hooks)
+        return own or any(hook in vars(self) for hook in hooks)
+
+    def _let_go(self) -> None:
+        """Give back what is held when a run is over, however it ended; it may be called twice."""
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        """Run before the first epoch."""
+
+    def on_train_end(self, logs: Logs | None = None) -> None:
+        """Run after the last epoch, with its logs."""
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        """Run before epoch `epoch`, counted from 0."""
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        """Run after epoch `epoch` and its validation, whose logs begin with `val_`."""
+
+    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+        """Run before batch `batch` of an epoch, counted from 0."""
+        self.on_batch_begin(batch, logs=logs)
+
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Run after batch `batch` of an epoch, with the means over the epoch so far."""
+        self.on_batch_end(batch, logs=logs)
+
+    def on_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+        """Run before a training batch: another name for `on_train_batch_begin`."""
+
+    def on_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Run after a training batch: another name for `on_train_batch_end`."""
+
+    def on_test_begin(self, logs: Logs | None = None) -> None:
+        """Run before evaluation, that of `fit`'s validation data included."""
+
+    def on_test_end(self, logs: Logs | None = None) -> None:
+        """Run after evaluation, with its loss and metrics."""
+
+    def on_test_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+        """Run before batch `batch` of an evaluation."""
+
+    def on_test_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Run after batch `batch` of an evaluation, with the means so far."""
+
+    def on_predict_begin(self, logs: Logs | None = None) -> None:
+        """Run before prediction."""
+
+    def on_predict_end(self, logs: Logs | None = None) -> None:
+        """Run after prediction."""
+
+    def on_predict_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
+        """Run before batch `batch` of a prediction."""
+
+    def on_predict_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Run after batch `batch` of a prediction."""

@@ -1,0 +1,209 @@
+"""Saves weights while a model is trained."""
+
+import errno
+import math
+import os
+import string
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored._files import PathName, as_path
+from mirrored.training.callbacks.callback import Logs
+from mirrored.training.callbacks.monitor_callback import MonitorCallback
+from mirrored.training.progress import write_line
+
+_ENDING = ".safetensors"
+
+
+@explained
+class ModelCheckpoint(MonitorCallback):
+    """Saves the weights after each epoch, or after so many batches, or the best ones alone.
+
+    `Model.load_weights` reads them. Each file is there wholly or not at all: where one cannot be
+    written, as on a full disk, `fit` ends with the error, and the file before stays.
+
+    Args:
+        filepath: The file, whose name ends in ".safetensors". `{epoch}`, counted from 1, `{batch}`
+            and the names in the logs stand for their values, as in
+            "{epoch:02d}-{val_loss:.2f}.safetensors". Its folder is made where it is missing.
+        monitor: The name of the value that says which weights are the best.
+        verbose: 1 prints what is done, 0 nothing.
+        save_best_only: Whether to save only where the value is better than at all savings before.
+        save_weights_only: True: whole models are not saved yet.
+        mode: "min" where less is better, "max" where more is; "auto": as the loss or the metric of
+            this name says.
+        save_freq: "epoch", or after how many batches to save; epochs need not be multiples of it.
+        initial_value_threshold: What the first value has to be better than; None: nothing.
+
+    Raises:
+        TypeError: `filepath` is no path.
+        ValueError: `save_weights_only` is False, the name is another one or has a field without a
+            name, or `save_freq` is no number of batches; or, at the start of training, the mode is
+            "auto", and nothing says which values of this name are better.
+        KeyError: When it saves: the name has a field that the logs have not.
+        OSError: When it saves: the file cannot be written.
+
+    Example:
+        >>> import os, tempfile
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input(shape=(1,)), mr.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save = mr.callbacks.ModelCheckpoint(
+        ...         os.path.join(folder, "{epoch:02d}.safetensors"), save_weights_only=True
+        ...     )
+        ...     history = model.fit([[1.0]], [[2.0]], epochs=2, callbacks=[save], verbose=0)
+        ...     sorted(os.listdir(folder))
+        ['01.safetensors', '02.safetensors']
+    """
+
+    def __init__(
+        self,
+        filepath: PathName,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        save_freq: int | str = "epoch",
+        initial_value_threshold: float | None = None,
+    ) -> None:
+        super().__init__(monitor, mode, initial_value_threshold)
+        self.verbose = verbose
+        self.filepath = as_path(filepath, "weights file")
+        self.save_best_only = save_best_only
+        self.save_weights_only = save_weights_only
+        self.save_freq = save_freq
+        self._current_epoch = 0
+        self._batches_seen_since_last_saving = 0
+        self._last_batch_seen: int | None = None
+        is_count = isinstance(save_freq, int) and not isinstance(save_freq, bool) and save_freq > 0
+        if save_freq != "epoch" and not is_count:
+            raise ValueError(
+                f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer "
+                "values of 1 or more."
+            )
+        _check_name(self.filepath, save_weights_only)
+
+    def steps_between(self, kind: str, steps: int) -> int:
+        """Return how many steps may run between two looks at whether to save."""
+        if self._has_hooks(kind, ModelCheckpoint):  # A subclass's.
+            return 1
+        if kind != "train" or self.save_freq == "epoch":
+            return max(steps, 1)
+        if self.params.get("steps") is None:  # Epochs may be of any length.
+            return 1
+        return math.gcd(int(self.save_freq), steps)
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        """Note the epoch."""
+        self._current_epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Logs | None = None) -> None:
+        """Save where it is time."""
+        if self.save_freq == "epoch":
+            return
+        last = self._last_batch_seen
+        self._last_batch_seen = batch
+        new_epoch = last is None or batch <= last
+        self._batches_seen_since_last_saving += batch + 1 if new_epoch else batch - (last or 0)
+        if self._batches_seen_since_last_saving >= int(self.save_freq):
+            self._batches_seen_since_last_saving = 0
+            self._save(self._current_epoch, batch, logs or {})
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        """Save, where that is done after epochs."""
+        self._set_monitor_op()
+        if self.save_freq == "epoch":
+            self._save(epoch, None, logs or {})
+
+    def _save(self, epoch: int, batch: int | None, logs: Logs) -> None:
+        """Save the weights, unless they are to be the best and are not."""
+        path = self._path(epoch, batch, logs)
+        best = self.best
+        if self.save_best_only:
+            best, is_to_be_saved = self._looked_at(epoch, logs, path)
+            if not is_to_be_saved:
+                return
+        elif self.verbose > 0:
+            write_line(f"\nEpoch {epoch + 1}: saving model to {path}")
+        if os.path.isdir(path):
+            raise IsADirectoryError(
+                errno.EISDIR,
+                "Please specify a non-directory filepath for ModelCheckpoint. Filepath used is an "
+                "existing directory",
+                path,
+            )
+        folder = os.path.dirname(path)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        self.model.save_weights(path, overwrite=True)
+        self.best = best  # Now that they are there.
+        if self.verbose > 0:
+            write_line(f"\nEpoch {epoch + 1}: finished saving model to {path}")
+
+    def _looked_at(self, epoch: int, logs: Logs, path: str) -> tuple[Any, bool]:
+        """Return the best value, that of now included, and whether to save."""
+        self._set_monitor_op()
+        current = logs.get(self.monitor)
+        if current is None:
+            warnings.warn(f"Can save best model only with {self.monitor} available.", stacklevel=4)
+            return self.best, True
+        if np.ndim(current):
+            warnings.warn(
+                "Can save best model only when `monitor` is a scalar value. Received: "
+                f"{current}. Falling back to `save_best_only=False`.",
+                stacklevel=4,
+            )
+            return self.best, True
+        before = "None" if self.best is None else f"{self.best:.5f}"
+        if self._is_improvement(current, self.best):
+            line = f"improved from {before} to {current:.5f}, saving model to {path}"
+            found = current, True
+        else:
+            line = f"did not improve from {before}"
+            found = self.best, False
+        if self.verbose > 0:
+            write_line(f"\nEpoch {epoch + 1}: {self.monitor} {line}")
+        return found
+
+    def _path(self, epoch: int, batch: int | None, logs: Logs) -> str:
+        values = {"epoch": epoch + 1, **logs}
+        if batch is not None:
+            values.setdefault("batch", batch + 1)
+        try:
+            return self.filepath.format(**values)
+        except KeyError as error:
+            raise KeyError(
+                f'Failed to format this callback filepath: "{self.filepath}". Reason: {error}'
+            ) from None
+
+
+def _check_name(path: str, weights_only: bool) -> None:
+    """Raise ValueError where a file of this name could not be saved, before anything is trained."""
+    received = f"Received: filepath={path}"
+    if not weights_only:
+        raise ValueError(
+            "`ModelCheckpoint` saves weights: whole models are not saved yet. Pass "
+            f"`save_weights_only=True` and a filepath that ends in `{_ENDING}`. {received}"
+        )
+    if not path.endswith(_ENDING):
+        raise ValueError(
+            "When using `save_weights_only=True` in `ModelCheckpoint`, the filepath provided must "
+            f"end in `{_ENDING}`, the format that weights are saved in. {received}"
+        )
+    try:
+        fields = [(name, form) for _, name, form, _ in string.Formatter().parse(path)]
+        for name, form in fields:
+            if name in ("epoch", "batch"):
+                format(1, form or "")
+    except ValueError as error:
+        raise ValueError(f"The filepath cannot be filled in: {error}. {received}") from None
+    if any(name is not None and not name[:1].isidentifier() for name, _ in fields):
+        raise ValueError(
+            "A field of the filepath has a name: `epoch`, `batch`, or that of a value in the logs. "
+            f"{received}"
+        )
