@@ -11,7 +11,7 @@ from mirrored import ops
 from mirrored.graph import SymbolicTensor
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import as_array, is_tensor
-from mirrored.ops.spec import FLOATING, holds_numbers, is_bfloat16
+from mirrored.ops.spec import FLOATS, holds_numbers, is_bfloat16
 
 
 def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool = False) -> Tensor:
@@ -31,7 +31,7 @@ def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool =
         inputs = ops.convert_to_tensor(inputs)
     if isinstance(inputs, Tensor):
         own = inputs.dtype
-        keeps = own == dtype or not (casts_all or own in FLOATING)
+        keeps = own == dtype or not (casts_all or own in FLOATS)
         return inputs if keeps else ops.cast(inputs, dtype)
     numbers = _as_numbers(inputs, owner)
     if hasattr(inputs, "dtype") and not casts_all and numbers.dtype.kind in "iub":

@@ -13,7 +13,7 @@ from mirrored.layers import activations, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
-from mirrored.ops.spec import FLOATING
+from mirrored.ops.spec import FLOATS
 from mirrored.variables import Variable
 
 
@@ -104,7 +104,7 @@ class Dense(Layer):
             Shape (batch, ..., units).
         """
         *leading, features = inputs.shape
-        folded = inputs if inputs.dtype in FLOATING else ops.cast(inputs, self.compute_dtype)
+        folded = inputs if inputs.dtype in FLOATS else ops.cast(inputs, self.compute_dtype)
         if len(leading) > 1:
             folded = ops.reshape(folded, (math.prod(leading), features))
         outputs = ops.matmul(folded, self.kernel)

@@ -31,7 +31,7 @@ from mirrored.layers.shapes import (
 from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
-from mirrored.ops.spec import FLOATING
+from mirrored.ops.spec import FLOATS
 from mirrored.variables import Variable
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
@@ -320,7 +320,7 @@ class Layer(WeightOwner):
         shapes = as_shapes(_one_shape(method(**given)))
         self._build_inside(args, kwargs)
         first = placeholders((args, kwargs))[0]._dtype
-        dtype = first if self._keeps_integers and first not in FLOATING else self._compute_dtype
+        dtype = first if self._keeps_integers and first not in FLOATS else self._compute_dtype
         return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:

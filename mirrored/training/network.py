@@ -34,7 +34,7 @@ from mirrored.layers.shapes import (
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import only
-from mirrored.ops.spec import FLOATING
+from mirrored.ops.spec import FLOATS
 from mirrored.training.given_inputs import GivenInputs, boxed_shapes
 from mirrored.variables import Variable
 
@@ -73,7 +73,7 @@ class Network(Layer):
             given = GivenInputs(inputs)
             part = Part(given.tensors, outputs)
             first = given.tensors[0]._dtype
-            if dtype is None and first in FLOATING and dtype_policy().variable_dtype != first:
+            if dtype is None and first in FLOATS and dtype_policy().variable_dtype != first:
                 dtype = first
             if name is None and vars(type(self)).get("_functional_name"):
                 name = unique_name(vars(type(self))["_functional_name"])
