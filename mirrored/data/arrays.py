@@ -339,13 +339,21 @@ def _class_weights(targets: np.ndarray | None, class_weight: Any) -> np.ndarray:
         labels = targets.argmax(axis=1)
     else:
         labels = targets.reshape(len(targets))
+    if labels.dtype.kind == "f":
+        labels = np.round(labels)
     weights = np.ones(len(labels), dtype=np.float64)
     for label, weight in class_weight.items():
         is_number = isinstance(weight, int | float | np.number)
-        if not (isinstance(label, int | np.integer) and is_number and math.isfinite(weight)):
+        if not (_is_label(label) and is_number and math.isfinite(weight)):
             raise ValueError(
                 "`class_weight` must be a dict from integer label to a finite weight. "
                 f"Received: class_weight with the item {label!r}: {weight!r}."
             )
         weights[labels == label] = weight
     return weights
+
+
+def _is_label(value: Any) -> bool:
+    if isinstance(value, float | np.floating):  # As of a dict that was made of float labels.
+        return float(value).is_integer()
+    return isinstance(value, int | np.integer)

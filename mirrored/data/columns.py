@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import _nest
+from mirrored.data.frames import array_of, is_frame
 from mirrored.ops.conversion import as_array
 
 Columns = tuple[NDArray[Any], ...]
@@ -186,6 +187,10 @@ def _to_array(value: Any, name: str) -> NDArray[Any]:
             "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
             "alone."
         )
+    if is_frame(value):
+        return array_of(value, name)
+    if callable(getattr(value, "detach", None)):  # PyTorch's, wherever they are.
+        value = value.detach().cpu()
     if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
         value = value.numpy()
     try:

@@ -88,11 +88,12 @@ def test_weights(given: Any, expected: Any) -> None:
         ([[0], [1], [2]], [1.0, 5.0, 0.5]),
         ([1.0, 1.0, 2.0], [5.0, 5.0, 0.5]),
         ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [1.0, 5.0, 0.5]),
+        ([0.5, 1.4, 1.5], [1.0, 5.0, 0.5]),  # As Keras rounds them.
     ],
-    ids=["labels", "column", "float labels", "one-hot"],
+    ids=["labels", "column", "float labels", "one-hot", "labels to be rounded"],
 )
 def test_class_weight(targets: Any, expected: list[float]) -> None:
-    arrays = with_class_weights(adapt(X, targets), {1: 5.0, 2: 0.5, 7: 3.0})
+    arrays = with_class_weights(adapt(X, targets), {1: 5.0, np.float64(2): 0.5, 7: 3.0})
     assert arrays.sample_weight is not None
     assert arrays.sample_weight.tolist() == expected
 
@@ -204,6 +205,7 @@ def test_refused(change: dict[str, Any], message: str) -> None:
 REFUSED_CLASS_WEIGHTS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "type": ({}, [1.0, 2.0], r"must be a dict .*class_weight=\[1.0"),
     "label": ({}, {"cat": 1.0}, r"with the item 'cat': 1.0"),
+    "half a label": ({}, {0: 1.0, 0.5: 2.0}, r"with the item 0.5: 2.0"),
     "infinite": ({}, {0: np.inf}, r"finite weight. .*item 0: inf"),
     "text": ({}, {0: "much"}, r"finite weight. .*item 0: 'much'"),
     "rank": (
