@@ -47,6 +47,22 @@ HELD: dict[str, dict[str, str]] = {
         "one-copy-saved": "test_one_copy_is_saved_and_all_are_restored",
         "batch-size": "test_a_batch_of_all_replicas_together_has_32_examples",
     },
+    "training/callbacks/test_runs.py": {"callbacks": "test_runs_on_three_replicas"},
+    "training/callbacks/test_history.py": {
+        "history": "test_a_history_of_the_users_own_goes_on "
+        "test_plots_of_epochs_of_which_some_are_validated",
+    },
+    "training/callbacks/test_early_stopping.py": {
+        "best-weights": "test_the_weights_are_the_last_steps_and_the_best_are_kept",
+    },
+    "training/callbacks/test_model_checkpoint.py": {"checkpoint-files": "test_what_is_refused"},
+    "training/callbacks/test_non_finite.py": {"terminate-on-nan": "test_the_step_writes_nothing"},
+    "training/callbacks/test_speed.py": {
+        "speed-shown": "test_examples_a_second",
+        "small-steps": "test_one_device_would_be_faster_is_said_once "
+        "test_what_is_large_or_alone_is_left_in_peace",
+    },
+    "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint"},
     "training/test_loop_shapes.py": {
         "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "
         "test_images_with_and_without_their_one_channel test_inputs_that_do_not_fit",

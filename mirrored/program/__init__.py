@@ -7,6 +7,7 @@ from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
 from mirrored.program.buffers import Arenas as Arenas
 from mirrored.program.decorator import function as function
+from mirrored.program.executor import THREADS_FROM as THREADS_FROM
 from mirrored.program.executor import make_program as make_program
 from mirrored.program.function import Function as Function
 from mirrored.program.graph import Graph as Graph

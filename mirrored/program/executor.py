@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # Most machines never need the other kind.
     Runnable = Program | StreamedProgram
 
 # A replica's products take so many operations before a thread of its own is worth its meetings.
-_THREADS_FROM = 2e7
+THREADS_FROM = 2e7
 
 EXECUTORS = ("auto", "threads", "serial")
 
@@ -48,7 +48,7 @@ def choose_executor(
         beside = [stage for stage in schedule.stages if stage[0].replica != SHARED]
         products = [any(work[node] for each in stage for node in each.nodes()) for stage in beside]
         between = max(1, sum(products))
-        if sum(work.values()) / between / replicas >= _THREADS_FROM:
+        if sum(work.values()) / between / replicas >= THREADS_FROM:
             return replicas, 1
     if replicas > 1 and executor == "threads":
         return replicas, 1

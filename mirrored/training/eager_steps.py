@@ -32,7 +32,7 @@ from mirrored.training.step import (
 )
 
 # Given a row for each step - its loss, then each metric's total and count - and their number of
-# examples.
+# examples. A step of training whose loss is not finite is among them, before it raises.
 Take = Callable[[list[list[float]], int], None]
 
 
@@ -57,7 +57,7 @@ class EagerSteps:
             ResourceExhaustedError: A device has not enough memory; that step changed nothing.
         """
         for i, batch in enumerate(span):
-            check = partial(self._check_finite, where=where(i))
+            check = partial(self._check_finite, where=where(i), take=take, examples=batch.size)
             with self._drawn_again():
                 totals = self._step.train(self._distribute(batch), batch.size, check)
             take([_row(totals)], batch.size)
@@ -88,10 +88,11 @@ class EagerSteps:
             # A replica without examples has nothing to add.
             take(np.concatenate([part.numpy() for part in parts if part is not None and len(part)]))
 
-    def _check_finite(self, totals: Totals, where: str) -> None:
-        loss = _row(totals)[0]
-        losses = [float(each) for each in totals.losses]
+    def _check_finite(self, totals: Totals, where: str, take: Take, examples: int) -> None:
+        row = _row(totals)
+        loss, losses = row[0], [float(each) for each in totals.losses]
         if not all(math.isfinite(each) for each in (loss, *losses)):
+            take([row], examples)
             raise non_finite_error(self._model, loss, losses, where)
 
     def _distribute(self, batch: Arrays) -> Shards:

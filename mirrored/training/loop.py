@@ -3,6 +3,7 @@
 What they run on is checked before, so bad input changes nothing.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
 from mirrored.data.batches import Span
 from mirrored.data.epochs import Epochs
+from mirrored.errors import NonFiniteLossError
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
@@ -83,17 +85,26 @@ def _train_epoch(
 ) -> dict[str, float]:
     means = RunningMeans(model)
     callbacks.on_epoch_begin(epoch)
+    begun = time.perf_counter()
     for span, before in _spans(model, epochs, callbacks, "train"):
         callbacks.on_train_batch_begin(before)
-        _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
-        callbacks.on_train_batch_end(before + span.count - 1, means.logs())
+        done, error = _train(steps, span, means, guard, f"of epoch {epoch + 1}", before)
+        if error is not None and not callbacks.look_at_losses:
+            raise error
+        callbacks.on_train_batch_end(before + done - 1, means.logs())
+        if error is not None and not model.stop_training:
+            raise error
+    callbacks._tell_speed(means.examples, time.perf_counter() - begun)
     return means.logs()
 
 
 def _train(
     steps: Steps, span: Span, means: RunningMeans, guard: InterruptGuard, epoch: str, before: int
-) -> None:
-    """Take the steps of one execution; `before` is how many of the epoch came before it."""
+) -> tuple[int, NonFiniteLossError | None]:
+    """Take the steps of one execution; `before` is how many of the epoch came before it.
+
+    Return how many there were, the one included whose loss was not finite; and its error.
+    """
     done = 0
 
     def take(rows: list[list[float]], examples: int) -> None:
@@ -106,8 +117,12 @@ def _train(
 
     while done < span.count:  # More than once only where an interrupt did not end the program.
         begun = done
-        with guard.step():
-            steps.train(span.after(begun), where, take, lambda: not guard.pending)
+        try:
+            with guard.step():
+                steps.train(span.after(begun), where, take, lambda: not guard.pending)
+        except NonFiniteLossError as error:
+            return done, error
+    return done, None
 
 
 # ---------------------------------------------------------------------------- evaluate, predict

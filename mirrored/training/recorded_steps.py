@@ -20,6 +20,7 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.eager_steps import Take, column_dtypes
+from mirrored.training.replica_work import tell_of_small_steps
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
 from mirrored.variables import Variable
 
@@ -39,6 +40,7 @@ class RecordedSteps:
         self._traces = model._traces
         self._identity, self._kept = _identity(model)
         self._stepped = False
+        self._weighed = False
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
@@ -51,6 +53,7 @@ class RecordedSteps:
                     if not self._run_and_report("train", part, take, going_on):
                         return
                 except GuardFailed as failed:
+                    take([self._row(part, failed.outputs)], part.size)
                     place = where(done + failed.step)
                     raise self._non_finite(part, failed.outputs, place) from None
                 done += part.count
@@ -96,11 +99,17 @@ class RecordedSteps:
                 rows = [[row[0] + row[-1], *row[1:-1]] for row in rows]
             take(rows, part.size)
 
+    def _row(self, part: Span, outputs: Sequence[Any]) -> list[float]:
+        """Return the statistics of a step that wrote nothing, with its loss, penalties included."""
+        row: list[float] = outputs[0].tolist()
+        if _has_penalty(self._trace("train", part)):
+            row[0] += float(outputs[1].reshape(-1)[0])
+        return row
+
     def _non_finite(self, part: Span, outputs: Sequence[Any], where: str) -> NonFiniteLossError:
         penalties = _has_penalty(self._trace("train", part))
-        loss = sum(float(each.reshape(-1)[0]) for each in outputs[: 1 + penalties])
         losses = [float(each) for each in outputs[1 + penalties :]]
-        return non_finite_error(self._model, loss, losses, where)
+        return non_finite_error(self._model, self._row(part, outputs)[0], losses, where)
 
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
@@ -156,6 +165,9 @@ class RecordedSteps:
                 return known
             made = self._record(kind, size, specs, layout, self._sharding(span))
             made.kept = self._kept
+            if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
+                self._weighed = True
+                tell_of_small_steps(self._strategy, made.graph)
             return self._traces.keep(key, made)
 
     def _record(

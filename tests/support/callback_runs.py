@@ -168,6 +168,10 @@ RUNS: dict[str, Run] = {
     "save by nothing that is known": _save("a", monitor="foo"),
     "save the best of nothing there is": _save("a", monitor="foo", mode="min", save_best_only=True),
     "save twice": _save("{epoch}", {"epochs": 3}, save_best_only=True, fits=2),
+    "terminate": Run("TerminateOnNaN", rate=1e30),
+    "terminate with an error": Run("TerminateOnNaN", {"raise_error": True}, rate=1e30),
+    "terminate a validated epoch": Run("TerminateOnNaN", fit=VALIDATED, rate=1e8),
+    "terminate nothing": Run("TerminateOnNaN"),
     "log": _log(),
     "log with another separator": _log(separator=";"),
     "log with two separators": _log(separator=";;"),
@@ -244,12 +248,15 @@ def _fits(keras: Any, run: Run, folder: str, ending: str) -> Any:
         )
         values = history.history.items()
         state = {each: getattr(callback, each) for each in run.state}
+        spoilt = run.callback == "TerminateOnNaN"  # Keras' last step writes what is not finite.
         yield {
             "epochs": list(history.epoch),
-            "history": {key: [float(each) for each in of] for key, of in values if key != "text"}
-            if not first
-            else [],
-            "weights": checksums(model),
+            "history": {
+                key: [_number(each) for each in of]
+                for key, of in values
+                if not first and not (spoilt and key != "loss")
+            },
+            "weights": None if spoilt else checksums(model),
             "rate": float(model.optimizer.learning_rate),
             "state": {key: None if each is None else float(each) for key, each in state.items()},
         }
@@ -267,6 +274,12 @@ def _model(keras: Any, run: Run) -> Any:
     model.compile(keras.optimizers.SGD(run.rate), loss, **run.model)
     model.set_weights(WEIGHTS)
     return model
+
+
+def _number(value: Any) -> float | str:
+    """Return a number as JSON has it."""
+    number = float(value)
+    return number if np.isfinite(number) else str(number)
 
 
 def checksums(model: Any) -> list[float]:

@@ -27,7 +27,8 @@ COLUMNS = 400  # Wide enough for a line that is logged.
 # The lines that are to stand on the screen in the end, each of them whole.
 WHOLE = re.compile(
     r"Created logical device .*|The GPUs in .*|Using MirroredStrategy .*\)"
-    r"|Reduce to /job:[^|]*\)\.|said in the middle|Epoch ./2 - \d+\.\ds - loss: \d+\.\d{4}"
+    r"|Reduce to /job:[^|]*\)\.|A step's matrix products take \d+ operations .*|said in the middle"
+    r"|Epoch ./2 - \d+\.\ds - [\d,]+ examples/s \([\d,]+ a replica\) - loss: \d+\.\d{4}"
 )
 BAR = re.compile(r"Epoch \d/\d: \d+/\S+ \|.{12}\| ")
 

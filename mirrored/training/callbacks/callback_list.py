@@ -11,6 +11,7 @@ from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.callbacks.history import History
 from mirrored.training.callbacks.progbar_logger import ProgbarLogger
+from mirrored.training.callbacks.terminate_on_nan import TerminateOnNaN
 
 
 @explained
@@ -60,6 +61,11 @@ class CallbackList(Callback):
         """The last `History` there is; None: there is none."""
         return next((each for each in self.callbacks[::-1] if isinstance(each, History)), None)
 
+    @property
+    def look_at_losses(self) -> bool:
+        """Whether there is a callback that ends training where a loss is not finite."""
+        return any(isinstance(each, TerminateOnNaN) for each in self.callbacks)
+
     def append(self, callback: Callback) -> None:
         """Add a callback, called after the others."""
         self.callbacks += _flatten(callback)
@@ -74,6 +80,12 @@ class CallbackList(Callback):
         needed = [each.steps_between(kind, steps) for each in self.callbacks]
         cut = [each for each in needed if each < steps]
         return math.gcd(*cut) if cut else steps
+
+    def _tell_speed(self, examples: int, seconds: float) -> None:
+        """Tell those that show it how many examples an epoch trained on, and in what time."""
+        for callback in self.callbacks:
+            if isinstance(callback, ProgbarLogger):
+                callback.note_speed(examples, seconds)
 
     def _let_go(self) -> None:
         for callback in self.callbacks:

@@ -1,6 +1,12 @@
 """What `fit` returns: the logs of every epoch."""
 
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 from mirrored.training.callbacks.callback import Callback, Logs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class History(Callback):
@@ -23,6 +29,9 @@ class History(Callback):
         super().__init__()
         self.history: dict[str, list[float]] = {}
         self.epoch: list[int] = []
+        # Where plots have the values: by name, for some are not there in every epoch.
+        self._places: dict[str, list[int]] = {}
+        self._last = 0
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Count the epochs anew; the values go on behind those that are there."""
@@ -31,5 +40,61 @@ class History(Callback):
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Append the epoch's logs."""
         self.epoch.append(epoch)
+        self._last = max(self._last, epoch) + 1  # Another `fit` with this history goes on.
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
+            self._places.setdefault(name, []).append(self._last)
+
+    def plot(self) -> "Figure":
+        """Return a figure of matplotlib's with a curve for each value over the epochs, from 1.
+
+        A value and its `val_` are in one plot. The figure's `savefig` writes it to a file.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+            ValueError: There is no epoch, or no value that is a number.
+
+        Example:
+            >>> import mirrored as mr
+            >>> history = mr.callbacks.History()
+            >>> history.on_epoch_end(0, {"loss": 0.5, "val_loss": 0.75})
+            >>> history.on_epoch_end(1, {"loss": 0.25, "val_loss": 0.5})
+            >>> [axes.get_ylabel() for axes in history.plot().axes]
+            ['loss']
+        """
+        try:
+            from matplotlib.figure import Figure
+            from matplotlib.ticker import MaxNLocator
+        except ImportError as error:
+            raise ImportError(
+                "Plots are drawn by the package matplotlib, which is not installed: install "
+                "mirrored's extra `plot`, or run pip install matplotlib"
+            ) from error
+        curves = self._curves()
+        names = list(dict.fromkeys(name.removeprefix("val_") for name in curves))
+        if not names:
+            raise ValueError("There is nothing to plot: the history has no values yet.")
+        figure = Figure(figsize=(4.5 * len(names), 3.5), layout="constrained")
+        for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+            for key, label in ((name, "training"), (f"val_{name}", "validation")):
+                if key in curves:
+                    places, values = curves[key]
+                    axes.plot(places, values, marker="." if len(values) == 1 else "", label=label)
+            axes.set(xlabel="epoch", ylabel=name)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            if f"val_{name}" in curves:
+                axes.legend()
+        return figure
+
+    def _curves(self) -> dict[str, tuple[list[int], list[float]]]:
+        """Return the values that are numbers, with their epochs, by name."""
+        curves = {}
+        for name, values in self.history.items():
+            with suppress(TypeError, ValueError):  # A callback may log whatever it likes.
+                numbers = [float(each) for each in values]
+                places = self._places.get(name, [])
+                if len(places) != len(numbers):  # Somebody put them there.
+                    places = list(range(1, len(numbers) + 1))
+                if numbers:
+                    curves[name] = places, numbers
+        return curves

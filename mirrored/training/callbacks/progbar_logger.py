@@ -46,6 +46,7 @@ class ProgbarLogger(Callback):
         self._bar: Bar | None = None
         self._started = 0.0
         self._done = 0
+        self._speed = ""  # Of the epoch that is about to end.
         self._steps: int | None = None  # Of the epoch before, where nobody knew it before.
         self._training = False  # Validation inside `fit` is part of its epoch's bar and line.
 
@@ -83,7 +84,8 @@ class ProgbarLogger(Callback):
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Put the line with the values of the epoch and its validation in the bar's place."""
         self._steps = self._done
-        self._end(self._epoch_title(epoch), logs)
+        self._end(self._epoch_title(epoch), logs, self._speed)
+        self._speed = ""
 
     def on_test_begin(self, logs: Logs | None = None) -> None:
         """Start the bar of an evaluation."""
@@ -112,6 +114,18 @@ class ProgbarLogger(Callback):
         """Clear the bar of a prediction; there is nothing to print."""
         self._clear_bar()
 
+    def note_speed(self, examples: int, seconds: float) -> None:
+        """Note how fast the steps of an epoch were; the line at its end says so.
+
+        Args:
+            examples: How many examples they were of.
+            seconds: What they took, without validation.
+        """
+        rate = examples / max(seconds, 1e-9)
+        replicas = self.model.distribute_strategy.num_replicas_in_sync
+        each = f" ({rate / replicas:,.0f} a replica)" if replicas > 1 else ""
+        self._speed = f"{rate:,.0f} examples/s{each}"
+
     def _let_go(self) -> None:
         """Leave the bar as it stands and go to the next line."""
         self._training = False
@@ -138,10 +152,10 @@ class ProgbarLogger(Callback):
         if self._bar is not None:
             self._bar.advance(batch + 1, format_logs(logs) if logs else "")
 
-    def _end(self, title: str, logs: Logs | None) -> None:
+    def _end(self, title: str, logs: Logs | None, speed: str = "") -> None:
         # A bar cuts off what does not fit in the terminal's width: the line shows everything.
         self._clear_bar()
         if self._verbose != 0:
             seconds = time.perf_counter() - self._started
-            parts = [title, f"{seconds:.1f}s", *([format_logs(logs)] if logs else [])]
-            write_line(" - ".join(parts))
+            parts = [title, f"{seconds:.1f}s", speed, format_logs(logs) if logs else ""]
+            write_line(" - ".join(part for part in parts if part))

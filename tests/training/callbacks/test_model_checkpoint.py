@@ -1,0 +1,76 @@
+"""Which files `ModelCheckpoint` takes, before anything is trained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mirrored as mr
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "a whole model": ({"filepath": "a.keras"}, ValueError, "whole models are not saved yet"),
+    "no word of weights": (
+        {"filepath": "a.safetensors"},
+        ValueError,
+        r"Pass `save_weights_only=True` and a filepath that ends in `\.safetensors`",
+    ),
+    "Keras' weights": (
+        {"filepath": "a.weights.h5", "save_weights_only": True},
+        ValueError,
+        r"must end in `\.safetensors`, .* Received: filepath=a\.weights\.h5",
+    ),
+    "no ending": ({"filepath": "a", "save_weights_only": True}, ValueError, "must end in"),
+    "no path": ({"filepath": 3, "save_weights_only": True}, TypeError, "Received: 3"),
+    "a field without a name": (
+        {"filepath": "{}.safetensors", "save_weights_only": True},
+        ValueError,
+        "A field of the filepath has a name",
+    ),
+    "a field with a number": (
+        {"filepath": "{0}.safetensors", "save_weights_only": True},
+        ValueError,
+        "A field of the filepath has a name",
+    ),
+    "half a field": (
+        {"filepath": "{epoch.safetensors", "save_weights_only": True},
+        ValueError,
+        "cannot be filled in: expected '}'",
+    ),
+    "zero batches": (
+        {"filepath": "a.safetensors", "save_weights_only": True, "save_freq": 0},
+        ValueError,
+        "Unrecognized save_freq: 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "error", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(options: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        mr.callbacks.ModelCheckpoint(**options)
+
+
+def test_a_folder_in_the_place_of_the_file(make_line: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    path.mkdir()
+    save = mr.callbacks.ModelCheckpoint(path, save_weights_only=True)
+    with pytest.raises(IsADirectoryError, match="Please specify a non-directory filepath"):
+        make_line().fit([[1.0]], [[1.0]], verbose=0, callbacks=[save])
+
+
+# The frequency, and how many of 12 steps run between two looks.
+BETWEEN = {"epoch": 12, 1: 1, 5: 1, 8: 4, 12: 12, 24: 12}
+
+
+@pytest.mark.parametrize(("frequency", "steps"), BETWEEN.items())
+def test_steps_are_cut_where_it_may_save_alone(frequency: Any, steps: int) -> None:
+    save = mr.callbacks.ModelCheckpoint(
+        "a.safetensors", save_weights_only=True, save_freq=frequency
+    )
+    save.set_params({"steps": 12})
+    assert save.steps_between("train", 12) == steps
+    assert save.steps_between("test", 12) == 12
+    both = mr.callbacks.CallbackList([save, mr.callbacks.History()])
+    assert both.steps_between("train", 12) == steps
+    save.set_params({"steps": None})
+    assert save.steps_between("train", 12) == (12 if frequency == "epoch" else 1)
