@@ -60,7 +60,6 @@ OPTIMIZER: Mapping[str, str] = {
     **dict.fromkeys(("assign", "assign_add", "assign_sub"), _RULE),
     "scale_loss": "Leave it out: bfloat16 has the range of float32, so losses need no scaling.",
     "lr": "Use `learning_rate`, its later name.",
-    "finalize_variable_values": "Assign to the variables in `on_train_end` of a Callback.",
     **dict.fromkeys(("save_own_variables", "load_own_variables"), "Name slots in `slot_names`."),
 }
 LOSS: Mapping[str, str] = {
@@ -107,7 +106,9 @@ MODEL_ITSELF = LAYER_ITSELF | {
     "fitted_shape",
     "required_compilation",
 }
-OPTIMIZER_ITSELF = frozenset(("pack", "prepare", "restore_slots", "slots"))
+OPTIMIZER_ITSELF = frozenset(
+    ("averages", "kept_names", "pack", "prepare", "restore_slots", "slots")
+)
 LOSS_ITSELF = frozenset(("per_example", "shard"))
 METRIC_ITSELF = frozenset(("accumulate", "set_totals", "shard_statistics"))
 

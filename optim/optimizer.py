@@ -25,8 +25,10 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.ops.spec import DType
+from mirrored.optim.averaging import Averaging
+from mirrored.optim.clipping import checked_clips, clipped
 from mirrored.optim.hyperparameters import check_number
-from mirrored.optim.slots import SAME_SCOPE, SlotOwner
+from mirrored.optim.slots import SAME_SCOPE
 from mirrored.variables import DeviceVariable, Variable, VariableAggregation
 from mirrored.variables.flat import FlatVariable, pack, packing_groups
 
@@ -48,7 +50,7 @@ class Update:
 @explained
 @absent_members("tf.keras.optimizers.Optimizer")
 @refused_members("tf.keras.optimizers.Optimizer", "from_config")
-class Optimizer(SlotOwner):
+class Optimizer(Averaging):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Args:
@@ -58,6 +60,9 @@ class Optimizer(SlotOwner):
         clipnorm: The largest L2 norm of each gradient; None: any.
         clipvalue: The largest absolute value in a gradient; None: any.
         global_clipnorm: The largest L2 norm of all gradients together; None: any.
+        use_ema: Whether to keep a moving average of each weight, which it has at the end of `fit`.
+        ema_momentum: The part of the average that a step leaves in it, in [0, 1].
+        ema_overwrite_frequency: After so many steps the weights become their averages; None: never.
         name: What messages call it; None: the class's name in lower case.
 
     Attributes:
@@ -98,24 +103,22 @@ class Optimizer(SlotOwner):
         clipnorm: float | None = None,
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
         name: str | None = None,
     ) -> None:
-        clips = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
-        given = {key: value for key, value in clips.items() if value is not None}
-        if len(given) > 1:
-            raise ValueError(
-                "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. "
-                f"Received: {', '.join(f'{key}={value}' for key, value in clips.items())}."
-            )
-        bounds = {key: check_number(key, value, above_zero=True) for key, value in given.items()}
-        self.clipnorm = bounds.get("clipnorm")
-        self.clipvalue = bounds.get("clipvalue")
-        self.global_clipnorm = bounds.get("global_clipnorm")
+        clips = checked_clips(
+            clipnorm=clipnorm, clipvalue=clipvalue, global_clipnorm=global_clipnorm
+        )
+        self.clipnorm = clips["clipnorm"]
+        self.clipvalue = clips["clipvalue"]
+        self.global_clipnorm = clips["global_clipnorm"]
         self.weight_decay = (
             None if weight_decay is None else check_number("weight_decay", weight_decay)
         )
         rate = check_number("learning_rate", learning_rate)
-        super().__init__(name)
+        super().__init__(name, use_ema, ema_momentum, ema_overwrite_frequency)
         with name_scope(""):  # As Keras' objects, it has names of its own.
             self._learning_rate = Variable(
                 rate, trainable=False, name="learning_rate", dtype=ops.floatx()
@@ -332,7 +335,8 @@ class Optimizer(SlotOwner):
             step = iterations.read_value() + 1
         rate = _copy(self._learning_rate, replica).read_value()
         updates: list[tuple[Target, Tensor]] = [(iterations, step)]
-        gradients = self._clip(gradients)
+        bounds = self.clipnorm, self.clipvalue, self.global_clipnorm
+        gradients = clipped(gradients, *bounds)
         scalars: dict[tuple[str, DType], tuple[Tensor, Tensor]] = {}  # Rate and step, made once.
         for places, copies in self._units(replica, variables):
             flat = isinstance(copies[0], FlatVariable)
@@ -345,28 +349,23 @@ class Optimizer(SlotOwner):
                 local_rate, local_step = scalars[kind]
                 if self.weight_decay:
                     value = value - value * (local_rate * self.weight_decay)
+                average = slots.pop() if self.use_ema else None
                 new_value, new_slots = self.update(
                     gradient, value, tuple(slots), local_rate, local_step
                 )
-            results = (new_value, *new_slots)
-            if [each.spec for each in results] != [value.spec] * len(copies):
+            results = [new_value, *new_slots]
+            if [each.spec for each in results] != [value.spec] * (1 + len(slots)):
                 raise ValueError(
                     f"{type(self).__name__}.update returns the new value and {len(slots)} new "
                     f"slots, each of the variable's shape and dtype. For {copies[0].name}, which "
                     f"has {value.spec}, received: {[each.spec for each in results]}."
                 )
+            if average is not None:
+                with devices.device(copies[0].device):
+                    results[0], average = self._averaged(new_value, average, step, local_step)
+                results.append(average)
             updates += zip(copies, results, strict=True)
         return updates
-
-    def _clip(self, gradients: Buckets) -> Buckets:
-        each = (gradients[i] for i in range(len(gradients)))
-        if self.clipvalue is not None:
-            return Buckets(ops.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in each)
-        if self.clipnorm is not None:
-            return Buckets(ops.clip_by_norm(g, self.clipnorm) for g in each)
-        if self.global_clipnorm is not None:
-            return Buckets(ops.clip_by_global_norm(list(each), self.global_clipnorm)[0])
-        return gradients
 
 
 def _copy(variable: Variable, replica: int) -> Any:

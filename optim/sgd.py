@@ -26,6 +26,9 @@ class SGD(Optimizer):
         clipnorm: The largest L2 norm of each gradient; None: any.
         clipvalue: The largest absolute value in a gradient; None: any.
         global_clipnorm: The largest L2 norm of all gradients together; None: any.
+        use_ema: Whether to keep a moving average of each weight, which it has at the end of `fit`.
+        ema_momentum: The part of the average that a step leaves in it, in [0, 1].
+        ema_overwrite_frequency: After so many steps the weights become their averages; None: never.
         name: What messages call it; None: "sgd".
 
     Raises:
@@ -52,6 +55,9 @@ class SGD(Optimizer):
         clipnorm: float | None = None,
         clipvalue: float | None = None,
         global_clipnorm: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
         *,
         name: str | None = None,
     ) -> None:
@@ -63,6 +69,9 @@ class SGD(Optimizer):
             clipnorm=clipnorm,
             clipvalue=clipvalue,
             global_clipnorm=global_clipnorm,
+            use_ema=use_ema,
+            ema_momentum=ema_momentum,
+            ema_overwrite_frequency=ema_overwrite_frequency,
             name=name,
         )
 

@@ -39,6 +39,11 @@ class SlotOwner(_overrides.Subclassable):
         """The names of the values that are kept for each variable beside it."""
         return ()
 
+    @property
+    def kept_names(self) -> tuple[str, ...]:
+        """The names of all that is kept for each variable, whoever asks for it."""
+        return self.slot_names
+
     def build(self, variables: Iterable[Variable]) -> None:
         """Make the slots of `variables`, zeros on every replica, where they have none yet.
 
@@ -46,7 +51,7 @@ class SlotOwner(_overrides.Subclassable):
             ValueError: A variable was made in another strategy's scope than this optimizer, or
                 `slot_names` has names that its slots were made without.
         """
-        given, names = list(variables), self.slot_names
+        given, names = list(variables), self.kept_names
         for variable in given:
             if len(self._slots.get(id(variable), (variable, names))[1]) < len(names):
                 raise ValueError(

@@ -62,6 +62,10 @@ HELD: dict[str, dict[str, str]] = {
         "small-steps": "test_one_device_would_be_faster_is_said_once "
         "test_what_is_large_or_alone_is_left_in_peace",
     },
+    "training/callbacks/test_swap_ema_weights.py": {
+        "averages": "test_evaluation_and_prediction test_an_evaluation_that_ends_early "
+        "test_a_fit_that_stops_early_ends_with_the_averages",
+    },
     "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint"},
     "training/test_loop_shapes.py": {
         "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "

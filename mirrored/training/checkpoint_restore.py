@@ -185,7 +185,7 @@ def _slots_in_file(
     if part.optimizer is not None:
         for other in parts:
             for key, variable in other.variables.items():
-                keys = [slot_key(part, key, name) for name in part.optimizer.slot_names]
+                keys = [slot_key(part, key, name) for name in part.optimizer.kept_names]
                 is_there = any(each in matches.places for each in keys)
                 if is_there and id(variable) in matches.sources:
                     specs |= dict.fromkeys(keys, (variable.shape, variable.dtype.name))

@@ -71,6 +71,9 @@ def fit(
             told.on_epoch_end(epoch, dict(logs))
             if model.stop_training or trained.ran_out:
                 break
+        told._epochs_done()
+        with guard.step():  # All of them or none.
+            model.required_compilation().optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)
     return history
 

@@ -38,6 +38,7 @@ class Run:
         fit: Arguments of `fit`.
         model: Arguments of `compile`.
         rate: The learning rate.
+        optimizer: Other arguments of the optimizer.
         labels: Whether the targets are 0 and 1.
         fits: How often `fit` is called.
         text: What is in the file before.
@@ -50,6 +51,7 @@ class Run:
     fit: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
     rate: float = 0.1
+    optimizer: dict[str, Any] = field(default_factory=dict)
     labels: bool = False
     fits: int = 1
     text: str | None = None
@@ -78,6 +80,12 @@ def _save(path: str, fit: dict[str, Any] | None = None, **options: Any) -> Run:
     given = {key: options.pop(key) for key in ("rate", "labels", "model", "fits") if key in options}
     options = {"monitor": "loss", "verbose": 1, "save_weights_only": True, **options}
     return Run("ModelCheckpoint", options, path, fit or {}, state=("best",), **given)
+
+
+def _average(callback: str = "Callback", path: str | None = None, **options: Any) -> Run:
+    given = {key: options.pop(key) for key in ("swap_on_epoch",) if key in options}
+    options = {"use_ema": True, "ema_momentum": 0.8, **options}
+    return Run(callback, given, path, VALIDATED, optimizer=options, fits=2)
 
 
 def _log(fit: dict[str, Any] | None = None, **options: Any) -> Run:
@@ -172,6 +180,19 @@ RUNS: dict[str, Run] = {
     "terminate with an error": Run("TerminateOnNaN", {"raise_error": True}, rate=1e30),
     "terminate a validated epoch": Run("TerminateOnNaN", fit=VALIDATED, rate=1e8),
     "terminate nothing": Run("TerminateOnNaN"),
+    "average": _average(),
+    "average by default": _average(ema_momentum=0.99),
+    "average and momentum": _average(momentum=0.5),
+    "average and overwrite": _average(ema_overwrite_frequency=4),
+    "average of the last alone": _average(ema_momentum=0.0, ema_overwrite_frequency=1),
+    "average that stays": _average(ema_momentum=1.0, ema_overwrite_frequency=0),
+    "average too much": _average(ema_momentum=1.5),
+    "average and overwrite by a fraction": _average(ema_overwrite_frequency=1.5),
+    "swap": _average("SwapEMAWeights"),
+    "swap with momentum": _average("SwapEMAWeights", momentum=0.5, ema_overwrite_frequency=2),
+    "swap by epochs": _average("SwapEMAWeights", swap_on_epoch=True),
+    "swap by epochs and save": _average("SwapEMAWeights", "{epoch}", swap_on_epoch=True),
+    "swap without averages": _average("SwapEMAWeights", use_ema=False),
     "log": _log(),
     "log with another separator": _log(separator=";"),
     "log with two separators": _log(separator=";;"),
@@ -228,10 +249,13 @@ def _fits(keras: Any, run: Run, folder: str, ending: str) -> Any:
     given = []
     if run.path is not None:
         path = os.path.join(folder, run.path)
-        given = [path + ending if run.callback == "ModelCheckpoint" else path]
+        given = [path if run.callback == "CSVLogger" else path + ending]
     if run.text is not None:
         Path(given[0]).write_bytes(run.text.encode())
     model = _model(keras, run)
+    behind = []
+    if run.callback == "SwapEMAWeights" and given:
+        behind = [keras.callbacks.ModelCheckpoint(given.pop(), save_weights_only=True)]
     callback = getattr(keras.callbacks, run.callback)(*given, **run.options)
 
     class Adds(keras.callbacks.Callback):  # type: ignore[misc]
@@ -244,7 +268,7 @@ def _fits(keras: Any, run: Run, folder: str, ending: str) -> Any:
             X,
             (Y > 0).astype(np.float32) if run.labels else Y,
             **{"batch_size": 8, "epochs": 6, "verbose": 0, "shuffle": False, **run.fit},
-            callbacks=[*first, callback],
+            callbacks=[*first, callback, *behind],
         )
         values = history.history.items()
         state = {each: getattr(callback, each) for each in run.state}
@@ -271,7 +295,7 @@ def _model(keras: Any, run: Run) -> Any:
         ]
     )
     loss = "binary_crossentropy" if run.labels else "mse"
-    model.compile(keras.optimizers.SGD(run.rate), loss, **run.model)
+    model.compile(keras.optimizers.SGD(run.rate, **run.optimizer), loss, **run.model)
     model.set_weights(WEIGHTS)
     return model
 

@@ -17,7 +17,7 @@ from mirrored import ops
 X = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)  # Three whole batches.
 Y = X[:, :2] * 0.5
 OPTIMIZERS: dict[str, Callable[[], mr.optim.Optimizer]] = {
-    "momentum": lambda: mr.optim.SGD(0.05, momentum=0.9),
+    "momentum": lambda: mr.optim.SGD(0.05, momentum=0.9, use_ema=True, ema_momentum=0.5),
     "adam": lambda: mr.optim.Adam(0.01),
 }
 

@@ -213,7 +213,7 @@ PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda each: each.result(),
     ),
     "sgd": (
-        lambda: stepped(mr.optim.SGD(0.1, momentum=0.9, clipnorm=1.0)),
+        lambda: stepped(mr.optim.SGD(0.1, momentum=0.9, clipnorm=1.0, use_ema=True)),
         lambda each: [*each.variables, each.clipnorm, each.momentum],
     ),
     "adam": (lambda: stepped(mr.optim.Adam()), lambda each: each.variables),

@@ -181,17 +181,18 @@ LOSSES: dict[str, list[Row]] = {
         METRICS["SparseCategoricalAccuracy"],
     ],
 }
+AVERAGES: dict[str, Any] = {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2}
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # Plain SGD is that of all other rows.
     "SGD": [
         {"momentum": 0.9},
         {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "clipnorm": 0.05},
-        {"momentum": 0.5, "clipvalue": 0.01},
+        {"momentum": 0.5, "clipvalue": 0.01, **AVERAGES},
         {"global_clipnorm": 0.1},
     ],
     "Adam": [
         {},
         {"amsgrad": True, "beta_1": 0.5, "beta_2": 0.6, "clipnorm": 0.05},
-        {"weight_decay": 0.1, "epsilon": 1e-3, "clipvalue": 0.01},
+        {"weight_decay": 0.1, "epsilon": 1e-3, "clipvalue": 0.01, **AVERAGES},
         {"amsgrad": True, "global_clipnorm": 0.1},
     ],
 }

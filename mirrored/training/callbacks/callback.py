@@ -59,6 +59,9 @@ class Callback:
         own = any(getattr(type(self), hook) is not getattr(base, hook) for hook in hooks)
         return own or any(hook in vars(self) for hook in hooks)
 
+    def _epochs_done(self) -> None:
+        """Have weights and what the optimizer keeps where they belong, when the epochs are over."""
+
     def _let_go(self) -> None:
         """Give back what is held when a run is over, however it ended; it may be called twice."""
 

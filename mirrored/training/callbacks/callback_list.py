@@ -87,6 +87,10 @@ class CallbackList(Callback):
             if isinstance(callback, ProgbarLogger):
                 callback.note_speed(examples, seconds)
 
+    def _epochs_done(self) -> None:
+        for callback in self.callbacks:
+            callback._epochs_done()
+
     def _let_go(self) -> None:
         for callback in self.callbacks:
             callback._let_go()

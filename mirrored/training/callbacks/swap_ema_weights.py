@@ -1,0 +1,93 @@
+"""Evaluates with the moving averages of the weights."""
+
+from mirrored._arguments import explained
+from mirrored.training.callbacks.callback import Callback, Logs
+
+
+@explained
+class SwapEMAWeights(Callback):
+    """Gives the model the averages of its weights during evaluation and prediction.
+
+    The optimizer keeps them: it is made with `use_ema=True`. Afterwards, and where an error or an
+    interrupt ends the evaluation, the model has its own weights again.
+
+    Args:
+        swap_on_epoch: Whether the model also has the averages from the end of an epoch to the start
+            of the next one, as for a `ModelCheckpoint` that stands behind this callback.
+
+    Raises:
+        ValueError: At the start of training: the optimizer keeps no averages. At that of an
+            evaluation: it has none yet, since nothing was trained.
+
+    Example:
+        >>> import mirrored as mr
+        >>> dense = mr.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+        >>> model = mr.Sequential([mr.layers.Input(shape=(1,)), dense])
+        >>> model.compile(mr.optim.SGD(0.5, use_ema=True, ema_momentum=0.5), "mse")
+        >>> swap = mr.callbacks.SwapEMAWeights()
+        >>> history = model.fit([[1.0]], [[2.0]], epochs=2, callbacks=[swap], verbose=0)
+        >>> float(model.evaluate([[1.0]], [[2.0]], verbose=0))
+        0.0
+    """
+
+    def __init__(self, swap_on_epoch: bool = False) -> None:
+        super().__init__()
+        self.swap_on_epoch = swap_on_epoch
+        self._ema_weights_in_model = False
+
+    def on_train_begin(self, logs: Logs | None = None) -> None:
+        """Look whether there will be averages."""
+        if not self.model.optimizer.use_ema:
+            raise ValueError(
+                "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer. "
+                "Received: use_ema=False"
+            )
+
+    def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
+        """Take the averages out of the model, if they are there."""
+        if self.swap_on_epoch:
+            self._swap(into_model=False)
+
+    def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
+        """Put the averages into the model, where that was asked for."""
+        if self.swap_on_epoch:
+            self._swap(into_model=True)
+
+    def on_test_begin(self, logs: Logs | None = None) -> None:
+        """Put the averages into the model."""
+        self._swap(into_model=True)
+
+    def on_test_end(self, logs: Logs | None = None) -> None:
+        """Take them out of it."""
+        self._swap(into_model=False)
+
+    def on_predict_begin(self, logs: Logs | None = None) -> None:
+        """Put the averages into the model."""
+        self._swap(into_model=True)
+
+    def on_predict_end(self, logs: Logs | None = None) -> None:
+        """Take them out of it."""
+        self._swap(into_model=False)
+
+    def _let_go(self) -> None:
+        self._swap(into_model=False)
+
+    def _epochs_done(self) -> None:
+        """Have the averages where they belong: `fit` is about to set the weights to them."""
+        self._swap(into_model=False)
+
+    def _swap(self, *, into_model: bool) -> None:
+        """Let the weights and the averages change places, unless they are where they should be."""
+        if into_model == self._ema_weights_in_model:
+            return
+        pairs = self.model.optimizer.averages()
+        if not pairs:
+            raise ValueError(
+                "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer, and once "
+                f"it has taken a step. Received: use_ema={self.model.optimizer.use_ema}"
+            )
+        for variable, average in pairs:
+            value = variable.numpy()
+            variable.assign(average)
+            average.assign(value)
+        self._ema_weights_in_model = into_model
