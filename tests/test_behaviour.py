@@ -554,6 +554,7 @@ HELD: dict[str, dict[str, str]] = {
         "read-is-a-snapshot": "test_a_read_is_a_snapshot",
     },
     "data/test_py_dataset.py": {"py-dataset": "test_hooks_come_as_in_keras"},
+    "data/test_stored.py": {"files": "test_each_row_is_read_once_a_pass"},
     "data/test_frames.py": {"frames": "test_refused"},
 }
 

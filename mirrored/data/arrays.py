@@ -6,7 +6,7 @@ Everything is checked here, on the host and before anything changed; arrays are 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +143,7 @@ def adapt(
     inputs = _filled(arrays_in(x, "x"), f"`{for_what}` needs input data", "x", x)
     targets = _filled(arrays_in(y, "y"), f"`{for_what}` needs targets", "y", y)
     weights = arrays_in(sample_weight, "sample_weight")
-    _check_cardinality({"x": inputs, "y": targets, "sample_weight": weights})
+    check_cardinality({"x": inputs, "y": targets, "sample_weight": weights})
     arrays = Arrays.of(inputs, targets, None)
     if arrays.size == 0:
         raise ValueError(
@@ -241,7 +241,16 @@ def with_class_weights(arrays: Arrays, class_weight: Mapping[int, float]) -> Arr
     return Arrays.of(arrays.x, targets, _class_weights(targets, class_weight))
 
 
-def split_validation(arrays: Arrays, fraction: Any) -> tuple[Arrays, Arrays]:
+class _Sliced(Protocol):
+    @property
+    def size(self) -> int: ...
+    def rows(self, which: slice, /) -> Any: ...
+
+
+_Data = TypeVar("_Data", bound=_Sliced)
+
+
+def split_validation(arrays: _Data, fraction: Any) -> tuple[_Data, _Data]:
     """Set the last examples aside for validation, before any shuffling."""
     is_number = isinstance(fraction, int | float | np.number) and not isinstance(fraction, bool)
     if not (is_number and 0 < fraction < 1):
@@ -271,9 +280,10 @@ def _filled(arrays: Any, what: str, name: str, given: Any) -> Any:
     return arrays
 
 
-def _check_cardinality(parts: Mapping[str, Any]) -> None:
+def check_cardinality(parts: Mapping[str, Any]) -> None:
+    """Raise ValueError unless all arrays of structures, by their names, have as many examples."""
     sizes = {
-        name: [len(each) for each in _nest.flatten(part) if each is not None]
+        name: [each.shape[0] for each in _nest.flatten(part) if each is not None]
         for name, part in parts.items()
     }
     if len({size for each in sizes.values() for size in each}) > 1:

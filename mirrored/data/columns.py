@@ -3,7 +3,7 @@
 They are taken apart once, where data are adapted; all that is behind works on columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ def taken_apart(x: Any, y: Any, sample_weight: Any) -> tuple[Columns, Layout]:
 # ---------------------------------------------------------------------------- from users
 
 
-def arrays_in(value: Any, name: str) -> Any:
+def arrays_in(value: Any, name: str, leaf_of: Callable[[Any, str], Any] | None = None) -> Any:
     """Return a structure of users' arrays, tensors and lists of numbers as one of NumPy's arrays.
 
     A list or tuple of arrays is a structure, and so is a dict; a list of numbers is one array.
@@ -129,6 +129,7 @@ def arrays_in(value: Any, name: str) -> Any:
     Args:
         value: What a user gave.
         name: What errors call it.
+        leaf_of: From a leaf and its name to what takes its place; None: `to_array`.
 
     Raises:
         ValueError: A leaf is no array of numbers with an axis for the examples.
@@ -141,12 +142,12 @@ def arrays_in(value: Any, name: str) -> Any:
     if value is None:
         return None
     if isinstance(value, Mapping):
-        mapped = {key: arrays_in(item, f"{name}[{key!r}]") for key, item in value.items()}
+        mapped = {key: arrays_in(item, f"{name}[{key!r}]", leaf_of) for key, item in value.items()}
         return _nest.rebuild_dict(value, mapped) if isinstance(value, dict) else mapped
     if is_structure(value):
-        items = [arrays_in(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        items = [arrays_in(item, f"{name}[{i}]", leaf_of) for i, item in enumerate(value)]
         return _nest.rebuild(value, items)
-    return _to_array(value, name)
+    return (leaf_of or to_array)(value, name)
 
 
 def is_structure(value: Any) -> bool:
@@ -180,7 +181,8 @@ def _is_array(item: Any) -> bool:
     return bool(rank)
 
 
-def _to_array(value: Any, name: str) -> NDArray[Any]:
+def to_array(value: Any, name: str) -> NDArray[Any]:
+    """Return what a user gave as one array; see `arrays_in`."""
     if isinstance(value, Iterator):
         raise ValueError(
             f"`{name}` must be an array. Received: {described(value)}. "

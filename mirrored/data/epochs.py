@@ -11,10 +11,18 @@ from typing import Any
 from mirrored._logging import logger
 from mirrored.data.arrays import Arrays
 from mirrored.data.batches import Chunk, Span
-from mirrored.data.passes import Check, Passes, PassesOfRows, cardinality_of, passes_of
+from mirrored.data.passes import (
+    Check,
+    Passes,
+    PassesOfRows,
+    PassesOfStored,
+    cardinality_of,
+    passes_of,
+)
 from mirrored.data.rng import FitRng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled
 from mirrored.data.sources import INFINITE_CARDINALITY, Slices, Transform
+from mirrored.data.stored import Given, Stored
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, some batches are read first: no more bytes than a cache holds, and for no longer than a
@@ -61,7 +69,7 @@ class Epochs:
 
     @classmethod
     def of_arrays(
-        cls, arrays: Arrays, batch_size: int, steps: int, *, goes_on: bool, shuffled: bool = False
+        cls, arrays: Given, batch_size: int, steps: int, *, goes_on: bool, shuffled: bool = False
     ) -> "Epochs":
         """Return batches of arrays, pass after pass.
 
@@ -72,6 +80,9 @@ class Epochs:
             goes_on: Whether an epoch goes on where the one before ended.
             shuffled: Whether each pass is in another order, by the global seed.
         """
+        if isinstance(arrays, Stored):
+            passes = PassesOfStored(arrays, batch_size, shuffled=shuffled)
+            return cls(passes, steps, goes_on=goes_on)
         rows: Transform = Slices(arrays.columns, arrays.size)
         if shuffled:
             rows = Shuffled(rows, arrays.size, FitRng())

@@ -15,15 +15,14 @@ from mirrored import _nest
 from mirrored._numbers import check_count
 from mirrored.data.arrays import (
     Arrays,
-    adapt,
     check_batch_size,
     is_stream,
     split_validation,
     unbatched,
-    with_class_weights,
 )
 from mirrored.data.columns import described
 from mirrored.data.epochs import Epochs
+from mirrored.data.stored import Given, adapt_all, weighed
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import is_shape, map_shapes, shapes_in, without_batch
@@ -129,20 +128,20 @@ class GivenData:
             shuffled=bool(self.shuffle),
         )
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> Given:
         """Return what was given as arrays."""
         if self.use != "validation":
-            return adapt(self.x, self.y, self.sample_weight, for_what=self.use)
+            return adapt_all(self.x, self.y, self.sample_weight, for_what=self.use)
         data = self.x
         parts = data if isinstance(data, list | tuple) else (data,)
         if not 1 <= len(parts) <= 3:
             raise ValueError(f"{_VALIDATION_DATA} Received: {described(data)} of {len(parts)}.")
-        return adapt(*parts, for_what=self.use)
+        return adapt_all(*parts, for_what=self.use)
 
-    def of_arrays(self, arrays: Arrays) -> Epochs:
+    def of_arrays(self, arrays: Given) -> Epochs:
         """Return the batches of arrays."""
         if self.class_weight is not None:
-            arrays = with_class_weights(arrays, self.class_weight)
+            arrays = weighed(arrays, self.class_weight)
         given = self.default_size if self.batch_size is None else self.batch_size
         size = _BATCH_SIZE if given is None else given
         steps = available = -(-arrays.size // size)

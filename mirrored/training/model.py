@@ -133,13 +133,17 @@ class Model(CompiledNetwork):
     ) -> History:
         """Train on data. However many replicas there are, the weights come out the same.
 
-        Data are arrays, or a `mr.data.Dataset`, a generator or another iterable of global batches
-        (x, y) or (x, y, sample_weight). A generator is gone through once. A dataset is iterated
-        over again for each epoch; with `steps_per_epoch` an epoch goes on where the one before
-        ended, and one that ends with the dataset is followed by another pass. Where data end in
-        the middle of an epoch, a warning says so, and training ends with that epoch. A batch that
-        does not fit is an error that gives its number, and the weights are those of the step
-        before.
+        Data are arrays, or a `mr.data.Dataset`, a `PyDataset`, a generator or another iterable of
+        global batches (x, y) or (x, y, sample_weight). Arrays are NumPy's and others', tensors,
+        lists of numbers, frames of pandas or polars, and arrays in files (`np.memmap`, h5py, zarr),
+        of which those larger than 64 MiB are read and shuffled block by block. Each of x, y and
+        sample_weight is one array, or a list, tuple or dict of arrays, where the model takes such.
+
+        A generator is gone through once. A dataset is iterated over again for each epoch; with
+        `steps_per_epoch` an epoch goes on where the one before ended, and one that ends with the
+        dataset is followed by another pass. Where data end in the middle of an epoch, a warning
+        says so, and training ends with that epoch. A batch that does not fit is an error that gives
+        its number, and the weights are those of the step before.
 
         Ctrl-C ends training after the step that is running: the model is consistent, and the
         epochs so far are in `model.history`.

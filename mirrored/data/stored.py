@@ -1,0 +1,221 @@
+"""Data that are too large to be read at once: arrays in files, which are read block by block.
+
+A pass reads each row once. Where the order is random, it is that of blocks of rows that lie
+together, and that of the rows of many blocks among each other.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from mmap import ALLOCATIONGRANULARITY
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored import _nest
+from mirrored.data.arrays import Arrays, adapt, check_cardinality, with_class_weights
+from mirrored.data.columns import arrays_in, leaves_in, to_array
+from mirrored.data.frames import is_frame
+
+_AT_ONCE = 64 << 20  # Bytes that are read at once: so many rows are shuffled among each other.
+_BLOCK = 1 << 20  # Bytes that lie together: a disk reads them about as fast as more.
+
+
+def is_stored(value: Any) -> bool:
+    """Return whether a value is an array in a file, or another one that slices alone read."""
+    if isinstance(value, np.ndarray):
+        return isinstance(value, np.memmap) and value.ndim > 0
+    if any(hasattr(value, name) for name in ("numpy", "__dlpack__", "__array_interface__")):
+        return False
+    has_rows = hasattr(value, "dtype") and hasattr(value, "__getitem__")
+    shape = getattr(value, "shape", None)
+    return has_rows and isinstance(shape, tuple) and len(shape) > 0 and not is_frame(value)
+
+
+def adapt_all(x: Any, y: Any = None, sample_weight: Any = None, *, for_what: str) -> "Given":
+    """Return what was given as arrays; what is in files, and large, stays there.
+
+    Args:
+        x: The inputs, as for `adapt`; further arrays in files, or what has a shape, a dtype and
+            rows to slice.
+        y: The targets, likewise, or None.
+        sample_weight: The weights, likewise, or None.
+        for_what: The method that asks, named in errors.
+
+    Raises:
+        ValueError: They are none that can be used.
+    """
+    stored = [leaf for part in (x, y, sample_weight) for leaf in leaves_in(part) if is_stored(leaf)]
+    if not stored:
+        return adapt(x, y, sample_weight, for_what=for_what)
+
+    def leaf_of(value: Any, name: str) -> Any:
+        if not is_stored(value):
+            return to_array(value, name)
+        return value if is_large else _rows(value, [slice(0, value.shape[0])])
+
+    is_large = sum(_row_bytes(leaf) * leaf.shape[0] for leaf in stored) > _AT_ONCE
+    parts = tuple(
+        arrays_in(part, name, leaf_of)
+        for part, name in ((x, "x"), (y, "y"), (sample_weight, "sample_weight"))
+    )
+    if not is_large:
+        return adapt(*parts, for_what=for_what)
+    check_cardinality(dict(zip(("x", "y", "sample_weight"), parts, strict=True)))
+    return Stored(parts, 0, stored[0].shape[0], for_what)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Inputs, targets and weights of which some are in files.
+
+    Attributes:
+        parts: The three of them: structures of arrays, of which some are sliced to be read.
+        begin: The first row of these.
+        size: How many rows there are from there on.
+        for_what: The method that asks, named in errors.
+        class_weight: A weight for each integer label, or None.
+    """
+
+    parts: tuple[Any, ...]
+    begin: int
+    size: int
+    for_what: str
+    class_weight: Mapping[int, float] | None = None
+
+    def rows(self, which: slice) -> "Stored":
+        """Return some of the rows, of which nothing is read."""
+        return replace(self, begin=self.begin + which.start, size=which.stop - which.start)
+
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes a row has in all arrays together."""
+        return sum(_row_bytes(leaf) for leaf in self._leaves)
+
+    @property
+    def _leaves(self) -> list[Any]:
+        return [leaf for leaf in _nest.flatten(self.parts) if leaf is not None]
+
+    def batches_at_once(self, batch_size: int) -> int:
+        """Return how many batches are read at once."""
+        return max(1, _AT_ONCE // max(1, self.row_bytes * batch_size))
+
+    def block_rows(self) -> int:
+        """Return how many rows lie together: whole chunks of a file that has such."""
+        rows = max(1, _BLOCK // max(1, self.row_bytes))
+        largest = max(filter(is_stored, self._leaves), key=_row_bytes)
+        chunks = getattr(largest, "chunks", None)
+        first = chunks[0] if isinstance(chunks, tuple) and chunks else 1
+        chunk = int(first[0] if isinstance(first, tuple) else first)
+        return -(-rows // chunk) * chunk
+
+    def read(self, which: Sequence[slice]) -> Arrays:
+        """Return some rows.
+
+        Args:
+            which: Their numbers, counted from `begin`.
+
+        Raises:
+            ValueError: They cannot be used, or are not there any more.
+        """
+        moved = [slice(self.begin + each.start, self.begin + each.stop) for each in which]
+        x, y, weight = (
+            _nest.map_structure(lambda leaf: None if leaf is None else _rows(leaf, moved), part)
+            for part in self.parts
+        )
+        arrays = adapt(x, y, weight, for_what=self.for_what)
+        if self.class_weight is None:
+            return arrays
+        return with_class_weights(arrays, self.class_weight)
+
+    def blocks(self) -> list[slice]:
+        """Return rows that lie together, in order, counted from `begin`."""
+        rows, end = self.block_rows(), self.begin + self.size
+        first = self.begin // rows * rows
+        edges = [self.begin, *range(first + rows, end, rows), end]
+        return [
+            slice(begin - self.begin, stop - self.begin)
+            for begin, stop in itertools.pairwise(edges)
+        ]
+
+
+Given = Arrays | Stored
+
+
+def weighed(data: Given, class_weight: Mapping[int, float]) -> Given:
+    """Return the data with the weight of its label as each example's weight; 1 without one."""
+    if isinstance(data, Arrays):
+        return with_class_weights(data, class_weight)
+    with_class_weights(data.read([slice(0, 1)]), class_weight)  # What is wrong is said at once.
+    return replace(data, class_weight=class_weight)
+
+
+def runs_of(blocks: Sequence[slice], most: int) -> Iterator[list[slice]]:
+    """Yield blocks, so many rows at a time; one that is too long is divided.
+
+    Example:
+        >>> from mirrored.data.stored import runs_of
+        >>> list(runs_of([slice(4, 8), slice(0, 4)], 6))
+        [[slice(4, 8, None), slice(0, 2, None)], [slice(2, 4, None)]]
+    """
+    run: list[slice] = []
+    room = most
+    for block in blocks:
+        begin = block.start
+        while begin < block.stop:
+            stop = min(begin + room, block.stop)
+            if run and run[-1].stop == begin:
+                run[-1] = slice(run[-1].start, stop)
+            else:
+                run.append(slice(begin, stop))
+            room, begin = room - (stop - begin), stop
+            if not room:
+                yield run
+                run, room = [], most
+    if run:
+        yield run
+
+
+def _row_bytes(leaf: Any) -> int:
+    size = getattr(leaf.dtype, "itemsize", 8)
+    for each in leaf.shape[1:]:
+        size *= each
+    return int(size)
+
+
+def _rows(leaf: Any, which: Sequence[slice]) -> NDArray[Any]:
+    """Return rows of an array in memory of its own, read slice by slice."""
+    _check_file(leaf)
+    count = sum(each.stop - each.start for each in which)
+    rows: NDArray[Any] | None = None
+    begin = 0
+    for each in which:
+        part = np.asarray(leaf[each.start : each.stop])
+        stop = begin + each.stop - each.start
+        if len(part) != stop - begin:
+            raise ValueError(
+                f"The rows {each.start} to {each.stop - 1} of the data are not there any more. "
+                f"Received: {len(part)} of them, from {type(leaf).__name__} with "
+                f"shape={tuple(leaf.shape)}. Do not change a file while it is read."
+            )
+        if rows is None:
+            rows = np.empty((count, *part.shape[1:]), part.dtype)
+        rows[begin:stop] = part
+        begin = stop
+    return np.empty((0, *leaf.shape[1:])) if rows is None else rows
+
+
+def _check_file(leaf: Any) -> None:
+    """Raise where a mapped file has become shorter: reading what is gone would end the process."""
+    mapped, name = getattr(leaf, "_mmap", None), getattr(leaf, "filename", None)
+    if not isinstance(leaf, np.memmap) or mapped is None or name is None:
+        return
+    needed = leaf.offset - leaf.offset % ALLOCATIONGRANULARITY + len(mapped)
+    there = os.stat(name).st_size if os.path.exists(name) else needed  # A deleted one stays mapped.
+    if there < needed:
+        raise ValueError(
+            f"The file of the data has become shorter while it is read. Received: {name}, of "
+            f"{there} bytes in place of {needed}. Do not change a file while it is read."
+        )
