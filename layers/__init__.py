@@ -20,24 +20,60 @@ from mirrored.layers.layer import Layer as Layer
 if _typing.TYPE_CHECKING:
     from mirrored.layers.activation import Activation as Activation
     from mirrored.layers.flatten import Flatten as Flatten
+    from mirrored.layers.joining import Concatenate as Concatenate
+    from mirrored.layers.joining import Dot as Dot
+    from mirrored.layers.joining import concatenate as concatenate
+    from mirrored.layers.joining import dot as dot
+    from mirrored.layers.merging import Add as Add
+    from mirrored.layers.merging import Average as Average
+    from mirrored.layers.merging import Maximum as Maximum
+    from mirrored.layers.merging import Minimum as Minimum
+    from mirrored.layers.merging import Multiply as Multiply
+    from mirrored.layers.merging import Subtract as Subtract
+    from mirrored.layers.merging import add as add
+    from mirrored.layers.merging import average as average
+    from mirrored.layers.merging import maximum as maximum
+    from mirrored.layers.merging import minimum as minimum
+    from mirrored.layers.merging import multiply as multiply
+    from mirrored.layers.merging import subtract as subtract
 
 __all__ = [
     "Activation",
+    "Add",
+    "Average",
+    "Concatenate",
     "Dense",
+    "Dot",
     "Dropout",
     "Flatten",
     "Input",
     "InputLayer",
     "Layer",
+    "Maximum",
+    "Minimum",
+    "Multiply",
+    "Subtract",
     "SymbolicTensor",
     "activations",
+    "add",
+    "average",
+    "concatenate",
+    "dot",
     "initializers",
+    "maximum",
+    "minimum",
+    "multiply",
     "regularizers",
     "reset_names",
+    "subtract",
 ]
 
 _LATE = {
     "mirrored.layers.activation": "Activation",
     "mirrored.layers.flatten": "Flatten",
+    "mirrored.layers.joining": "Concatenate Dot concatenate dot",
+    "mirrored.layers.merging": """
+        Add Average Maximum Minimum Multiply Subtract add average maximum minimum multiply subtract
+    """,
 }
 _public_module("tf.keras.layers", __name__, _LATE)

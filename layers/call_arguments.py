@@ -138,6 +138,8 @@ def shapes_of(value: Any) -> Shapes:
 
 
 def _shape_of(leaf: Any) -> tuple[Any, ...]:
-    if isinstance(leaf, Tensor | SymbolicTensor):
+    if isinstance(leaf, SymbolicTensor):
+        return tuple(leaf._shape)
+    if isinstance(leaf, Tensor):
         return tuple(leaf.shape)
     return np.shape(leaf)

@@ -93,6 +93,7 @@ class Layer(WeightOwner):
     _for_itself = _overrides.LAYER_ITSELF
     _takes_training: ClassVar[bool] = False
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
+    _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
     _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
     _call_signature: ClassVar[inspect.Signature]
     _takes_more: ClassVar[bool] = False  # Whether `call` needs more than itself and the inputs.
@@ -312,7 +313,7 @@ class Layer(WeightOwner):
         arguments: CallArguments,
     ) -> Any:
         """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
-        if type(self).compute_output_shape is Layer.compute_output_shape:
+        if self._infers or type(self).compute_output_shape is Layer.compute_output_shape:
             with undone_on_failure(self):
                 return self._results(args, kwargs, training)
         method = self.compute_output_shape

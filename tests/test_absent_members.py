@@ -139,8 +139,8 @@ def test_attributes_of_ones_own_are_as_ever() -> None:
             return {}
 
     loss, layer = Loss(), mr.layers.Dense(3)
-    layer.input = 5
-    assert (loss.get_config(), layer.input) == ({}, 5)
+    layer.loss = 5
+    assert (loss.get_config(), layer.loss) == ({}, 5)
 
 
 def test_shapes_are_tuples_to_all_else() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from mirrored._naming import snake_case, unique_name
 from mirrored._symbolic import set_maker
 from mirrored.graph.inference import results_of
-from mirrored.graph.tensor import Node
+from mirrored.graph.tensor import Node, Span, SymbolicTensor, placeholders, set_indexing
 from mirrored.ops.op import Op
 
 # What Keras calls the operations behind Python's operators.
@@ -16,7 +16,8 @@ _NAMES = {
     "AddV2": "add",
     "Sub": "subtract",
     "Mul": "multiply",
-    "truediv": "true_divide",
+    "RealDiv": "true_divide",
+    "StridedSlice": "get_item",
     "FloorDiv": "floor_divide",
     "FloorMod": "mod",
     "Pow": "power",
@@ -24,7 +25,6 @@ _NAMES = {
     "BatchMatMulV2": "matmul",
     "Neg": "negative",
     "Abs": "absolute",
-    "xor": "logical_xor",
 }
 
 
@@ -69,7 +69,23 @@ def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     own = function.name if isinstance(function, Op) else function.__name__.rstrip("_")
     name = unique_name(_NAMES.get(own, snake_case(own)))
     operation = Operation(function, name)
-    return Node(operation, args, kwargs, results_of(operation, args, kwargs, name)).structure
+    results = results_of(operation, args, kwargs, name, passes=True)
+    if isinstance(results, SymbolicTensor) and hasattr(results, "node"):
+        return results  # An argument, which the call had nothing to do with.
+    return Node(operation, args, kwargs, results).structure
+
+
+def get_item(x: Any, *index: Any) -> Any:
+    """Return a part of a tensor.
+
+    Args:
+        x: The tensor.
+        *index: What would stand between brackets, with a `Span` for a slice.
+    """
+    if placeholders((x, index)):
+        return make_node(get_item, (x, *index), {})
+    return x[tuple(slice(*each) if isinstance(each, Span) else each for each in index)]
 
 
 set_maker(make_node)
+set_indexing(get_item)

@@ -5,7 +5,8 @@ differs in the results is not known either. So every op and composition has a ru
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from mirrored import _nest
 from mirrored.devices import Device, place
@@ -47,7 +48,9 @@ class ShapeRecorder(GraphRecorder):
         """Take no note: nothing is run."""
 
 
-def results_of(call: Callable[..., Any], args: Any, kwargs: dict[str, Any], what: str) -> Any:
+def results_of(
+    call: Callable[..., Any], args: Any, kwargs: dict[str, Any], what: str, *, passes: bool = False
+) -> Any:
     """Return placeholders for what a call returns, in the structure that it returns.
 
     Args:
@@ -55,46 +58,64 @@ def results_of(call: Callable[..., Any], args: Any, kwargs: dict[str, Any], what
         args: Its arguments by position, with placeholders in them.
         kwargs: Those by name.
         what: What errors call it.
+        passes: Whether an argument that is returned as it is needs no new placeholder.
 
     Raises:
         ValueError: It returns something else than tensors.
     """
     given = placeholders((args, kwargs))
-    if all(None not in each._shape for each in given):
-        return _nest.map_structure(
-            lambda leaf: _placeholder((leaf,), (0,)), _recorded(call, args, kwargs, 0, what)
-        )
+    known = all(None not in each._shape and not each.known for each in given)
     failures: list[Exception] = []
-    for sizes in _SIZES:
+    for sizes in [(0,)] if known else _SIZES:
         try:
             runs = [_recorded(call, args, kwargs, size, what) for size in sizes]
         except Exception as error:
             failures.append(error)
             continue
+        passed = passes and isinstance(runs[0].results, Tensor)
+        stand_ins = {id(each): tensor for each, tensor in runs[0].given} if passed else {}
+
         return _nest.map_structure(
-            lambda *leaves, sizes=sizes: _placeholder(leaves, sizes), *runs, each="result"
+            partial(_placeholder, stand_ins, sizes), *[run.results for run in runs], each="result"
         )
-    failures[0].add_note(
-        f"It was raised when the shapes of what {what} returns were looked for, with {_SIZES[0][0]}"
-        " in the place of sizes that are not known."
-    )
+    if not known:
+        failures[0].add_note(
+            f"It was raised when the shapes of what {what} returns were looked for, with "
+            f"{_SIZES[0][0]} in the place of sizes that are not known."
+        )
     raise failures[0]
+
+
+class _Recorded(NamedTuple):
+    """What a call returned for one size.
+
+    Attributes:
+        results: Tensors of a recording, or ones that are known.
+        given: What stood for each placeholder.
+    """
+
+    results: Any
+    given: list[tuple[Tensor, SymbolicTensor]]
 
 
 def _recorded(
     call: Callable[..., Any], args: Any, kwargs: dict[str, Any], size: int, what: str
-) -> Any:
-    """Return what a call returns for one size: tensors of a recording, or ones that are known."""
+) -> _Recorded:
+    """Return what a call returns for one size."""
     recorder = ShapeRecorder()
+    given: list[tuple[Tensor, SymbolicTensor]] = []
     with only(), recorder.recording():
 
         def stand_in(leaf: Any) -> Any:
-            return _stand_in(leaf, size, recorder) if isinstance(leaf, SymbolicTensor) else leaf
+            if not isinstance(leaf, SymbolicTensor):
+                return leaf
+            given.append((_stand_in(leaf, size, recorder), leaf))
+            return given[-1][0]
 
         results = call(*map_leaves(stand_in, args), **map_leaves(stand_in, kwargs))
         if not _nest.flatten(results):
             raise _not_tensors(results, what)
-        return _nest.map_structure(lambda leaf: _as_result(leaf, what), results)
+        return _Recorded(_nest.map_structure(lambda leaf: _as_result(leaf, what), results), given)
 
 
 def _as_result(leaf: Any, what: str) -> Tensor:
@@ -124,15 +145,17 @@ def _known(tensor: SymbolicTensor, size: int) -> Any:
         return None
     if size not in tensor.known:
         node = tensor.node
-        results = _nest.flatten(
-            _recorded(node.callee, node.args, node.kwargs, size, node.callee.name)
-        )
-        tensor.known[size] = results[tensor.index]
+        run = _recorded(node.callee, node.args, node.kwargs, size, node.callee.name)
+        tensor.known[size] = _nest.flatten(run.results)[tensor.index]
     return tensor.known[size]
 
 
-def _placeholder(leaves: tuple[Tensor, ...], sizes: tuple[int, ...]) -> SymbolicTensor:
+def _placeholder(
+    stand_ins: dict[int, SymbolicTensor], sizes: tuple[int, ...], *leaves: Tensor
+) -> SymbolicTensor:
     first = leaves[0]
+    if id(first) in stand_ins:
+        return stand_ins[id(first)]
     tensor = SymbolicTensor(_common_shape([each.shape for each in leaves]), first.dtype)
     if not any(isinstance(each, RecordedTensor) or each.size > _SMALL for each in leaves):
         tensor.known = dict(zip(sizes, leaves, strict=True))

@@ -3,7 +3,8 @@
 It is looked up once, so that a run is a loop over calls whose arguments are found by their places.
 """
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -69,11 +70,12 @@ class Part:
         self.outputs: list[SymbolicTensor] = _nest.flatten(outputs)
         self.order: Order = order_of(self.inputs, outputs)
         places: dict[SymbolicTensor, int] = {each: i for i, each in enumerate(self.inputs)}
+        free = itertools.count(len(self.inputs))
         self._steps: list[_Step] = []
         for node in self.order.nodes:
             if not all(tensor in places for tensor in node.outputs):
-                self._steps.append(_step(node, places))
-        self._size = 1 + max(places.values(), default=0)
+                self._steps.append(_step(node, places, free))
+        self._size = next(free)
         self._results = [places[each] for each in self.outputs]
 
     @property
@@ -125,19 +127,18 @@ class Part:
         return [there[place] for place in self._results]
 
 
-def _step(node: Node, places: dict[SymbolicTensor, int]) -> _Step:
-    """Return a node's step, and give its results places."""
+def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int]) -> _Step:
+    """Return a node's step, and give its results places among those that are free."""
 
     def placed(leaf: Any) -> Any:
         return _Place(places[leaf]) if isinstance(leaf, SymbolicTensor) else leaf
 
     args, kwargs = map_leaves(placed, node.args), map_leaves(placed, node.kwargs)
     single = len(args) == 1 and not kwargs and isinstance(args[0], _Place)
-    # A result that is given has its value already: what is computed goes nowhere.
-    given = {each: places[each] for each in node.outputs if each in places}
-    places.update((each, len(places) + i) for i, each in enumerate(node.outputs))
-    targets = tuple(places[each] for each in node.outputs)
-    places.update(given)
+    # A result that is given has its value already: what is computed goes nowhere that is read.
+    targets = tuple([next(free) for _ in node.outputs])
+    for target, tensor in zip(targets, node.outputs, strict=True):
+        places.setdefault(tensor, target)
     scope = _ANYWHERE if node.device is None else device(node.device)
     return _Step(node.callee, args[0].place if single else -1, args, kwargs, targets, scope, node)
 

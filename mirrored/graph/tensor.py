@@ -3,8 +3,8 @@
 A graph has no object of its own: each placeholder knows its node, and each node what it is given.
 """
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, NoReturn, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -111,6 +111,12 @@ class SymbolicTensor(Operators):
         _end_call()
         raise NotImplementedError(self._without_values("Iterating over it is not supported."))
 
+    def __getitem__(self, index: Any) -> Any:
+        items = index if isinstance(index, tuple) else (index,)
+        if not placeholders([_span(each) for each in items]):
+            return super().__getitem__(index)
+        return _indexing[0](self, *(_span(each) for each in items))
+
     def _without_values(self, what: str) -> str:
         return (
             f"A symbolic tensor is a placeholder for a shape and a dtype, without values. {what} "
@@ -134,6 +140,27 @@ class SymbolicTensor(Operators):
 def _end_call() -> None:
     if inside_call():
         raise NotComputed
+
+
+class Span(NamedTuple):
+    """A slice, as a structure that placeholders are found in."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+def _span(item: Any) -> Any:
+    return Span(item.start, item.stop, item.step) if isinstance(item, slice) else item
+
+
+# What takes a part whose place is a placeholder's; calls of functions stand above this module.
+_indexing: list[Callable[..., Any]] = []
+
+
+def set_indexing(function: Callable[..., Any]) -> None:
+    """Name the function that takes a part of a tensor, given the items of an index."""
+    _indexing[:] = [function]
 
 
 class Node:

@@ -14,9 +14,28 @@ from mirrored.layers import Layer as Layer
 
 if _typing.TYPE_CHECKING:
     from mirrored.layers import Activation as Activation
+    from mirrored.layers import Add as Add
+    from mirrored.layers import Average as Average
+    from mirrored.layers import Concatenate as Concatenate
+    from mirrored.layers import Dot as Dot
     from mirrored.layers import Flatten as Flatten
+    from mirrored.layers import Maximum as Maximum
+    from mirrored.layers import Minimum as Minimum
+    from mirrored.layers import Multiply as Multiply
+    from mirrored.layers import Subtract as Subtract
+    from mirrored.layers import add as add
+    from mirrored.layers import average as average
+    from mirrored.layers import concatenate as concatenate
+    from mirrored.layers import dot as dot
+    from mirrored.layers import maximum as maximum
+    from mirrored.layers import minimum as minimum
+    from mirrored.layers import multiply as multiply
+    from mirrored.layers import subtract as subtract
 
 _LATE = {
-    "mirrored.layers": "Activation Flatten",
+    "mirrored.layers": """
+        Activation Add Average Concatenate Dot Flatten Maximum Minimum Multiply Subtract add average
+        concatenate dot maximum minimum multiply subtract
+    """,
 }
 _public_module("tf.keras.layers", __name__, _LATE)

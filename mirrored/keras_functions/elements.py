@@ -153,7 +153,7 @@ def isnan(x: Any) -> Tensor:
     """
     tensor = ops.convert_to_tensor(x)
     if tensor.dtype not in FLOATS:
-        return ops.zeros(tensor.shape, ops.bool_)
+        return ops.zeros_like(tensor, ops.bool_)
     return ops.is_nan(tensor)
 
 
@@ -170,7 +170,7 @@ def isinf(x: Any) -> Tensor:
     """
     tensor = ops.convert_to_tensor(x)
     if tensor.dtype not in FLOATS:
-        return ops.zeros(tensor.shape, ops.bool_)
+        return ops.zeros_like(tensor, ops.bool_)
     return ops.is_inf(tensor)
 
 
@@ -187,7 +187,7 @@ def isfinite(x: Any) -> Tensor:
     """
     tensor = ops.convert_to_tensor(x)
     if tensor.dtype not in FLOATS:
-        return ops.ones(tensor.shape, ops.bool_)
+        return ops.ones_like(tensor, ops.bool_)
     return ops.is_finite(tensor)
 
 

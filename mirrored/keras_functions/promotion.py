@@ -49,7 +49,7 @@ def common(*values: Any) -> list[Tensor]:
     kinds = [type(each) if type(each) in (int, float) else each.dtype for each in parts]
     dtype = result_type(*kinds, *(value for value in values if isinstance(value, type)))
     return [
-        ops.cast(each, dtype) if isinstance(each, Tensor) else ops.constant(each, dtype)
+        ops.constant(each, dtype) if type(each) in (int, float) else ops.cast(each, dtype)
         for each in parts
     ]
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from mirrored._arguments import explained
+from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.backends.blas_threads import product
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
@@ -279,8 +280,15 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
         >>> float(mr.nn.sigmoid(0.0))
         0.5
     """
-    x = adopt(x, None)
-    return remember(SIGMOID(x), "sigmoid", x)
+    try:
+        x = adopt(x, None)
+        return remember(SIGMOID(x), "sigmoid", x)
+    except NotComputed:
+        node: Tensor = as_node(sigmoid, (x,), {})
+        return node
+
+
+begins_nodes(sigmoid)
 
 
 def softplus(features: Any, name: str | None = None) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
+from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, from_host
 from mirrored.ops.index_range import check_index_dtype
@@ -219,10 +220,17 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
         >>> mr.linalg.tensor_diag([[1, 2]]).shape
         (1, 2, 1, 2)
     """
-    x = adopt(diagonal, None)
+    try:
+        x = adopt(diagonal, None)
+    except NotComputed:
+        node: Tensor = as_node(tensor_diag, (diagonal,), {})
+        return node
     if not x.ndim:
         raise InvalidArgumentError("Input must be at least rank 1, got 0 [Op:Diag]")
     return RESHAPE(diag(RESHAPE(x, shape=(x.size,))), shape=x.shape + x.shape)
+
+
+begins_nodes(tensor_diag)
 
 
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:

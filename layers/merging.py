@@ -1,0 +1,316 @@
+"""Layers that make one tensor of several, element by element.
+
+Inputs of fewer axes are given axes of size 1 behind the batch's, as in Keras.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.shapes import Shape, Shapes, is_shape
+from mirrored.ops import Tensor
+from mirrored.ops.spec import FLOATS
+
+
+class Merge(Layer):
+    """What layers of several inputs have in common: a subclass says how two become one."""
+
+    _infers = True  # Integers stay integers, and beside floats they become such.
+    _pair: ClassVar[Any]  # From two tensors to one.
+    _exactly: ClassVar[int | None] = None
+
+    def build(self, input_shape: Shapes) -> None:
+        """Check the shapes.
+
+        Args:
+            input_shape: The shapes of the inputs, in a list.
+
+        Raises:
+            ValueError: There is one shape, batches differ, or shapes do not broadcast.
+        """
+        if is_shape(input_shape) or isinstance(input_shape, dict):
+            raise ValueError(
+                "A merge layer should be called on a list of inputs. Received: "
+                f"input_shape={input_shape} (not a list of shapes)"
+            )
+        if len({shape[0] for shape in input_shape if shape} - {None}) > 1:
+            raise ValueError(
+                "Cannot merge tensors with different batch sizes. Received tensors with shapes "
+                f"{input_shape}"
+            )
+        self.compute_output_shape(input_shape)
+        if self._exactly is not None and len(input_shape) != self._exactly:
+            raise ValueError(
+                f"A `{type(self).__name__}` layer should be called on exactly {self._exactly} "
+                f"inputs. Received: input_shape={input_shape}"
+            )
+
+    def compute_output_shape(self, input_shape: Shapes) -> Shape:
+        """Return the shape that the inputs broadcast to, the batch axis apart.
+
+        Args:
+            input_shape: The shapes of the inputs, in a list.
+
+        Raises:
+            ValueError: They do not broadcast.
+        """
+        sizes = reduce(_broadcast, [tuple(shape[1:]) for shape in input_shape])
+        batches = {shape[0] for shape in input_shape if shape} - {None}
+        return (batches.pop() if len(batches) == 1 else None, *sizes)
+
+    def call(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Return what becomes of the inputs.
+
+        Args:
+            inputs: Tensors, in a list.
+        """
+        if not isinstance(inputs, list | tuple):
+            raise ValueError(
+                "A merge layer should be called on a list of inputs. Received: "
+                f"inputs={inputs} (not a list of tensors)"
+            )
+        rank = max(each.ndim for each in inputs)
+        return self._merged([_with_rank(each, rank) for each in self._of_one_dtype(inputs)])
+
+    def _merged(self, inputs: list[Tensor]) -> Tensor:
+        return reduce(type(self)._pair, inputs)
+
+    def _of_one_dtype(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return tensors of the dtype that all of them promote to."""
+        dtypes = {each.dtype for each in inputs}
+        if len(dtypes) == 1:
+            return list(inputs)
+        floats = any(dtype in FLOATS for dtype in dtypes)
+        dtype = self._compute_dtype if floats else np.result_type(*dtypes)
+        return [ops.cast(each, dtype) for each in inputs]
+
+
+def _with_rank(x: Tensor, rank: int) -> Tensor:
+    if x.ndim == rank:
+        return x
+    return ops.reshape(x, (*x.shape[:1], *[1] * (rank - x.ndim), *x.shape[1:]))
+
+
+def _broadcast(one: Shape, other: Shape) -> Shape:
+    """Return the shape that two shapes without the batch axis broadcast to."""
+    if len(one) < len(other):
+        one, other = other, one
+    shared = len(one) - len(other)
+    sizes = list(one[:shared])
+    for size, its in zip(one[shared:], other, strict=True):
+        if size is None or its is None:
+            sizes.append(None)
+        elif 1 in (size, its):
+            sizes.append(its if size == 1 else size)
+        elif size == its:
+            sizes.append(size)
+        else:
+            raise ValueError(f"Inputs have incompatible shapes. Received shapes {one} and {other}")
+    return tuple(sizes)
+
+
+@explained
+class Add(Merge):
+    """Returns the sum of its inputs.
+
+    Args:
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Example:
+        >>> Add()([[[1.0, 2.0]], [[3.0, 4.0]]])
+        Traceback (most recent call last):
+        ValueError: A merge layer should be called on a list of inputs. Received: ...
+        >>> from mirrored import ops
+        >>> Add()([ops.ones((1, 2)), ops.ones((1, 2))]).numpy().tolist()
+        [[2.0, 2.0]]
+    """
+
+    _pair = staticmethod(ops.add)
+
+
+@explained
+class Subtract(Merge):
+    """Returns the first of two inputs less the second.
+
+    Args:
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Example:
+        >>> from mirrored import ops
+        >>> Subtract()([ops.ones((1, 2)), ops.zeros((1, 2))]).numpy().tolist()
+        [[1.0, 1.0]]
+    """
+
+    _pair = staticmethod(ops.subtract)
+    _exactly = 2
+
+
+@explained
+class Multiply(Merge):
+    """Returns the product of its inputs.
+
+    Args:
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Example:
+        >>> from mirrored import ops
+        >>> Multiply()([ops.ones((1, 2)), ops.zeros((1, 2))]).numpy().tolist()
+        [[0.0, 0.0]]
+    """
+
+    _pair = staticmethod(ops.multiply)
+
+
+@explained
+class Average(Merge):
+    """Returns the mean of its inputs.
+
+    Args:
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Example:
+        >>> from mirrored import ops
+        >>> Average()([ops.ones((1, 2)), ops.zeros((1, 2))]).numpy().tolist()
+        [[0.5, 0.5]]
+    """
+
+    _pair = staticmethod(ops.add)
+
+    def _merged(self, inputs: list[Tensor]) -> Tensor:
+        total = super()._merged(inputs)
+        if total.dtype not in FLOATS:
+            total = ops.cast(total, self._compute_dtype)
+        return total / len(inputs)
+
+
+@explained
+class Maximum(Merge):
+    """Returns the largest of its inputs, element by element.
+
+    Args:
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Example:
+        >>> from mirrored import ops
+        >>> Maximum()([ops.ones((1, 2)), ops.zeros((1, 2))]).numpy().tolist()
+        [[1.0, 1.0]]
+    """
+
+    _pair = staticmethod(ops.maximum)
+
+
+@explained
+class Minimum(Merge):
+    """Returns the smallest of its inputs, element by element.
+
+    Args:
+        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+
+    Example:
+        >>> from mirrored import ops
+        >>> Minimum()([ops.ones((1, 2)), ops.zeros((1, 2))]).numpy().tolist()
+        [[0.0, 0.0]]
+    """
+
+    _pair = staticmethod(ops.minimum)
+
+
+@explained
+def add(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+    """Return the sum of inputs: `Add`, made and called.
+
+    Args:
+        inputs: Tensors or placeholders, in a list.
+        **kwargs: The layer's options.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.layers.add([mr.layers.Input((3,)), mr.layers.Input((3,))]).shape
+        (None, 3)
+    """
+    return Add(**kwargs)(inputs)
+
+
+@explained
+def subtract(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+    """Return the first of two inputs less the second: `Subtract`, made and called.
+
+    Args:
+        inputs: Two tensors or placeholders, in a list.
+        **kwargs: The layer's options.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.layers.subtract([mr.ones((1, 2)), mr.ones((1, 2))]).numpy().tolist()
+        [[0.0, 0.0]]
+    """
+    return Subtract(**kwargs)(inputs)
+
+
+@explained
+def multiply(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+    """Return the product of inputs: `Multiply`, made and called.
+
+    Args:
+        inputs: Tensors or placeholders, in a list.
+        **kwargs: The layer's options.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.layers.multiply([mr.ones((1, 2)), mr.ones((1, 2))]).numpy().tolist()
+        [[1.0, 1.0]]
+    """
+    return Multiply(**kwargs)(inputs)
+
+
+@explained
+def average(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+    """Return the mean of inputs: `Average`, made and called.
+
+    Args:
+        inputs: Tensors or placeholders, in a list.
+        **kwargs: The layer's options.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.layers.average([mr.ones((1, 2)), mr.zeros((1, 2))]).numpy().tolist()
+        [[0.5, 0.5]]
+    """
+    return Average(**kwargs)(inputs)
+
+
+@explained
+def maximum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+    """Return the largest of inputs: `Maximum`, made and called.
+
+    Args:
+        inputs: Tensors or placeholders, in a list.
+        **kwargs: The layer's options.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.layers.maximum([mr.ones((1, 2)), mr.zeros((1, 2))]).numpy().tolist()
+        [[1.0, 1.0]]
+    """
+    return Maximum(**kwargs)(inputs)
+
+
+@explained
+def minimum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
+    """Return the smallest of inputs: `Minimum`, made and called.
+
+    Args:
+        inputs: Tensors or placeholders, in a list.
+        **kwargs: The layer's options.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.layers.minimum([mr.ones((1, 2)), mr.zeros((1, 2))]).numpy().tolist()
+        [[0.0, 0.0]]
+    """
+    return Minimum(**kwargs)(inputs)
