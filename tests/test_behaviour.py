@@ -555,6 +555,7 @@ HELD: dict[str, dict[str, str]] = {
     },
     "data/test_py_dataset.py": {"py-dataset": "test_hooks_come_as_in_keras"},
     "data/test_stored.py": {"files": "test_each_row_is_read_once_a_pass"},
+    "data/test_finite.py": {"validate-data": "test_fit"},
     "data/test_frames.py": {"frames": "test_refused"},
 }
 

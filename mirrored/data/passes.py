@@ -113,7 +113,7 @@ class PassesOfBatches:
         self._data, self._for_what, self._class_weight = data, for_what, class_weight
         self.is_lent = not isinstance(data, Pipeline)
         self._iterator: Iterator[Any] | None = None
-        self._check: Check | None = None
+        self._checks: list[Check] = []
         self._first: Arrays | None = None  # Read, and not given out yet.
         self.given = 0
         try:
@@ -135,8 +135,8 @@ class PassesOfBatches:
 
     def checked(self, check: Check) -> "Passes":
         """Return the data as a function leaves them: each batch when it comes."""
-        self._check = check
-        self._checked(self.example)
+        self._checked(self.example, check)
+        self._checks.append(check)
         return self
 
     @property
@@ -154,7 +154,7 @@ class PassesOfBatches:
         batch, self._first = self._first or self._next(), None
         if batch is None:
             return None
-        batch = self._checked(batch)
+        batch = self._checked(batch, *self._checks)
         self.given += 1
         return Chunk(batch, slice(0, batch.size), batch.size)
 
@@ -184,9 +184,11 @@ class PassesOfBatches:
         except ValueError as error:
             raise self._located(error) from error
 
-    def _checked(self, batch: Arrays) -> Arrays:
+    def _checked(self, batch: Arrays, *checks: Check) -> Arrays:
         try:
-            return batch if self._check is None else self._check(batch)
+            for check in checks:
+                batch = check(batch)
+            return batch
         except ValueError as error:
             raise self._located(error) from error
 
@@ -269,15 +271,15 @@ class PassesOfStored:
         self.most_ahead = data.batches_at_once(batch_size)
         self.example = data.read([slice(0, min(batch_size, data.size))])
         self._seeds: SeedGenerator | None = None
-        self._check: Check | None = None
+        self._checks: list[Check] = []
         self._runs: Iterator[list[slice]] | None = None
         self._chunk: Chunk | None = None  # What was read, and not given out yet.
         self.given = 0
 
     def checked(self, check: Check) -> "Passes":
         """Return the data as a function leaves them: what is read, when it is read."""
-        self._check = check
         check(self.example)
+        self._checks.append(check)
         return self
 
     @property
@@ -317,7 +319,8 @@ class PassesOfStored:
             return self._next()
         try:
             arrays = self._data.read(run)
-            arrays = arrays if self._check is None else self._check(arrays)
+            for check in self._checks:
+                arrays = check(arrays)
         except ValueError as error:
             raise ValueError(f"Batch {self.given} of a pass, or a later one: {error}") from error
         rows: Rows = slice(0, arrays.size)

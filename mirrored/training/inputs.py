@@ -22,6 +22,7 @@ from mirrored.data.arrays import (
 )
 from mirrored.data.columns import described
 from mirrored.data.epochs import Epochs
+from mirrored.data.finite import check_finite
 from mirrored.data.stored import Given, adapt_all, weighed
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
@@ -52,6 +53,7 @@ class GivenData:
         steps: How many batches an epoch has; None: all.
         class_weight: A weight for each integer label.
         shuffle: Whether arrays are taken in another order in each pass.
+        validate: Whether they are looked through for NaN and infinity.
 
     Raises:
         ValueError: A number is out of range.
@@ -66,6 +68,7 @@ class GivenData:
     steps: int | None
     class_weight: dict[int, float] | None = None
     shuffle: bool = False
+    validate: bool = False
 
     def __post_init__(self) -> None:
         if self.steps is not None:
@@ -195,6 +198,9 @@ def fit_epochs(
     stack.enter_context(closing(trained))
     if validation.x is not None:
         validated = stack.enter_context(closing(validation.epochs()))
+    for epochs in (trained, validated):
+        if training.validate and epochs is not None:
+            epochs.check_with(check_finite)
     prepare(model, trained, validated, use="fit")
     # The order of the examples comes from the global seed, on any number of replicas; that of
     # arrays is taken here, once the model is built.

@@ -130,6 +130,8 @@ class Model(CompiledNetwork):
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: int | Sequence[int] = 1,
+        *,
+        validate_data: bool = False,
     ) -> History:
         """Train on data. However many replicas there are, the weights come out the same.
 
@@ -172,6 +174,8 @@ class Model(CompiledNetwork):
             validation_batch_size: As `batch_size`, for validation; None is `batch_size`.
             validation_freq: Validate after every so many epochs, or after those in a list,
                 counted from 1.
+            validate_data: Whether to look for NaN and infinity first, in arrays before training,
+                in batches when they come. Keras has no such argument.
 
         Returns:
             The `History`, whose `history` has the values of each epoch by name.
@@ -194,6 +198,7 @@ class Model(CompiledNetwork):
                 steps=steps_per_epoch,
                 class_weight=class_weight,
                 shuffle=shuffle,
+                validate=bool(validate_data),
             ),
             GivenData(
                 use="validation",
