@@ -66,6 +66,10 @@ HELD: dict[str, dict[str, str]] = {
         "averages": "test_evaluation_and_prediction test_an_evaluation_that_ends_early "
         "test_a_fit_that_stops_early_ends_with_the_averages",
     },
+    "training/callbacks/test_tensorboard.py": {
+        "tensorboard": "test_epochs_batches_and_weights test_an_error_closes_the_files "
+        "test_what_is_refused",
+    },
     "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint"},
     "training/test_loop_shapes.py": {
         "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "

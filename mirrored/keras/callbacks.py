@@ -17,6 +17,7 @@ from mirrored.training.callbacks.learning_rate_scheduler import (
 from mirrored.training.callbacks.model_checkpoint import ModelCheckpoint as ModelCheckpoint
 from mirrored.training.callbacks.reduce_lr_on_plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from mirrored.training.callbacks.swap_ema_weights import SwapEMAWeights as SwapEMAWeights
+from mirrored.training.callbacks.tensorboard import TensorBoard as TensorBoard
 from mirrored.training.callbacks.terminate_on_nan import TerminateOnNaN as TerminateOnNaN
 
 _public_module("tf.keras.callbacks", __name__)

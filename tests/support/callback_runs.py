@@ -252,7 +252,7 @@ def _fits(keras: Any, run: Run, folder: str, ending: str) -> Any:
         given = [path if run.callback == "CSVLogger" else path + ending]
     if run.text is not None:
         Path(given[0]).write_bytes(run.text.encode())
-    model = _model(keras, run)
+    model = made(keras, run)
     behind = []
     if run.callback == "SwapEMAWeights" and given:
         behind = [keras.callbacks.ModelCheckpoint(given.pop(), save_weights_only=True)]
@@ -286,7 +286,8 @@ def _fits(keras: Any, run: Run, folder: str, ending: str) -> Any:
         }
 
 
-def _model(keras: Any, run: Run) -> Any:
+def made(keras: Any, run: Run) -> Any:
+    """Return the model of a run."""
     model = keras.Sequential(
         [
             keras.layers.Input(shape=(3,)),
@@ -321,7 +322,7 @@ def _told(keras: Any, path: Path) -> Any:
         text = path.read_bytes().decode()
         parts = re.split(r"(\d+\.\d+(?:e-\d+)?)", text)  # Numbers, whose last digits differ.
         return [float(each) if i % 2 else each for i, each in enumerate(parts)]
-    model = _model(keras, Run(""))
+    model = made(keras, Run(""))
     model.load_weights(str(path))
     return checksums(model)
 
