@@ -4,12 +4,13 @@ Sizes that are not known are one number in the first recording and another in th
 differs in the results is not known either. So every op and composition has a rule.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from mirrored import _nest
 from mirrored.devices import Device, place
+from mirrored.graph.order import nodes_between
 from mirrored.graph.part import map_leaves
 from mirrored.graph.tensor import Shape, SymbolicTensor, placeholders
 from mirrored.ops.conversion import convert_to_tensor, is_tensor
@@ -66,9 +67,9 @@ def results_of(
     given = placeholders((args, kwargs))
     known = all(None not in each._shape and not each.known for each in given)
     failures: list[Exception] = []
-    for sizes in [(0,)] if known else _SIZES:
+    for sizes, fixed in [((0,), {})] if known else _attempts(args, kwargs):
         try:
-            runs = [_recorded(call, args, kwargs, size, what) for size in sizes]
+            runs = [_recorded(call, args, kwargs, size, what, fixed) for size in sizes]
         except Exception as error:
             failures.append(error)
             continue
@@ -76,7 +77,9 @@ def results_of(
         stand_ins = {id(each): tensor for each, tensor in runs[0].given} if passed else {}
 
         return _nest.map_structure(
-            partial(_placeholder, stand_ins, sizes), *[run.results for run in runs], each="result"
+            partial(_placeholder, stand_ins, sizes, fixed),
+            *[run.results for run in runs],
+            each="result",
         )
     if not known:
         failures[0].add_note(
@@ -84,6 +87,18 @@ def results_of(
             f"{_SIZES[0][0]} in the place of sizes that are not known."
         )
     raise failures[0]
+
+
+def _attempts(
+    args: Any, kwargs: dict[str, Any]
+) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
+    """Yield sizes to try a call with, and for axes that have to be as others are, their sizes."""
+    yield from ((sizes, {}) for sizes in _SIZES)
+    leaves = [each for each in _nest.flatten((args, kwargs)) if is_tensor(each)]
+    shapes = [each._shape if isinstance(each, SymbolicTensor) else each.shape for each in leaves]
+    unknown = {axis for shape in shapes for axis, size in enumerate(shape) if size is None}
+    found = dict.fromkeys(size for shape in shapes for size in shape if size is not None)
+    yield from ((_SIZES[0], {axis: size}) for axis in sorted(unknown) for size in found)
 
 
 class _Recorded(NamedTuple):
@@ -99,9 +114,14 @@ class _Recorded(NamedTuple):
 
 
 def _recorded(
-    call: Callable[..., Any], args: Any, kwargs: dict[str, Any], size: int, what: str
+    call: Callable[..., Any],
+    args: Any,
+    kwargs: dict[str, Any],
+    size: int,
+    what: str,
+    fixed: dict[int, int],
 ) -> _Recorded:
-    """Return what a call returns for one size."""
+    """Return what a call returns for one size, and others along fixed axes."""
     recorder = ShapeRecorder()
     given: list[tuple[Tensor, SymbolicTensor]] = []
     with only(), recorder.recording():
@@ -109,7 +129,7 @@ def _recorded(
         def stand_in(leaf: Any) -> Any:
             if not isinstance(leaf, SymbolicTensor):
                 return leaf
-            given.append((_stand_in(leaf, size, recorder), leaf))
+            given.append((_stand_in(leaf, size, recorder, fixed), leaf))
             return given[-1][0]
 
         results = call(*map_leaves(stand_in, args), **map_leaves(stand_in, kwargs))
@@ -131,34 +151,55 @@ def _not_tensors(value: Any, what: str) -> ValueError:
     )
 
 
-def _stand_in(tensor: SymbolicTensor, size: int, recorder: ShapeRecorder) -> Tensor:
-    known: Tensor | None = _known(tensor, size)
-    if known is not None:
-        return known
-    shape = tuple(size if each is None else each for each in tensor._shape)
+def _stand_in(
+    tensor: SymbolicTensor, size: int, recorder: ShapeRecorder, fixed: dict[int, int]
+) -> Tensor:
+    shape = tuple(
+        fixed.get(axis, size) if each is None else each for axis, each in enumerate(tensor._shape)
+    )
+    if tensor.known and not fixed:
+        held = _known(tensor, size)
+        if isinstance(held, Tensor):
+            return held
+        shape = held
     return recorder.input(TensorSpec(shape, tensor._dtype), _device(), SHARED)
 
 
 def _known(tensor: SymbolicTensor, size: int) -> Any:
-    """Return the value of what follows from shapes, such as a size, for this unknown size."""
-    if not tensor.known:
-        return None
-    if size not in tensor.known:
-        node = tensor.node
-        run = _recorded(node.callee, node.args, node.kwargs, size, node.callee.name)
-        tensor.known[size] = _nest.flatten(run.results)[tensor.index]
+    """Return the shape, or even the value, that a placeholder has for this unknown size."""
+    if size not in tensor.known:  # It was found for others: so may be those that it is made from.
+        for node in nodes_between([], [tensor])[0]:
+            missing = [each for each in node.outputs if each.known and size not in each.known]
+            if missing:
+                name = node.callee.name
+                run = _recorded(node.callee, node.args, node.kwargs, size, name, {})
+                results = _nest.flatten(run.results)
+                for each in missing:
+                    each.known[size] = _held(results[each.index])
     return tensor.known[size]
 
 
+def _held(result: Tensor) -> Any:
+    """Return what is kept of a result: its value where that follows from shapes, or its shape."""
+    is_value = not isinstance(result, RecordedTensor) and result.size <= _SMALL
+    return result if is_value else tuple(result.shape)
+
+
 def _placeholder(
-    stand_ins: dict[int, SymbolicTensor], sizes: tuple[int, ...], *leaves: Tensor
+    stand_ins: dict[int, SymbolicTensor],
+    sizes: tuple[int, ...],
+    fixed: dict[int, int],
+    *leaves: Tensor,
 ) -> SymbolicTensor:
     first = leaves[0]
     if id(first) in stand_ins:
         return stand_ins[id(first)]
     tensor = SymbolicTensor(_common_shape([each.shape for each in leaves]), first.dtype)
-    if not any(isinstance(each, RecordedTensor) or each.size > _SMALL for each in leaves):
-        tensor.known = dict(zip(sizes, leaves, strict=True))
+    held = [_held(each) for each in leaves]
+    # A size that is not known is usually that of the inputs.
+    usual = [tuple(size if n is None else n for n in tensor._shape) for size in sizes]
+    if not fixed and (any(isinstance(each, Tensor) for each in held) or held != usual):
+        tensor.known = dict(zip(sizes, held, strict=True))
     return tensor
 
 

@@ -65,7 +65,8 @@ class SymbolicTensor(Operators):
         self._shape: Shape = TensorShape(shape)
         self._dtype = dtype
         self.name = unique_name("keras_tensor") if name is None else name
-        # The values that it has whatever it is given, by the size in the place of unknown ones.
+        # By the size in the place of unknown ones: its value where that follows from shapes, or its
+        # shape where that is another than such a size would give.
         self.known: dict[int, Any] = {}
 
     # Who asks within a call that is to be a node learns that there is nothing to go on with.

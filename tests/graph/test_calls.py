@@ -121,6 +121,7 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], list[int | None]]] = {
     "at most so many": (lambda x: x[:, :5], [None, None, 6]),
     "thirds of all": (lambda x: mr.reshape(x, (-1, 9)), [None, 9]),
     "reduced": (lambda x: mr.reduce_max(x, axis=[0, 2]), [None]),
+    "that of what it is added to": (lambda x: x[:, :, 0] + mr.ones((5, 1)), [5, None]),
     "by broadcasting": (lambda x: x + mr.ones((6,)), [None, None, 6]),
 }
 
