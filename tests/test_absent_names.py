@@ -20,6 +20,10 @@ ROWS = [*tables().absent, *tables().older]
 COMPLETE = {
     "tf.nn.experimental",
     "tf.experimental.dlpack",
+    "tf.keras.datasets.boston_housing",
+    "tf.keras.datasets.california_housing",
+    "tf.keras.datasets.fashion_mnist",
+    "tf.keras.datasets.mnist",
     "tf.nest",
 }  # Modules of which nothing is absent.
 

@@ -45,6 +45,11 @@ KERAS = [
     mr.keras.activations,
     mr.keras.backend,
     mr.keras.callbacks,
+    mr.keras.datasets,
+    mr.keras.datasets.boston_housing,
+    mr.keras.datasets.california_housing,
+    mr.keras.datasets.fashion_mnist,
+    mr.keras.datasets.mnist,
     mr.keras.initializers,
     mr.keras.layers,
     mr.keras.losses,
@@ -208,7 +213,8 @@ def test_keras_has_what_its_homes_define(
 @pytest.mark.parametrize("module", KERAS, ids=lambda module: module.__name__)
 def test_parts_of_keras_can_be_imported_by_their_names(module: ModuleType) -> None:
     assert importlib.import_module(module.__name__) is module
-    assert getattr(mr.keras, module.__name__.rpartition(".")[2]) is module
+    home, _, name = module.__name__.rpartition(".")
+    assert getattr(importlib.import_module(home), name) is module
 
 
 @pytest.mark.parametrize("module", ALIAS_MODULES, ids=lambda module: module.__name__)

@@ -19,6 +19,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.keras import activations as activations
     from mirrored.keras import backend as backend
     from mirrored.keras import callbacks as callbacks
+    from mirrored.keras import datasets as datasets
     from mirrored.keras import initializers as initializers
     from mirrored.keras import layers as layers
     from mirrored.keras import losses as losses
@@ -42,6 +43,7 @@ __all__ = [
     "activations",
     "backend",
     "callbacks",
+    "datasets",
     "initializers",
     "layers",
     "losses",
@@ -56,8 +58,8 @@ __all__ = [
 
 _LATE = {
     "mirrored.keras": (
-        "activations backend callbacks initializers layers losses metrics mixed_precision models "
-        "ops optimizers regularizers utils"
+        "activations backend callbacks datasets initializers layers losses metrics "
+        "mixed_precision models ops optimizers regularizers utils"
     ),
 }
 _public_module("tf.keras", __name__, _LATE)
