@@ -70,6 +70,9 @@ HELD: dict[str, dict[str, str]] = {
         "tensorboard": "test_epochs_batches_and_weights test_an_error_closes_the_files "
         "test_what_is_refused",
     },
+    "training/callbacks/test_travel.py": {
+        "callbacks-travel": "test_they_travel test_training_goes_on_with_what_they_had_counted",
+    },
     "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint"},
     "training/test_loop_shapes.py": {
         "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "

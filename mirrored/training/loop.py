@@ -18,7 +18,7 @@ from mirrored.errors import NonFiniteLossError
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
-from mirrored.training.callbacks.progbar_logger import check_verbose
+from mirrored.training.callbacks.callback import check_verbose
 from mirrored.training.compilation import CompiledNetwork, running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
@@ -72,8 +72,10 @@ def fit(
             if model.stop_training or trained.ran_out:
                 break
         told._epochs_done()
-        with guard.step():  # All of them or none.
-            model.required_compilation().optimizer.finalize_variable_values(model.trainable_weights)
+        optimizer = model.required_compilation().optimizer
+        if optimizer.use_ema:
+            with guard.step():  # All of them or none.
+                optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)
     return history
 
@@ -97,7 +99,7 @@ def _train_epoch(
         callbacks.on_train_batch_end(before + done - 1, means.logs())
         if error is not None and not model.stop_training:
             raise error
-    callbacks._tell_speed(means.examples, time.perf_counter() - begun)
+    callbacks._note_speed(means.examples, time.perf_counter() - begun)
     return means.logs()
 
 

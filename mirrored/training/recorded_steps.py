@@ -20,7 +20,6 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.eager_steps import Take, column_dtypes
-from mirrored.training.replica_work import tell_of_small_steps
 from mirrored.training.step import Shards, Step, Totals, non_finite_error
 from mirrored.variables import Variable
 
@@ -166,6 +165,8 @@ class RecordedSteps:
             made = self._record(kind, size, specs, layout, self._sharding(span))
             made.kept = self._kept
             if kind == "train" and not self._weighed:  # Not again, for the smaller last batch.
+                from mirrored.training.replica_work import tell_of_small_steps
+
                 self._weighed = True
                 tell_of_small_steps(self._strategy, made.graph)
             return self._traces.keep(key, made)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirrored.training.callbacks import ProgbarLogger
+from mirrored.training.callbacks.progbar_logger import ProgbarLogger
 from mirrored.training.progress import format_logs
 
 EPOCHS, STEPS = 2, 3

@@ -17,7 +17,7 @@ import pytest
 import mirrored as mr
 from mirrored._logging import logger
 from mirrored.training import progress
-from mirrored.training.callbacks import ProgbarLogger
+from mirrored.training.callbacks.progbar_logger import ProgbarLogger
 from mirrored.training.progress import Bar, write_line
 
 pty = pytest.importorskip("pty", reason="Pseudo-terminals are Unix's.")

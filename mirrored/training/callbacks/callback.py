@@ -1,9 +1,28 @@
 """Hooks that users hang into training, evaluation and prediction, with Keras' names."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 Logs = dict[str, Any]
+
+
+def check_verbose(verbose: int | str) -> int:
+    """Return what `verbose` means, as a number.
+
+    Args:
+        verbose: "auto", 0, 1 or 2.
+
+    Raises:
+        ValueError: It is something else.
+
+    Example:
+        >>> from mirrored.training.callbacks.callback import check_verbose
+        >>> check_verbose("auto")
+        1
+    """
+    if verbose not in ("auto", 0, 1, 2):
+        raise ValueError(f'`verbose` must be "auto", 0, 1 or 2. Received: verbose={verbose!r}.')
+    return 1 if verbose == "auto" else int(verbose)
 
 
 class Callback:
@@ -24,6 +43,9 @@ class Callback:
         ...         if logs["loss"] < 0.1:
         ...             self.model.stop_training = True
     """
+
+    # Whether it is to be told of a loss that is not finite, which is an error else.
+    ends_on_non_finite: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.model: Any = None
@@ -58,6 +80,9 @@ class Callback:
             hooks += ["on_batch_begin", "on_batch_end"]
         own = any(getattr(type(self), hook) is not getattr(base, hook) for hook in hooks)
         return own or any(hook in vars(self) for hook in hooks)
+
+    def _note_speed(self, examples: int, seconds: float) -> None:
+        """Note how many examples an epoch trained on, and in what time, without validation."""
 
     def _epochs_done(self) -> None:
         """Have weights and what the optimizer keeps where they belong, when the epochs are over."""

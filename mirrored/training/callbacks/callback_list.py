@@ -10,8 +10,6 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
 from mirrored.training.callbacks.history import History
-from mirrored.training.callbacks.progbar_logger import ProgbarLogger
-from mirrored.training.callbacks.terminate_on_nan import TerminateOnNaN
 
 
 @explained
@@ -49,8 +47,8 @@ class CallbackList(Callback):
         # Behind the others, so that they have what those add to the logs.
         if add_history and self.history is None:
             self.callbacks.append(History())
-        if add_progbar and not any(isinstance(each, ProgbarLogger) for each in self.callbacks):
-            self.callbacks.append(ProgbarLogger())
+        if add_progbar:
+            self._add_progbar()
         if params:
             self.set_params(params)
         if model is not None:
@@ -64,7 +62,14 @@ class CallbackList(Callback):
     @property
     def look_at_losses(self) -> bool:
         """Whether there is a callback that ends training where a loss is not finite."""
-        return any(isinstance(each, TerminateOnNaN) for each in self.callbacks)
+        return any(each.ends_on_non_finite for each in self.callbacks)
+
+    def _add_progbar(self) -> None:
+        # What draws is imported when something is to be drawn: importing us stays fast.
+        from mirrored.training.callbacks.progbar_logger import ProgbarLogger
+
+        if not any(isinstance(each, ProgbarLogger) for each in self.callbacks):
+            self.callbacks.append(ProgbarLogger())
 
     def append(self, callback: Callback) -> None:
         """Add a callback, called after the others."""
@@ -81,11 +86,9 @@ class CallbackList(Callback):
         cut = [each for each in needed if each < steps]
         return math.gcd(*cut) if cut else steps
 
-    def _tell_speed(self, examples: int, seconds: float) -> None:
-        """Tell those that show it how many examples an epoch trained on, and in what time."""
+    def _note_speed(self, examples: int, seconds: float) -> None:
         for callback in self.callbacks:
-            if isinstance(callback, ProgbarLogger):
-                callback.note_speed(examples, seconds)
+            callback._note_speed(examples, seconds)
 
     def _epochs_done(self) -> None:
         for callback in self.callbacks:

@@ -4,27 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from mirrored.training.callbacks.callback import Callback, Logs
+from mirrored.training.callbacks.callback import Callback, Logs, check_verbose
 from mirrored.training.progress import Bar, can_draw, format_logs, write_line
-
-
-def check_verbose(verbose: int | str) -> int:
-    """Return what `verbose` means, as a number.
-
-    Args:
-        verbose: "auto", 0, 1 or 2.
-
-    Raises:
-        ValueError: It is something else.
-
-    Example:
-        >>> from mirrored.training.callbacks.progbar_logger import check_verbose
-        >>> check_verbose("auto")
-        1
-    """
-    if verbose not in ("auto", 0, 1, 2):
-        raise ValueError(f'`verbose` must be "auto", 0, 1 or 2. Received: verbose={verbose!r}.')
-    return 1 if verbose == "auto" else int(verbose)
 
 
 class ProgbarLogger(Callback):
@@ -114,13 +95,8 @@ class ProgbarLogger(Callback):
         """Clear the bar of a prediction; there is nothing to print."""
         self._clear_bar()
 
-    def note_speed(self, examples: int, seconds: float) -> None:
-        """Note how fast the steps of an epoch were; the line at its end says so.
-
-        Args:
-            examples: How many examples they were of.
-            seconds: What they took, without validation.
-        """
+    def _note_speed(self, examples: int, seconds: float) -> None:
+        """Note how fast the steps of an epoch were; the line at its end says so."""
         rate = examples / max(seconds, 1e-9)
         replicas = self.model.distribute_strategy.num_replicas_in_sync
         each = f" ({rate / replicas:,.0f} a replica)" if replicas > 1 else ""

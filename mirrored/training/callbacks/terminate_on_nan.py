@@ -1,6 +1,7 @@
 """Ends training where the loss is no number any more."""
 
 import math
+from typing import ClassVar
 
 from mirrored._arguments import explained
 from mirrored.training.callbacks.callback import Callback, Logs
@@ -31,6 +32,8 @@ class TerminateOnNaN(Callback):
         >>> history.epoch
         [0]
     """
+
+    ends_on_non_finite: ClassVar[bool] = True
 
     def __init__(self, raise_error: bool = False) -> None:
         super().__init__()
