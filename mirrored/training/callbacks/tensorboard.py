@@ -6,6 +6,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored._numbers import check_count
@@ -144,6 +146,8 @@ class TensorBoard(Callback):
             self._write(name, {f"epoch_{key}": value for key, value in values.items()}, epoch)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             self._write_weights(epoch)
+        for writer in self._writers.values():
+            writer.flush()
 
     def on_test_begin(self, logs: Logs | None = None) -> None:
         """Make the file of validation."""
@@ -165,10 +169,12 @@ class TensorBoard(Callback):
         return self._writers[name]
 
     def _write(self, name: str, values: Logs, step: int) -> None:
-        if values:
-            with self._writer(name).as_default():
-                for key, value in values.items():
-                    summaries.scalar(key, value, step=step)
+        for key, value in values.items():
+            # As `summary.scalar` does, without the tensors that cost more than a short step.
+            number = np.asarray(value, np.float32)
+            if number.shape:
+                raise ValueError(f"Expected scalar shape, saw shape: {number.shape}.")
+            self._writer(name).add(step, key, number, "scalars", None)
 
     def _write_weights(self, epoch: int) -> None:
         with self._writer("train").as_default():
