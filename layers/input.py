@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explained, explained_only
 from mirrored.graph import Node, SymbolicTensor
 from mirrored.layers.layer import Layer
 from mirrored.layers.shapes import Shape, as_shape, check_matches
@@ -119,7 +119,7 @@ def _check_same(
             )
 
 
-@explained
+@explained_only
 def Input(
     shape: object = None,
     batch_size: int | None = None,

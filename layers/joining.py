@@ -7,7 +7,7 @@ import math
 from typing import Any, Unpack
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, explained_only
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.merging import Merge
 from mirrored.layers.shapes import Shape, Shapes, is_shape
@@ -214,7 +214,7 @@ class Dot(Merge):
         return [axis % rank if axis < 0 else axis for axis, rank in zip(axes, ranks, strict=True)]
 
 
-@explained
+@explained_only
 def concatenate(inputs: Any, axis: int = -1, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return inputs joined along an axis: `Concatenate`, made and called.
 
@@ -231,7 +231,7 @@ def concatenate(inputs: Any, axis: int = -1, **kwargs: Unpack[LayerOptions]) -> 
     return Concatenate(axis, **kwargs)(inputs)
 
 
-@explained
+@explained_only
 def dot(inputs: Any, axes: Any = -1, **kwargs: Any) -> Any:
     """Return the products of two inputs along an axis of each: `Dot`, made and called.
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypedDict, overload
+from typing import Any, ClassVar, Self, TypedDict, overload
 
 from numpy.typing import NDArray
 
@@ -17,6 +17,7 @@ from mirrored._arguments import explained
 from mirrored.graph import Node, SymbolicTensor, map_leaves, placeholders, results_of
 from mirrored.layers.building import building, unbuilt, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
+from mirrored.layers.construction import Arguments, ConstructorSignature
 from mirrored.layers.conversion import as_argument, as_input, is_structure
 from mirrored.layers.shapes import (
     Shape,
@@ -112,6 +113,15 @@ class Layer(WeightOwner):
         build = cls.build  # A mixin's too, which this class inherits first.
         if build is not Layer.build and not hasattr(build, "_runs_once"):
             type.__setattr__(cls, "build", building(build))
+
+    # With `__new__` here Python would show its parameters as those of classes without `__init__`.
+    __signature__ = ConstructorSignature()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep what the layer is made with, for others like it."""
+        layer = super().__new__(cls)
+        vars(layer)["_made_with"] = Arguments(args, kwargs)
+        return layer
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from mirrored import ops
-from mirrored._arguments import explained
+from mirrored._arguments import explained, explained_only
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
@@ -220,7 +220,7 @@ class Minimum(Merge):
     _pair = staticmethod(ops.minimum)
 
 
-@explained
+@explained_only
 def add(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the sum of inputs: `Add`, made and called.
 
@@ -236,7 +236,7 @@ def add(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     return Add(**kwargs)(inputs)
 
 
-@explained
+@explained_only
 def subtract(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the first of two inputs less the second: `Subtract`, made and called.
 
@@ -252,7 +252,7 @@ def subtract(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     return Subtract(**kwargs)(inputs)
 
 
-@explained
+@explained_only
 def multiply(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the product of inputs: `Multiply`, made and called.
 
@@ -268,7 +268,7 @@ def multiply(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     return Multiply(**kwargs)(inputs)
 
 
-@explained
+@explained_only
 def average(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the mean of inputs: `Average`, made and called.
 
@@ -284,7 +284,7 @@ def average(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     return Average(**kwargs)(inputs)
 
 
-@explained
+@explained_only
 def maximum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the largest of inputs: `Maximum`, made and called.
 
@@ -300,7 +300,7 @@ def maximum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     return Maximum(**kwargs)(inputs)
 
 
-@explained
+@explained_only
 def minimum(inputs: Any, **kwargs: Unpack[LayerOptions]) -> Any:
     """Return the smallest of inputs: `Minimum`, made and called.
 

@@ -68,6 +68,16 @@ def explained(target: _Target) -> _Target:
     return target
 
 
+def explained_only(target: _Target) -> _Target:
+    """Return a function as `explained` does, which is no node of a graph: it may draw some.
+
+    Args:
+        target: The function.
+    """
+    explaining: _Target = _explaining(target)
+    return explaining
+
+
 def has_options(function: Any) -> bool:
     """Say whether a function takes more than what it works on and a name.
 

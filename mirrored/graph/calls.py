@@ -3,6 +3,7 @@
 What is noted is the public function and its arguments; a run calls it again with values.
 """
 
+import re
 from typing import Any
 
 from mirrored._naming import snake_case, unique_name
@@ -43,6 +44,12 @@ class Operation:
         self.function = function
         self.name = name
         self.inbound_nodes: list[Node] = []
+
+    @property
+    def kind(self) -> str:
+        """What it is, as Keras calls its class."""
+        words = re.sub(r"_\d+$", "", self.name).split("_")
+        return "".join(word.capitalize() for word in words)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""

@@ -3,8 +3,16 @@
 An alias module without logic of its own.
 """
 
+import typing as _typing
+
 from mirrored._absent import public_module as _public_module
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
 
-_public_module("tf.keras.models", __name__)
+if _typing.TYPE_CHECKING:
+    from mirrored.training.cloning import clone_model as clone_model
+
+_LATE = {
+    "mirrored.training.cloning": "clone_model",
+}
+_public_module("tf.keras.models", __name__, _LATE)

@@ -28,6 +28,28 @@ def test_a_functional_model(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_a_graph_says_what_its_layers_are_called_on() -> None:
+    """With the numbers of calls and results, as Keras has them."""
+    mr.layers.reset_names()
+    a, b = mr.layers.Input((4,), name="a"), mr.layers.Input((4,), name="b")
+    shared = mr.layers.Dense(4, name="shared")
+    sizes = mr.split(b, [1, 3], axis=1)
+    model = mr.Model([a, b], [shared(a) + shared(b) * 2.0, mr.concat([sizes[1], a], axis=1)])
+    lines: list[str] = []
+    model.summary(print_fn=lines.append)
+    assert lines[2:11] == [
+        "Layer (type)         Output Shape          Param #  Connected to",
+        lines[1],
+        "a (InputLayer)       (None, 4)                   0  -",
+        "b (InputLayer)       (None, 4)                   0  -",
+        "shared (Dense)       (None, 4)                  20  a[0][0], b[0][0]",
+        "multiply (Multiply)  (None, 4)                   0  shared[1][0]",
+        "split (Split)        (None, 1), (None, 3)        0  b[0][0]",
+        "add (Add)            (None, 4)                   0  shared[0][0], multiply[0][0]",
+        "concat (Concat)      (None, 7)                   0  split[0][1], a[0][0]",
+    ]
+
+
 def test_lines_go_to_a_function() -> None:
     lines: list[str] = []
     model = mr.Sequential([mr.layers.Dense(1, name="only")], name="net")

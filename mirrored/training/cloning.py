@@ -1,0 +1,166 @@
+"""Copies of models with layers and weights of their own, drawn as the models were.
+
+A layer is made again with what it was made with, or as a function of the user's makes it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from mirrored import _nest
+from mirrored._arguments import explained_only
+from mirrored.graph import SymbolicTensor
+from mirrored.layers import Input, InputLayer, Layer
+from mirrored.layers.construction import made_again
+from mirrored.training.model import Model
+from mirrored.training.sequential import Sequential
+
+
+@explained_only
+def clone_model(
+    model: Model,
+    input_tensors: Any = None,
+    clone_function: Callable[[Any], Any] | None = None,
+    call_function: Callable[..., Any] | None = None,
+    recursive: bool = False,
+    **kwargs: Any,
+) -> Model:
+    """Return a model of the same layers, made anew, with weights that are drawn again.
+
+    It is not compiled. In a strategy's scope its weights are mirrored there.
+
+    Args:
+        model: A model: functional, `Sequential`, or of a subclass, which is made with the same
+            arguments.
+        input_tensors: Placeholders to build on, in the structure of `model.input`; None makes
+            some like those.
+        clone_function: What makes a layer of a layer; None makes one with the same arguments, but
+            for those that were made with layers or variables.
+        call_function: Given a new layer and the arguments of a call, what makes the call, and may
+            make others before and after it; for functional models.
+        recursive: Whether models inside are cloned in the same way, layer by layer.
+        **kwargs: None.
+
+    Raises:
+        ValueError: The model is none, arguments are not for its kind, or placeholders have
+            another structure.
+        NotImplementedError: A layer cannot be made again.
+
+    Example:
+        >>> import mirrored as mr
+        >>> x = mr.layers.Input((3,))
+        >>> model = mr.Model(x, mr.layers.Dense(2)(x))
+        >>> copy = mr.keras.models.clone_model(model)
+        >>> copy.get_weights()[0].shape, copy.layers[1] is model.layers[1]
+        ((3, 2), False)
+    """
+    cache = kwargs.pop("cache", None)
+    if kwargs:
+        raise ValueError(f"Unexpected keyword argument(s): {tuple(kwargs)}")
+    if not isinstance(model, Model):
+        raise ValueError(f"`model` is a model. Received: model={model!r}")
+    sequential = isinstance(model, Sequential)
+    if not (sequential or model._part is not None):
+        if clone_function or input_tensors is not None or call_function:
+            raise ValueError(
+                "Arguments `clone_function`, `call_function` and `input_tensors` are only "
+                "supported for Sequential models or Functional models. Received model of type "
+                f"'{type(model).__name__}'."
+            )
+        made: Model = made_again(model)
+        return made
+    again = _Again(clone_function, call_function, recursive, {} if cache is None else cache)
+    if not isinstance(model, Sequential):
+        return _functional(model, input_tensors, call_function, again)
+    if call_function is not None:
+        raise ValueError(
+            "`call_function` argument is not supported with Sequential models. In a Sequential "
+            "model, layers aren't called at model-construction time (they're merely listed). Use "
+            f"`call_function` with Functional models only. Received model {model!r}."
+        )
+    return _sequential(model, input_tensors, again)
+
+
+class _Again:
+    """Makes each layer of a model again, once."""
+
+    def __init__(
+        self,
+        clone_function: Callable[[Any], Any] | None,
+        call_function: Callable[..., Any] | None,
+        recursive: bool,
+        cache: dict[int, Any],
+    ) -> None:
+        self._function = made_again if clone_function is None else clone_function
+        self._call_function = call_function
+        self._recursive = recursive
+        self._cache = cache
+
+    def __call__(self, layer: Any) -> Any:
+        """Return the layer that takes another's place."""
+        if not isinstance(layer, Layer):
+            return layer.function  # An operation, of which there is one a call.
+        if id(layer) not in self._cache:
+            self._cache[id(layer)] = self._made(layer)
+        return self._cache[id(layer)]
+
+    def _made(self, layer: Layer) -> Any:
+        # A functional model is its layers, which no arguments tell.
+        whole = self._recursive or self._function is made_again
+        is_graph = isinstance(layer, Sequential) or getattr(layer, "_part", None) is not None
+        if not (whole and is_graph and isinstance(layer, Model)):
+            return self._function(layer)
+        return clone_model(
+            layer,
+            clone_function=self._function,
+            call_function=None if isinstance(layer, Sequential) else self._call_function,
+            recursive=True,
+            cache=self._cache if self._recursive else None,
+        )
+
+
+def _functional(
+    model: Model, tensors: Any, call_function: Callable[..., Any] | None, again: _Again
+) -> Model:
+    if tensors is None:
+        tensors = _nest.map_structure(
+            lambda each: Input(batch_shape=each._shape, dtype=each._dtype, name=each.name),
+            model.input,
+        )
+    elif _form(tensors) != _form(model.input):
+        raise ValueError(
+            "`input_tensors` must have the same structure as model.input\\nReference structure: "
+            f"{model.input}\\nReceived structure: {tensors}"
+        )
+    part = model._part
+
+    def call(callee: Any, *args: Any, **kwargs: Any) -> Any:
+        made = again(callee)
+        return (
+            made(*args, **kwargs) if call_function is None else call_function(made, *args, **kwargs)
+        )
+
+    outputs = [] if part is None else part.map(_nest.flatten(tensors), call)
+    made = Model(tensors, _nest.pack_like(model.output, outputs), name=model.name)
+    made.trainable = made.trainable and model.trainable
+    return made
+
+
+def _form(structure: Any) -> Any:
+    """Return what two structures of placeholders have in common."""
+    return _nest.map_structure(lambda each: isinstance(each, SymbolicTensor), structure)
+
+
+def _sequential(model: Sequential, tensors: Any, again: _Again) -> Sequential:
+    layers = [again(each) for each in model.layers]
+    if tensors is not None:
+        found = _nest.flatten(tensors)
+        if len(found) != 1 or not isinstance(found[0], SymbolicTensor):
+            raise ValueError(
+                "Argument `input_tensors` must be one symbolic tensor. Received invalid value: "
+                f"input_tensors={tensors}"
+            )
+        layers = [InputLayer(input_tensor=found[0]), *layers]
+    elif model._begin is not None:
+        begin = model._begin.node.callee
+        layers = [Input(batch_shape=begin.batch_shape, dtype=begin.dtype, name=begin.name), *layers]
+    return Sequential(layers, name=model.name, trainable=model.trainable)

@@ -1,0 +1,152 @@
+"""`clone_model`: models drawn again with layers and weights of their own."""
+
+import copy
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+from mirrored.layers import Add, Dense, Dropout, Input, Layer
+from mirrored.training.cloning import clone_model
+
+A = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+
+
+def functional() -> mr.Model:
+    """Return a model of two inputs by name, with a shared layer, operations and models inside."""
+    a, b = Input((4,), name="a"), Input((4,), name="b")
+    shared = Dense(4, "tanh", name="shared")
+    inner = mr.Model(a, Dense(4, name="in")(a), name="inner")
+    listed = mr.Sequential([Dense(2, name="first"), Dense(2, name="last")], name="listed")
+    joined = shared(a) + shared(b) * 2.0
+    return mr.Model({"a": a, "b": b}, [joined, inner(Add(name="sum")([a, b])), listed(b)])
+
+
+def test_a_functional_model() -> None:
+    model = functional()
+    made = clone_model(model)
+    assert made.name == model.name
+    assert [each.name for each in made.layers] == [each.name for each in model.layers]
+    assert not {id(each) for each in made.layers} & {id(each) for each in model.layers}
+    assert [each.shape for each in made.weights] == [each.shape for each in model.weights]
+    assert not np.array_equal(made.get_weights()[0], model.get_weights()[0])
+    made.set_weights(model.get_weights())
+    for one, other in zip(made([A, -A]), model({"a": A, "b": -A}), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("first", [lambda: Input((4,), 3, "float64", name="in"), lambda: None])
+def test_a_sequential_model(first: Callable[[], Any], strategy: mr.MirroredStrategy) -> None:
+    layers = [Dense(3, name="a"), Dropout(0.5, seed=1, name="b"), mr.Sequential([Dense(2)])]
+    begin = first()
+    model = mr.Sequential(layers if begin is None else [begin, *layers], name="net")
+    with strategy.scope():
+        made = clone_model(model)
+    assert [each.name for each in made.layers] == [each.name for each in model.layers]
+    assert (made.built, made.name, made.dtype) == (model.built, "net", model.dtype)
+    assert [each.shape for each in made.inputs] == [each.shape for each in model.inputs]
+    made(A)
+    assert all(strategy.owns(each) for each in made.weights)
+
+
+def test_functions_make_layers_and_calls() -> None:
+    """As in Keras' examples."""
+    model = functional()
+
+    def drop(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = layer(*args, **kwargs)
+        return Dropout(0.5)(outputs) if isinstance(layer, Dense) else outputs
+
+    made = clone_model(model, clone_function=lambda layer: layer, call_function=drop)
+    assert made.get_layer("shared") is model.get_layer("shared")
+    assert sum(isinstance(each, Dropout) for each in made.layers) == 2
+
+    def wider(layer: Any) -> Any:
+        return Dense(5, name=layer.name) if layer.name == "last" else layer
+
+    made = clone_model(model, clone_function=wider, recursive=True)
+    listed: Any = made.get_layer("listed")
+    assert [each.units for each in listed.layers] == [2, 5]
+    assert made.get_layer("shared") is model.get_layer("shared")
+    a, b = Input((4,)), Dense(4)(Input((4,)))
+    made = clone_model(model, input_tensors={"a": a, "b": b})
+    assert made.input["a"] is a
+
+
+class Scale(Layer):
+    def __init__(self, factor: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.factor = factor
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        return inputs * self.factor
+
+
+class Net(mr.Model):
+    def __init__(self, units: int, name: str = "net") -> None:
+        super().__init__(name=name)
+        self.dense = Dense(units)
+
+    def call(self, inputs: mr.Tensor) -> Any:
+        return self.dense(inputs)
+
+
+def test_subclasses_are_made_with_the_same_arguments() -> None:
+    net = Net(3)
+    net(A)
+    made = clone_model(net)
+    assert isinstance(made, Net)
+    assert (made.name, made.weights, made(A).shape) == ("net", [], (3, 3))
+    x = Input((4,))
+    made = clone_model(mr.Model(x, Scale(3.0, name="scale")(Net(2, "mine")(x))))
+    assert [each.name for each in made.layers[1:]] == ["mine", "scale"]
+    np.testing.assert_allclose(made(A).numpy(), made.layers[1](A).numpy() * 3)
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no model": (lambda: clone_model(Dense(1)), ValueError, "`model` is a model. Received: model="),  # type: ignore[arg-type]
+    "unknown": (
+        lambda: clone_model(functional(), other=1),
+        ValueError,
+        "Unexpected keyword argument(s): ('o",
+    ),
+    "a call of a list": (
+        lambda: clone_model(mr.Sequential([Dense(1)]), call_function=print),
+        ValueError,
+        "`call_function` argument is not supported with Sequential models. In a Sequential model",
+    ),
+    "inputs of a subclass": (
+        lambda: clone_model(Net(1), input_tensors=Input((4,))),
+        ValueError,
+        "are only supported for Sequential models or Functional models. Received model of type 'N",
+    ),
+    "other inputs": (
+        lambda: clone_model(functional(), input_tensors=[Input((4,))]),
+        ValueError,
+        "`input_tensors` must have the same structure as model.input",
+    ),
+    "no placeholder": (
+        lambda: clone_model(mr.Sequential([Dense(1)]), input_tensors=[A]),
+        ValueError,
+        "Argument `input_tensors` must be one symbolic tensor.",
+    ),
+    "a layer of variables": (
+        lambda: clone_model(mr.Sequential([Scale(mr.Variable(2.0))])),
+        NotImplementedError,
+        "was made with layers or variables, which both would have. Give `clone_model` a `clone",
+    ),
+    "a copy": (
+        lambda: clone_model(copy.deepcopy(functional())),
+        NotImplementedError,
+        "was unpickled",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(call: Callable[[], Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=re.escape(message)):
+        call()
