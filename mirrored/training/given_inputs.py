@@ -53,7 +53,7 @@ class GivenInputs:
             ValueError: It has another structure, or an input is missing.
         """
         if isinstance(given, dict) and (self.is_single or self._flat):
-            return self._named(given)
+            return self._filled(self._named(given))
         if len(self.tensors) == 1 and not nested(given):
             return [given]
         if self.is_single:
@@ -65,19 +65,13 @@ class GivenInputs:
         if self._flat and (not isinstance(given, list | tuple) or len(given) != len(self.tensors)):
             raise self._wrong_count(owner, given)
         found: list[Any] = []
-        if not _collect(expected, given, found):
+        if not _collect(expected, given, nested, found):
             raise ValueError(
                 "The structure of `inputs` doesn't match the expected structure.\nExpected: "
                 f"{_nest.map_structure(lambda each: each.name, self.structure)}\nReceived: "
                 f"inputs={_nest.map_structure(_described, given)}"
             )
-        for name, value in zip(self.names, found, strict=True):
-            if value is None:
-                raise ValueError(
-                    f"The input '{name}' is not optional, but None was passed. Please provide a "
-                    "valid tensor."
-                )
-        return found
+        return self._filled(found)
 
     def fitted(self, owner: str, shapes: Shapes) -> Shapes:
         """Return shapes, as they were given, with a last axis of 1 added or left out.
@@ -93,6 +87,15 @@ class GivenInputs:
         for tensor, box in zip(self.tensors, self.arranged(owner, boxes, nested), strict=True):
             box.shape = fitted_rank(box.shape, tensor._shape)
         return _nest.map_structure(lambda box: box and box.shape, boxes)
+
+    def _filled(self, found: list[Any]) -> list[Any]:
+        for name, value in zip(self.names, found, strict=True):
+            if value is None:
+                raise ValueError(
+                    f"The input '{name}' is not optional, but None was passed. Please provide a "
+                    "valid tensor."
+                )
+        return found
 
     def _named(self, given: dict[str, Any]) -> list[Any]:
         for name in self.names:
@@ -119,22 +122,26 @@ class _Box:
         self.shape = shape
 
 
-def _collect(expected: Any, given: Any, found: list[Any]) -> bool:
+def _collect(expected: Any, given: Any, nested: Callable[[Any], bool], found: list[Any]) -> bool:
     """Put what is given for each placeholder in a list; return whether the structures agree."""
     if isinstance(expected, dict):
         return (
             isinstance(given, dict)
             and given.keys() == expected.keys()
-            and all(_collect(expected[k], given[k], found) for k in _nest.sorted_keys(expected))
+            and all(
+                _collect(expected[k], given[k], nested, found) for k in _nest.sorted_keys(expected)
+            )
         )
     if isinstance(expected, list | tuple):
         return (
             isinstance(given, list | tuple)
             and len(given) == len(expected)
-            and all(_collect(*pair, found) for pair in zip(expected, given, strict=True))
+            and all(_collect(*pair, nested, found) for pair in zip(expected, given, strict=True))
         )
+    while isinstance(given, list | tuple) and len(given) == 1 and nested(given):
+        given = given[0]  # As in Keras, a list of one is what is in it.
     found.append(given)
-    return not isinstance(given, dict)
+    return not nested(given)
 
 
 def _described(leaf: Any) -> str:
