@@ -483,7 +483,10 @@ HELD: dict[str, dict[str, str]] = {
         "loss-shown": "test_logs_of_a_batch_are_the_means_so_far",
         "progress": "test_logs_of_a_batch_are_the_means_so_far",
     },
-    "training/test_loop_datasets.py": {"generators": "test_the_bits_are_those_of_arrays"},
+    "training/test_loop_datasets.py": {
+        "generators": "test_the_bits_are_those_of_arrays",
+        "data-that-end": "test_data_that_end_end_the_epoch",
+    },
     "training/test_loop_inference.py": {
         "weighted-losses": "test_evaluate_the_identity "
         "test_weighted_metrics_divide_by_the_sum_of_weights",

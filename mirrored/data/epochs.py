@@ -35,18 +35,19 @@ class Epochs:
     """The batches of one epoch after another.
 
     Data that can be iterated over again begin anew with each epoch without `steps`, and wherever
-    they ended.
+    they ended: the epoch in which that happens is a shorter one.
 
     Args:
         passes: The batches.
         steps: How many batches an epoch has; None: all of a pass.
         goes_on: Whether an epoch with `steps` goes on where the one before ended.
-        for_what: The method that was given a stream, named in errors; None: arrays were given.
+        for_what: The method that was given the data, named in errors.
         steps_name: The argument that `steps` was given for.
+        pass_steps: How many batches of arrays are a pass; None: the data came as batches.
 
     Attributes:
         steps: How many batches an epoch has, None where that is not known yet.
-        ran_out: Whether the data ended before an epoch did.
+        ran_out: Whether the data ended, and cannot be iterated over again.
         is_stream: Whether the data came as batches.
     """
 
@@ -59,35 +60,57 @@ class Epochs:
         steps: int | None,
         *,
         goes_on: bool,
-        for_what: str | None = None,
+        for_what: str,
         steps_name: str = "steps",
+        pass_steps: int | None = None,
     ) -> None:
         self.steps = self._wanted = steps
         self._passes, self._goes_on = passes, goes_on
         self._for_what, self._steps_name = for_what, steps_name
-        self.is_stream = for_what is not None
+        self._pass_steps, self._taken = pass_steps, 0
+        self.is_stream = pass_steps is None
+        self._warned = False
 
     @classmethod
     def of_arrays(
-        cls, arrays: Given, batch_size: int, steps: int, *, goes_on: bool, shuffled: bool = False
+        cls,
+        arrays: Given,
+        for_what: str,
+        batch_size: int,
+        steps: int,
+        steps_name: str = "steps",
+        *,
+        goes_on: bool,
+        shuffled: bool = False,
     ) -> "Epochs":
         """Return batches of arrays, pass after pass.
 
         Args:
             arrays: The examples.
+            for_what: The method that asks, named in errors.
             batch_size: The number of examples in a global batch.
             steps: How many batches an epoch has; at most those of a pass.
+            steps_name: The argument that `steps` was given for.
             goes_on: Whether an epoch goes on where the one before ended.
             shuffled: Whether each pass is in another order, by the global seed.
         """
+        passes: Passes
         if isinstance(arrays, Stored):
             passes = PassesOfStored(arrays, batch_size, shuffled=shuffled)
-            return cls(passes, steps, goes_on=goes_on)
-        rows: Transform = Slices(arrays.columns, arrays.size)
-        if shuffled:
-            rows = Shuffled(rows, arrays.size, FitRng())
-        transform = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
-        return cls(PassesOfRows(transform, arrays), steps, goes_on=goes_on)
+        else:
+            rows: Transform = Slices(arrays.columns, arrays.size)
+            if shuffled:
+                rows = Shuffled(rows, arrays.size, FitRng())
+            transform = Repeated(Batched(rows, batch_size, drop_remainder=False), None)
+            passes = PassesOfRows(transform, arrays)
+        return cls(
+            passes,
+            steps,
+            goes_on=goes_on,
+            for_what=for_what,
+            steps_name=steps_name,
+            pass_steps=-(-arrays.size // batch_size),
+        )
 
     @classmethod
     def of_stream(
@@ -148,6 +171,7 @@ class Epochs:
         passes = self._passes
         if passes.given and not self._goes_on:
             passes.close()
+            self._taken = 0
         was_open = passes.is_open
         found = passes.has_next() or (was_open and passes.has_next())  # Of another pass.
         if not found:
@@ -169,6 +193,8 @@ class Epochs:
 
     def _spans(self, most: int | None) -> Iterator[Span]:
         done, wanted = 0, self._wanted
+        if wanted is not None and self._pass_steps is not None:
+            wanted = min(wanted, self._pass_steps - self._taken)
         while wanted is None or done < wanted:
             limit = most or self._passes.most_ahead
             span, failure = self._gathered(
@@ -188,6 +214,10 @@ class Epochs:
                 elif done < wanted:
                     self._run_out(done)
                 return
+        if self._pass_steps is not None:
+            self._taken = (self._taken + done) % self._pass_steps
+            if wanted != self._wanted:
+                self._run_out(done)
 
     def close(self) -> None:
         """End what works for the data that have not been used."""
@@ -214,15 +244,17 @@ class Epochs:
         return Span(chunks), None
 
     def _run_out(self, done: int) -> None:
-        if self.ran_out:  # Validation may be asked for again after each epoch.
+        self.ran_out = self.ran_out or not (done and self._passes.begins_anew)
+        if self._warned:  # Validation may be asked for again after each epoch.
             return
-        self.ran_out = True
+        self._warned = True
         asked = "" if self._wanted is None else f" with {self._steps_name}={self._wanted}"
         logger.warning(
-            "Your input ran out of data; interrupting `%s`. Make sure that your dataset or "
+            "Your input ran out of data; interrupting %s`%s`. Make sure that your dataset or "
             "generator can generate at least `steps_per_epoch * epochs` batches. You may need to "
             "use the `.repeat()` function when building your dataset. Received: data that ended "
             "after %d batches of an epoch%s.",
+            "this epoch of " if self._goes_on and not self.ran_out else "",
             self._for_what,
             done,
             asked,

@@ -36,10 +36,12 @@ class PassesOfRows:
         given: How many batches of this pass were read.
         most_ahead: How many are read at once where nobody asks for another number.
         is_lent: Whether a batch's memory may be written to when the next one is read.
+        begins_anew: Whether a pass may follow another one.
         told: What is told when epochs begin and end, if anything is.
     """
 
     is_lent = False
+    begins_anew = True
     told: PyDataset | None = None
 
     def __init__(
@@ -112,6 +114,7 @@ class PassesOfBatches:
     ) -> None:
         self._data, self._for_what, self._class_weight = data, for_what, class_weight
         self.is_lent = not isinstance(data, Pipeline)
+        self.begins_anew = not isinstance(data, Iterator)
         self._iterator: Iterator[Any] | None = None
         self._checks: list[Check] = []
         self._first: Arrays | None = None  # Read, and not given out yet.
@@ -264,6 +267,7 @@ class PassesOfStored:
     """
 
     is_lent = False
+    begins_anew = True
     told: PyDataset | None = None
 
     def __init__(self, data: Stored, batch_size: int, *, shuffled: bool) -> None:

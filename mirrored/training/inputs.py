@@ -145,8 +145,9 @@ class GivenData:
         """Return the batches of arrays."""
         if self.class_weight is not None:
             arrays = weighed(arrays, self.class_weight)
-        given = self.default_size if self.batch_size is None else self.batch_size
-        size = _BATCH_SIZE if given is None else given
+        size = self.default_size if self.batch_size is None else self.batch_size
+        if size is None:  # As in Keras, where only the number of steps is said.
+            size = _BATCH_SIZE if self.steps is None else -(-arrays.size // self.steps)
         steps = available = -(-arrays.size // size)
         if self.steps is not None:
             steps = self.steps
@@ -156,7 +157,13 @@ class GivenData:
                 f"batches of {size} make {available}. Received: {self._steps_name}={steps}"
             )
         return Epochs.of_arrays(
-            arrays, size, steps, goes_on=self.use == "fit", shuffled=bool(self.shuffle)
+            arrays,
+            self.use,
+            size,
+            steps,
+            self._steps_name,
+            goes_on=self.use == "fit",
+            shuffled=bool(self.shuffle),
         )
 
 

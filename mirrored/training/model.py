@@ -143,9 +143,9 @@ class Model(CompiledNetwork):
 
         A generator is gone through once. A dataset is iterated over again for each epoch; with
         `steps_per_epoch` an epoch goes on where the one before ended, and one that ends with the
-        dataset is followed by another pass. Where data end in the middle of an epoch, a warning
-        says so, and training ends with that epoch. A batch that does not fit is an error that gives
-        its number, and the weights are those of the step before.
+        dataset is followed by another pass. Where data end in the middle of an epoch, that is a
+        shorter one, and the last one of a generator; a warning says so. A batch that does not fit
+        is an error that gives its number, and the weights are those of the step before.
 
         Ctrl-C ends training after the step that is running: the model is consistent, and the
         epochs so far are in `model.history`.
@@ -153,8 +153,9 @@ class Model(CompiledNetwork):
         Args:
             x: Inputs of shape (examples, ...), or a dataset or generator of batches.
             y: Targets of shape (examples, ...); for arrays only.
-            batch_size: Examples a step, over all replicas together; 32 by default. For arrays
-                only: a dataset's batches are global batches already.
+            batch_size: Examples a step, over all replicas together; for None 32, or as many as
+                make `steps_per_epoch` of all. For arrays only: a dataset's batches are global
+                batches already.
             epochs: The epoch to end before, counted from 0; each is one pass over the data.
             verbose: 0 shows nothing; 1 a progress bar on a terminal or in a notebook, a widget
                 where the extra `notebook` is installed, and a line an epoch elsewhere; 2 lines;

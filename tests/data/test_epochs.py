@@ -70,7 +70,7 @@ def test_what_is_wrong_with_rows_is_said_of_their_batch() -> None:
     assert [next(spans).count for _ in range(2)] == [1, 1]
     with pytest.raises(ValueError, match=r"^Batch 2 of the data \(counted from 0\): Too much.$"):
         next(spans)
-    whole = Epochs.of_arrays(adapt(np.arange(7.0), np.arange(7)), 2, 4, goes_on=True)
+    whole = Epochs.of_arrays(adapt(np.arange(7.0), np.arange(7)), "fit", 2, 4, goes_on=True)
     with pytest.raises(ValueError, match=r"^Too much.$"):
         whole.check_with(check)
 
@@ -78,10 +78,10 @@ def test_what_is_wrong_with_rows_is_said_of_their_batch() -> None:
 def test_each_pass_over_arrays_is_in_another_order_by_the_global_seed() -> None:
     def orders() -> list[list[float]]:
         epochs = Epochs.of_arrays(
-            adapt(np.arange(7.0), np.arange(7)), 2, 3, goes_on=True, shuffled=True
+            adapt(np.arange(7.0), np.arange(7)), "fit", 2, 3, goes_on=True, shuffled=True
         )
         seen = []
-        for _ in range(4):
+        for _ in range(6):  # Every other one has the last batch alone.
             assert epochs.begin()
             seen += [each for span in epochs.spans(None) for batch in span for each in batch.x]
         return [seen[:7], seen[7:14], seen[14:21]]

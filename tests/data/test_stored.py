@@ -99,7 +99,7 @@ def test_what_is_small_is_read_at_once() -> None:
 
 
 def batches(data: Stored, size: int, passes: int, **options: Any) -> Iterator[list[np.ndarray]]:
-    epochs = Epochs.of_arrays(data, size, -(-data.size // size), goes_on=True, **options)
+    epochs = Epochs.of_arrays(data, "fit", size, -(-data.size // size), goes_on=True, **options)
     for _ in range(passes):
         assert epochs.begin()
         yield [batch.x for span in epochs.spans(None) for batch in span]
@@ -137,12 +137,12 @@ def test_blocks_are_chunks_of_files() -> None:
 
 def test_a_step_goes_on_where_the_last_epoch_ended() -> None:
     data = adapt_all(Slices(X), Y, for_what="fit")
-    epochs = Epochs.of_arrays(data, 30, 3, goes_on=True)
+    epochs = Epochs.of_arrays(data, "fit", 30, 3, goes_on=True)
     seen = []
     for _ in range(3):
         epochs.begin()
         seen += [len(batch.x) for span in epochs.spans(2) for batch in span]
-    assert seen == [30, 30, 30, 10, 30, 30, 30, 10, 30]
+    assert seen == [30, 30, 30, 10, 30, 30, 30]
 
 
 # ------------------------------------------------------------------------------ training

@@ -209,33 +209,74 @@ def test_a_shuffled_dataset_has_another_order_each_epoch(make: Callable[..., mr.
 # ------------------------------------------------------------------------------ the end of the data
 
 
-ENDS: dict[str, tuple[Callable[[], Any], dict[str, Any], list[int], int]] = {
-    # What is given, other arguments, the epochs that are there then, and their steps.
-    "in an epoch": (lambda: rows().repeat(2), {"steps_per_epoch": 5, "epochs": 3}, [0, 1], 8),
-    "in the first epoch": (rows, {"steps_per_epoch": 9, "epochs": 3}, [0], 4),
-    "in the middle of an epoch": (rows, {"steps_per_epoch": 3, "epochs": 3}, [0, 1], 4),
-    "a generator": (generator, {"epochs": 3}, [0], 4),
-    "a generator in an epoch": (generator, {"steps_per_epoch": 3, "epochs": 3}, [0, 1], 4),
+ALL, ONE = "", "this epoch of "
+ENDS: dict[str, tuple[Callable[[], Any], dict[str, Any], list[int], str]] = {
+    # What is given, other arguments, the steps of each epoch, as in Keras 3.15, and what ends.
+    "in an epoch": (lambda: rows().repeat(2), {"steps_per_epoch": 5}, [5, 3, 5], ONE),
+    "in each epoch": (rows, {"steps_per_epoch": 9}, [4, 4, 4], ONE),
+    "in the middle of an epoch": (rows, {"steps_per_epoch": 3}, [3, 1, 3], ONE),
+    "arrays": (lambda: (X, Y), {"steps_per_epoch": 3, "batch_size": BATCH}, [3, 1, 3], ONE),
+    "a generator": (generator, {}, [4], ALL),
+    "a generator in an epoch": (generator, {"steps_per_epoch": 3}, [3, 1], ALL),
 }
 
 
-@pytest.mark.parametrize(("data", "options", "epochs", "steps"), ENDS.values(), ids=ENDS)
-def test_data_that_end_end_the_training(
+@pytest.mark.parametrize(("data", "options", "steps", "what"), ENDS.values(), ids=ENDS)
+def test_data_that_end_end_the_epoch(
     data: Callable[[], Any],
     options: dict[str, Any],
-    epochs: list[int],
-    steps: int,
+    steps: list[int],
+    what: str,
     make: Callable[..., mr.Model],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model = make()
-    history = model.fit(data(), verbose=0, validation_data=rows(), **options)
-    assert history.epoch == epochs
-    assert len(history.history["val_loss"]) == len(epochs)
-    assert int(model.optimizer.iterations) == steps
+    """And the training, where they cannot be iterated over again."""
+    taken: list[int] = []
+
+    class Counts(mr.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            taken.append(int(self.model.optimizer.iterations))
+
+    given = data()
+    arguments = given if isinstance(given, tuple) else (given,)
+    history = make().fit(
+        *arguments, verbose=0, epochs=3, validation_data=rows(), callbacks=[Counts()], **options
+    )
+    assert np.diff([0, *taken]).tolist() == steps
+    assert len(history.history["val_loss"]) == len(steps)
     warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
-    assert warnings[0].startswith("Your input ran out of data; interrupting `fit`.")
+    assert warnings[0].startswith(f"Your input ran out of data; interrupting {what}`fit`. Make")
+
+
+STEPS: dict[str, tuple[dict[str, Any], int]] = {
+    "steps alone": ({"steps_per_epoch": 2}, 7),  # Half of the examples, as in Keras.
+    "steps and a size": ({"steps_per_epoch": 2, "batch_size": 4}, 4),
+    "a size alone": ({"batch_size": 6}, 6),
+    "neither": ({}, 14),
+}
+
+
+@pytest.mark.parametrize(("options", "size"), STEPS.values(), ids=STEPS)
+def test_the_batch_size_follows_from_the_steps(options: dict[str, Any], size: int) -> None:
+    sizes: list[int] = []
+
+    class Sees(mr.layers.Layer):
+        def call(self, inputs: mr.Tensor) -> mr.Tensor:
+            sizes.append(inputs.shape[0])
+            return inputs
+
+    model = mr.Sequential([mr.layers.Input(shape=(3,)), Sees(), mr.layers.Dense(2)])
+    model.compile("sgd", "mse", run_eagerly=True)
+    steps = {name.removesuffix("_per_epoch"): value for name, value in options.items()}
+    for run in (
+        lambda: model.fit(X, Y, verbose=0, **options),
+        lambda: model.evaluate(X, Y, verbose=0, **steps),
+        lambda: model.predict(X, verbose=0, **steps),
+    ):
+        sizes.clear()
+        run()
+        assert sizes[0] == size
 
 
 def test_validation_data_that_end(
