@@ -73,6 +73,9 @@ HELD: dict[str, dict[str, str]] = {
     "training/callbacks/test_travel.py": {
         "callbacks-travel": "test_they_travel test_training_goes_on_with_what_they_had_counted",
     },
+    "training/test_backup_and_restore.py": {
+        "backup": "test_it_goes_on test_in_the_middle_of_an_epoch test_a_spoilt_backup",
+    },
     "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint"},
     "training/test_loop_shapes.py": {
         "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "

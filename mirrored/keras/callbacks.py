@@ -11,6 +11,7 @@ from mirrored.training.callbacks import CallbackList as CallbackList
 from mirrored.training.callbacks import History as History
 
 if _typing.TYPE_CHECKING:
+    from mirrored.training.backup_and_restore import BackupAndRestore as BackupAndRestore
     from mirrored.training.callbacks.csv_logger import CSVLogger as CSVLogger
     from mirrored.training.callbacks.early_stopping import EarlyStopping as EarlyStopping
     from mirrored.training.callbacks.lambda_callback import LambdaCallback as LambdaCallback
@@ -27,6 +28,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.callbacks.terminate_on_nan import TerminateOnNaN as TerminateOnNaN
 
 _LATE = {
+    "mirrored.training.backup_and_restore": "BackupAndRestore",
     "mirrored.training.callbacks.csv_logger": "CSVLogger",
     "mirrored.training.callbacks.early_stopping": "EarlyStopping",
     "mirrored.training.callbacks.lambda_callback": "LambdaCallback",

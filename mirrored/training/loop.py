@@ -61,7 +61,7 @@ def fit(
         model.history, model.stop_training = history, False
         logs: dict[str, float] = {}
         told.on_train_begin()
-        for epoch in range(initial_epoch, epochs):
+        for epoch in range(told._first_epoch(initial_epoch), epochs):
             if not trained.begin():
                 break
             logs = _train_epoch(model, steps, trained, told, guard, epoch)

@@ -81,6 +81,10 @@ class Callback:
         own = any(getattr(type(self), hook) is not getattr(base, hook) for hook in hooks)
         return own or any(hook in vars(self) for hook in hooks)
 
+    def _first_epoch(self, initial: int) -> int:
+        """Return the epoch to begin with, after `on_train_begin`, given that of before."""
+        return initial
+
     def _note_speed(self, examples: int, seconds: float) -> None:
         """Note how many examples an epoch trained on, and in what time, without validation."""
 

@@ -86,6 +86,11 @@ class CallbackList(Callback):
         cut = [each for each in needed if each < steps]
         return math.gcd(*cut) if cut else steps
 
+    def _first_epoch(self, initial: int) -> int:
+        for callback in self.callbacks:
+            initial = callback._first_epoch(initial)
+        return initial
+
     def _note_speed(self, examples: int, seconds: float) -> None:
         for callback in self.callbacks:
             callback._note_speed(examples, seconds)

@@ -28,6 +28,7 @@ MADE: dict[str, Callable[[Path], Callback]] = {
         folder / "{epoch}.safetensors", "loss", save_best_only=True, save_weights_only=True
     ),
     "LearningRateScheduler": lambda _: C.LearningRateScheduler(halved),
+    "BackupAndRestore": lambda folder: C.BackupAndRestore(folder / "backup"),
     "CSVLogger": lambda folder: C.CSVLogger(folder / "log.csv", append=True),
     "LambdaCallback": lambda _: C.LambdaCallback(on_train_begin=id),
     "TerminateOnNaN": lambda _: C.TerminateOnNaN(),
@@ -50,7 +51,9 @@ def plain(callback: Callback) -> dict[str, Any]:
             return [told(each) for each in value]
         return value.tolist() if isinstance(value, np.ndarray) else value
 
-    return {name: told(value) for name, value in vars(callback).items() if name != "model"}
+    # Neither the model nor what looks at it travels.
+    stays = {"model", "_checkpoint", "_epochs"}
+    return {name: told(value) for name, value in vars(callback).items() if name not in stays}
 
 
 @pytest.mark.parametrize("name", MADE)
