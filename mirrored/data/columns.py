@@ -49,6 +49,27 @@ class Layout:
         """Return the same number for equal ones."""
         return self._hash
 
+    def check_like(self, first: "Layout") -> None:
+        """Raise ValueError unless inputs and targets have the structure of those of a first batch.
+
+        Weights, and targets at all, may be there or not.
+        """
+        if self is first or self._key == first._key:
+            return
+        for part, name in enumerate(("x", "y")):
+            here, there = self.parts[part], first.parts[part]
+            if _key(here) == _key(there) or here is None or there is None:
+                continue
+            try:
+                _nest.map_structure(lambda *_: None, there, here, each="structure")
+            except ValueError as error:
+                difference = str(error)
+            else:
+                difference = "One has None where the other has an array."
+            raise ValueError(
+                f"Its {name} has another structure than that of the first batch. {difference}"
+            )
+
     def numbers(self, part: int) -> list[int]:
         """Return the numbers of the columns of one of the three structures."""
         structure = self.parts[part]

@@ -10,7 +10,7 @@ from typing import Any
 
 from mirrored.data.arrays import Arrays, Rows, adapt_batch, count_of
 from mirrored.data.batches import Chunk
-from mirrored.data.columns import described
+from mirrored.data.columns import Layout, described
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.py_dataset import PyDataset, batches_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
@@ -19,6 +19,7 @@ from mirrored.ops import SeedGenerator
 
 _MOST_AHEAD = 16  # Batches of a stream.
 _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
+_OVER = object()
 
 Check = Callable[[Arrays], Arrays]
 
@@ -118,6 +119,7 @@ class PassesOfBatches:
         self._iterator: Iterator[Any] | None = None
         self._checks: list[Check] = []
         self._first: Arrays | None = None  # Read, and not given out yet.
+        self._layout: Layout | None = None  # That of the first batch.
         self.given = 0
         try:
             example = self._peek()
@@ -174,18 +176,28 @@ class PassesOfBatches:
         if self._iterator is None:
             data = self._data
             self._iterator = data._host_elements() if isinstance(data, Pipeline) else iter(data)
-        try:
-            element = next(self._iterator)
-        except StopIteration:
+        element = self._element(self._iterator)
+        if element is _OVER:
             self.close()
             return None
         return self._adapted(element)
 
+    def _element(self, iterator: Iterator[Any]) -> Any:
+        try:
+            return next(iterator, _OVER)
+        except Exception as error:
+            error.add_note(f"In batch {self.given} of the data (counted from 0).")
+            raise
+
     def _adapted(self, element: Any) -> Arrays:
         try:
-            return adapt_batch(element, self._for_what, self._class_weight)
+            arrays = adapt_batch(element, self._for_what, self._class_weight)
+            if self._layout is not None:
+                arrays.layout.check_like(self._layout)
         except ValueError as error:
             raise self._located(error) from error
+        self._layout = self._layout or arrays.layout
+        return arrays
 
     def _checked(self, batch: Arrays, *checks: Check) -> Arrays:
         try:
@@ -246,7 +258,7 @@ class PassesOfPyDataset(PassesOfBatches):
     def _next(self) -> Arrays | None:
         if not self.has_next() or self._iterator is None:
             return None
-        batch = next(self._iterator)
+        batch = self._element(self._iterator)
         if self._left is not None:
             self._left -= 1
         return self._adapted(batch)

@@ -281,6 +281,10 @@ SECOND: dict[str, tuple[tuple[Any, ...], str]] = {
     "targets": ((X[6:],), "needs batches of (x, y)"),
     "weights": ((X[6:], Y[6:], np.full(6, np.inf)), "`sample_weight` must be finite"),
     "no examples": ((X[:0], Y[:0]), "needs at least one example"),
+    "inputs in a dict": (({"a": X[6:]}, Y[6:]), "Its x has another structure than that of the fir"),
+    "targets in a list": ((X[6:], [Y[6:]]), "Its y has another structure than that of the first"),
+    "ragged rows": (([[1.0] * 5, [1.0] * 4], Y[6:8]), "Can't convert non-rectangular"),
+    "missing values": (([[1.0, None, 1.0, 1.0, 1.0]], Y[6:7]), f"`x` {NUMBERS}x with dtype object"),
 }
 
 
