@@ -194,6 +194,11 @@ def leaves_in(value: Any) -> Iterator[Any]:
         yield from leaves_in(item)
 
 
+def is_sparse(value: Any) -> bool:
+    """Return whether a value is a sparse matrix, with the names that SciPy's have."""
+    return hasattr(value, "tocsr") and hasattr(value, "toarray")
+
+
 def _is_array(item: Any) -> bool:
     """Whether `item` is an array of rank 1 or more: NumPy's scalars are numbers, not inputs."""
     rank = getattr(item, "ndim", None)
@@ -212,6 +217,8 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
         )
     if is_frame(value):
         return array_of(value, name)
+    if is_sparse(value):
+        return to_array(value.toarray(), name)
     if callable(getattr(value, "detach", None)):  # PyTorch's, wherever they are.
         value = value.detach().cpu()
     if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mirrored import _nest
 from mirrored.data.arrays import Arrays, adapt, check_cardinality, with_class_weights
-from mirrored.data.columns import arrays_in, leaves_in, to_array
+from mirrored.data.columns import arrays_in, is_sparse, leaves_in, to_array
 from mirrored.data.frames import is_frame
 
 _AT_ONCE = 64 << 20  # Bytes that are read at once: so many rows are shuffled among each other.
@@ -27,6 +27,8 @@ def is_stored(value: Any) -> bool:
     """Return whether a value is an array in a file, or another one that slices alone read."""
     if isinstance(value, np.ndarray):
         return isinstance(value, np.memmap) and value.ndim > 0
+    if is_sparse(value):  # Whole, it may be larger than memory.
+        return True
     if any(hasattr(value, name) for name in ("numpy", "__dlpack__", "__array_interface__")):
         return False
     has_rows = hasattr(value, "dtype") and hasattr(value, "__getitem__")
@@ -54,7 +56,9 @@ def adapt_all(x: Any, y: Any = None, sample_weight: Any = None, *, for_what: str
     def leaf_of(value: Any, name: str) -> Any:
         if not is_stored(value):
             return to_array(value, name)
-        return value if is_large else _rows(value, [slice(0, value.shape[0])])
+        if not is_large:
+            return to_array(value, name) if is_sparse(value) else _rows(value, [_all_of(value)])
+        return value.tocsr() if is_sparse(value) else value
 
     is_large = sum(_row_bytes(leaf) * leaf.shape[0] for leaf in stored) > _AT_ONCE
     parts = tuple(
@@ -178,6 +182,10 @@ def runs_of(blocks: Sequence[slice], most: int) -> Iterator[list[slice]]:
         yield run
 
 
+def _all_of(leaf: Any) -> slice:
+    return slice(0, leaf.shape[0])
+
+
 def _row_bytes(leaf: Any) -> int:
     size = getattr(leaf.dtype, "itemsize", 8)
     for each in leaf.shape[1:]:
@@ -192,7 +200,8 @@ def _rows(leaf: Any, which: Sequence[slice]) -> NDArray[Any]:
     rows: NDArray[Any] | None = None
     begin = 0
     for each in which:
-        part = np.asarray(leaf[each.start : each.stop])
+        some = leaf[each.start : each.stop]
+        part = np.asarray(some.toarray() if is_sparse(some) else some)
         stop = begin + each.stop - each.start
         if len(part) != stop - begin:
             raise ValueError(

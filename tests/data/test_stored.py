@@ -12,7 +12,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.data import stored
-from mirrored.data.arrays import Arrays
+from mirrored.data.arrays import Arrays, adapt_batch
 from mirrored.data.epochs import Epochs
 from mirrored.data.stored import Stored, adapt_all, is_stored
 
@@ -88,6 +88,19 @@ NOT_STORED: dict[str, Any] = {
 @pytest.mark.parametrize("value", NOT_STORED.values(), ids=NOT_STORED)
 def test_what_is_in_memory(value: Any) -> None:
     assert not is_stored(value(X) if callable(value) else value)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("count", [20, 100])
+def test_sparse_matrices(form: str, count: int) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    for kind in (f"{form}_matrix", f"{form}_array"):
+        x = getattr(sparse, kind)(X[:count])
+        data = adapt_all({"a": x}, Y[:count], for_what="fit")
+        assert isinstance(data, Stored) is (count > AT_ONCE)
+        some = data.read([slice(2, 5)]) if isinstance(data, Stored) else data.rows(slice(2, 5))
+        np.testing.assert_array_equal(some.x["a"], X[2:5])
+        assert adapt_batch((x, Y[:count]), "fit").x.tolist() == X[:count].tolist()
 
 
 def test_what_is_small_is_read_at_once() -> None:
