@@ -161,9 +161,7 @@ RUNS: dict[str, Run] = {
     "save each step": _save("e{epoch}b{batch}", {"epochs": 2}, save_freq=1),
     "save by steps": _save("e{epoch}b{batch}", save_freq=2),
     "save by steps of two epochs": _save("e{epoch}b{batch}{loss:.3f}", save_freq=4),
-    "save by steps of unknown epochs": _save(
-        "e{epoch}b{batch}", {"steps_per_epoch": None}, save_freq=5
-    ),
+    "save by steps of two steps more": _save("e{epoch}b{batch}", save_freq=5),
     "save the best of steps": _save(
         "e{epoch}b{batch}", {"epochs": 3}, rate=0.4, save_freq=2, save_best_only=True
     ),

@@ -90,8 +90,8 @@ class EarlyStopping(MonitorCallback):
             self._take_weights(epoch)
         self.wait += 1
         if self._is_improvement(current, self.best):
-            self.best = current
             self._take_weights(epoch)
+            self.best = current
             # Where it is not better than the baseline too, the wait goes on.
             if self.baseline is None or self._is_improvement(current, self.baseline):
                 self.wait = 0

@@ -1,6 +1,7 @@
 """Evaluates with the moving averages of the weights."""
 
 from mirrored._arguments import explained
+from mirrored._interrupt import InterruptGuard
 from mirrored.training.callbacks.callback import Callback, Logs
 
 
@@ -86,8 +87,9 @@ class SwapEMAWeights(Callback):
                 "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer, and once "
                 f"it has taken a step. Received: use_ema={self.model.optimizer.use_ema}"
             )
-        for variable, average in pairs:
-            value = variable.numpy()
-            variable.assign(average)
-            average.assign(value)
-        self._ema_weights_in_model = into_model
+        with InterruptGuard(whole=True):  # All of them or none.
+            for variable, average in pairs:
+                value = variable.numpy()
+                variable.assign(average)
+                average.assign(value)
+            self._ema_weights_in_model = into_model

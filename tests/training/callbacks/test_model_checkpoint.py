@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mirrored as mr
@@ -56,6 +57,20 @@ def test_a_folder_in_the_place_of_the_file(make_line: Any, tmp_path: Path) -> No
     save = mr.callbacks.ModelCheckpoint(path, save_weights_only=True)
     with pytest.raises(IsADirectoryError, match="Please specify a non-directory filepath"):
         make_line().fit([[1.0]], [[1.0]], verbose=0, callbacks=[save])
+
+
+def test_epochs_of_which_nobody_knows_how_long_they_are(make_line: Any, tmp_path: Path) -> None:
+    def batches() -> Any:
+        yield from [(np.ones((2, 1), np.float32), np.ones((2, 1), np.float32))] * 3
+
+    spec = mr.TensorSpec((2, 1), mr.float32)
+    data = mr.data.Dataset.from_generator(batches, output_signature=(spec, spec))
+    save = mr.callbacks.ModelCheckpoint(
+        tmp_path / "e{epoch}b{batch}.safetensors", save_weights_only=True, save_freq=2
+    )
+    make_line().fit(data, epochs=3, verbose=0, callbacks=[save])
+    saved = sorted(path.stem for path in tmp_path.iterdir())
+    assert saved == ["e1b2", "e2b1", "e2b3", "e3b2"]  # As where there are three steps.
 
 
 # The frequency, and how many of 12 steps run between two looks.

@@ -1,5 +1,6 @@
 """Weights and their averages change places, and are back however an evaluation ends."""
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,23 @@ def test_an_evaluation_that_ends_early(
 
     with pytest.raises(error):
         seen(model, **{hook: fails})
+    assert values(model) == (WEIGHT, AVERAGE)
+
+
+def test_an_interrupt_waits_until_all_have_changed_places(
+    model: mr.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap, kind = mr.callbacks.SwapEMAWeights(), type(model.weights[0])
+    assign = kind.assign
+
+    def interrupted(self: Any, *args: Any) -> None:
+        assign(self, *args)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "assign", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.evaluate(X, X, verbose=0, callbacks=[swap])
     assert values(model) == (WEIGHT, AVERAGE)
 
 
