@@ -221,11 +221,12 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
         return to_array(value.toarray(), name)
     if callable(getattr(value, "detach", None)):  # PyTorch's, wherever they are.
         value = value.detach().cpu()
-    if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
-        value = value.numpy()
+    _check_mask(value, name)
     try:
+        if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
+            value = value.numpy()
         array = as_array(value)
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:  # A placeholder has no values.
         raise ValueError(f"`{name}` is not an array. {error}") from error
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise ValueError(
@@ -238,6 +239,17 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
             f"Received: the scalar {name}={array.item()!r}. Wrap a single example in a list."
         )
     return array
+
+
+def _check_mask(value: Any, name: str) -> None:
+    """Raise where a masked array lacks values: what is below the mask would count."""
+    mask = getattr(value, "mask", None) if hasattr(value, "filled") else None
+    missing = 0 if mask is None else int(np.count_nonzero(mask))
+    if missing:
+        raise ValueError(
+            f"`{name}` must have no missing values. Received: a {type(value).__name__} with "
+            f"{missing} that are masked. Fill them, as by `.filled(0)`, or drop their rows."
+        )
 
 
 def _dtype_advice(array: NDArray[Any]) -> str:

@@ -52,8 +52,9 @@ def test_arrays_are_not_copied() -> None:
         tuple(map(tuple, X.tolist())),
         [[np.float32(value) for value in row] for row in X],
         HasNumpy(X),
+        np.ma.masked_array(X, X > 9),
     ],
-    ids=["lists", "tuples", "numpy scalars", "tensor"],
+    ids=["lists", "tuples", "numpy scalars", "tensor", "a mask of nothing"],
 )
 def test_accepted_forms(given: Any) -> None:
     np.testing.assert_array_equal(adapt(given, Y).x, X)
@@ -165,6 +166,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"`x` is not an array. Can't convert non-rectangular Python",
     ),
     "scalar": ({"y": np.int64(3)}, r"`y` must have at least one dimension.*the scalar y=3"),
+    "a placeholder": ({"x": mr.layers.Input(shape=(2,))}, "`x` is not an array. A symbolic tensor"),
+    "masked values": (
+        {"x": {"a": np.ma.masked_array(X, X > 3)}},
+        r"`x\['a'\]` must have no missing values. Received: a MaskedArray with 2 that are masked",
+    ),
     "strings in a dict": ({"x": {"a": X, "b": ["c"]}}, r"`x\['b'\]` must hold numbers"),
     "a scalar in a list": ({"x": [X, 3]}, r"`x\[1\]` must have at least one dimension"),
     "ragged in a dict": ({"y": {"a": [[1], [1, 2]]}}, r"`y\['a'\]` is not an array"),
