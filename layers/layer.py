@@ -14,26 +14,21 @@ from numpy.typing import NDArray
 from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
-from mirrored.graph import Node, SymbolicTensor, map_leaves, placeholders, results_of
-from mirrored.layers.building import building, unbuilt, undone_on_failure
+from mirrored.graph import SymbolicTensor, map_leaves, placeholders
+from mirrored.layers.building import building
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
+from mirrored.layers.called import Called
 from mirrored.layers.construction import Arguments, ConstructorSignature
 from mirrored.layers.conversion import as_argument, as_input, is_structure
 from mirrored.layers.shapes import (
-    Shape,
     Shapes,
     as_shape,
     as_shapes,
-    is_shape,
     map_shapes,
-    shapes_in,
     without_batch,
 )
-from mirrored.layers.weights import WeightOwner
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
-from mirrored.ops.spec import FLOATS
-from mirrored.variables import Variable
 
 # Whether the layer whose `call` is running trains; sublayers that it calls follow it.
 _training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
@@ -54,7 +49,7 @@ class LayerOptions(TypedDict, total=False):
 @explained
 @absent_members("tf.keras.layers.Layer")
 @refused_members("tf.keras.layers.Layer", "from_config")
-class Layer(WeightOwner):
+class Layer(Called):
     """A function of tensors, with the variables that it computes with.
 
     A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it
@@ -94,8 +89,6 @@ class Layer(WeightOwner):
     _for_itself = _overrides.LAYER_ITSELF
     _takes_training: ClassVar[bool] = False
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
-    _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
-    _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
     _call_signature: ClassVar[inspect.Signature]
     _takes_more: ClassVar[bool] = False  # Whether `call` needs more than itself and the inputs.
     _training_default: ClassVar[bool | None] = None
@@ -134,10 +127,6 @@ class Layer(WeightOwner):
         example_shape = None if input_shape is None else as_shape(input_shape)
         super().__init__(name, trainable, dtype)
         self._example_shape = example_shape
-        self.inbound_nodes: list[Node] = []
-        self._input_shape: Shapes = None
-        self._output_shape: Shapes = None
-        self._output_dtype: Any = self._compute_dtype
         self._input_dtype = self._compute_dtype
         mixed = self._compute_dtype != self._dtype
         self._autocast_dtype = self._compute_dtype if mixed else None
@@ -189,7 +178,11 @@ class Layer(WeightOwner):
         if not self.built:
             self.build(shapes)
         given = map_shapes(lambda shape: SymbolicTensor(shape, self._input_dtype), shapes)
-        return _shapes_in(self._results((given,), {}, None))
+        results = self._results((given,), {}, None)
+        return _nest.map_structure(lambda each: tuple(each._shape), results)
+
+    def _says_shapes(self) -> bool:
+        return type(self).compute_output_shape is not Layer.compute_output_shape
 
     # Calling.
 
@@ -298,78 +291,6 @@ class Layer(WeightOwner):
         """Return the context in which weights are made; models make theirs in their strategy's."""
         return nullcontext()
 
-    # Placeholders.
-
-    def _connect(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        training: bool | None,
-        arguments: CallArguments,
-    ) -> Any:
-        """Return the placeholders of the outputs for arguments with placeholders in them."""
-        results = self._announced(args, kwargs, training, arguments)
-        if self._output_shape is None:
-            self._output_shape = _shapes_in(results)
-            self._output_dtype = _nest.map_structure(lambda each: each._dtype, results)
-        mode = {} if training is None else {"training": training}
-        return Node(self, args, {**kwargs, **mode}, results).structure
-
-    def _announced(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        training: bool | None,
-        arguments: CallArguments,
-    ) -> Any:
-        """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
-        if self._infers or type(self).compute_output_shape is Layer.compute_output_shape:
-            with undone_on_failure(self):
-                return self._results(args, kwargs, training)
-        method = self.compute_output_shape
-        given = arguments.of(method, f"{type(self).__name__!r}")
-        shapes = as_shapes(_one_shape(method(**given)))
-        self._build_inside(args, kwargs)
-        first = placeholders((args, kwargs))[0]._dtype
-        dtype = first if self._keeps_integers and first not in FLOATS else self._compute_dtype
-        return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
-
-    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
-        """Return placeholders for what a call returns."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._run(*self._as_tensors(args, kwargs), training)
-
-        with self._build_scope():
-            return results_of(call, args, kwargs, repr(self))
-
-    def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
-        if not self._has_run and unbuilt(self):
-            with undone_on_failure(self):
-                self._results(args, kwargs, False)
-
-    @property
-    def input(self) -> Any:
-        """What the layer was first called on in a functional model: placeholders."""
-        return _alone(self._first_node("input").inputs)
-
-    @property
-    def output(self) -> Any:
-        """What the layer first returned in a functional model: placeholders."""
-        return _alone(self._first_node("output").outputs)
-
-    def _first_node(self, which: str) -> Node:
-        if not self.inbound_nodes:
-            raise AttributeError(
-                f"The layer {self._name} has never been called and thus has no defined {which}."
-            )
-        return self.inbound_nodes[0]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The graph around a layer is the model's that it is in.
-        return {**vars(self), "inbound_nodes": []}
-
     # Running.
 
     def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
@@ -412,91 +333,8 @@ class Layer(WeightOwner):
             self._has_run = True
         return output
 
-    def _note_outputs(self, output: Any) -> None:
-        """Keep the shapes and dtypes of the first outputs, where these are tensors."""
-        if all(isinstance(each, Tensor) for each in _nest.flatten(output)):
-            self._output_shape = _nest.map_structure(lambda each: without_batch(each.shape), output)
-            self._output_dtype = _nest.map_structure(lambda each: each.dtype, output)
-
-    def as_outputs(self, output: Any) -> Any:
-        """Return the layer's outputs as tensors, as models need them.
-
-        Args:
-            output: What ``call`` returned: tensors, also in lists, tuples and dicts. A variable is
-                its value.
-
-        Raises:
-            ValueError: It is something else.
-        """
-        if not _nest.flatten(output):
-            return self._as_output(output)
-        return _nest.map_structure(self._as_output, output)
-
-    def _as_output(self, output: Any) -> Tensor:
-        if isinstance(output, Tensor):
-            return output
-        if isinstance(output, Variable):  # Its value, as where an operation takes it.
-            return ops.convert_to_tensor(output)
-        raise ValueError(
-            f"All operation outputs must be tensors. Operation {self!r} returned a non-tensor. "
-            f"Non-tensor received: {output!r:.200} (of type {type(output)}). Return tensors from "
-            "`call`."
-        )
-
-    def _require_rank(self, shape: Shapes, least: int) -> None:
-        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more."""
-        if not is_shape(shape):
-            raise ValueError(
-                f'Layer "{self._name}" expects 1 input(s), but it received '
-                f"{len(list(shapes_in(shape)))} input tensors. Shapes received: {shape}"
-            )
-        if len(shape) < least:
-            raise ValueError(
-                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
-                f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
-            )
-
-    @property
-    def example_shape(self) -> Shape | None:
-        """The shape of one example that it was made for, ``input_shape=``; None where not given."""
-        return self._example_shape
-
-    @property
-    def input_shape(self) -> Shapes:
-        """The shape of the input that the layer was built for, the batch axis None.
-
-        The shapes, in a list, tuple or dict, where there are several inputs.
-        """
-        return self._known_shape("input", self._input_shape)
-
-    @property
-    def output_shape(self) -> Shapes:
-        """The shape of the first output, the batch axis None; the shapes where it is several."""
-        return self._known_shape("output", self._output_shape)
-
-    def _known_shape(self, which: str, shape: Shapes) -> Shapes:
-        if shape is None:
-            raise AttributeError(
-                f"The layer {self._name} has never been called and thus has no defined {which} "
-                "shape."
-            )
-        return shape
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._name}, built={self.built}>"
 
 
 Layer._call_signature = inspect.signature(Layer.call)
-
-
-def _shapes_in(results: Any) -> Shapes:
-    return _nest.map_structure(lambda each: tuple(each._shape), results)
-
-
-def _one_shape(shapes: Any) -> Any:
-    """Return what a `compute_output_shape` returned with a list of sizes as a tuple."""
-    return tuple(shapes) if isinstance(shapes, list) and is_shape(shapes) else shapes
-
-
-def _alone(tensors: list[SymbolicTensor]) -> Any:
-    return tensors[0] if len(tensors) == 1 else tensors

@@ -182,10 +182,7 @@ class Average(Merge):
     _pair = staticmethod(ops.add)
 
     def _merged(self, inputs: list[Tensor]) -> Tensor:
-        total = super()._merged(inputs)
-        if total.dtype not in FLOATS:
-            total = ops.cast(total, self._compute_dtype)
-        return total / len(inputs)
+        return super()._merged(inputs) / len(inputs)
 
 
 @explained

@@ -99,10 +99,11 @@ BESIDE_ALL_REDUCES: Mapping[str, str] = dict.fromkeys(
 )
 
 # Public methods that are none of Keras': a base class calls its own.
-LAYER_ITSELF = frozenset(("as_outputs", "inbound_nodes"))
+LAYER_ITSELF = frozenset(("as_outputs",))
 MODEL_ITSELF = LAYER_ITSELF | {
     "build_for",
     "check_runs_on",
+    "fed_dtypes",
     "fitted_shape",
     "required_compilation",
 }

@@ -37,13 +37,13 @@ class Operation:
         name: Its name in the graph.
 
     Attributes:
-        inbound_nodes: Its one call.
+        _inbound_nodes: Its one call.
     """
 
     def __init__(self, function: Any, name: str) -> None:
         self.function = function
         self.name = name
-        self.inbound_nodes: list[Node] = []
+        self._inbound_nodes: list[Node] = []
 
     @property
     def kind(self) -> str:
@@ -56,7 +56,7 @@ class Operation:
         return self.function(*args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "inbound_nodes": []}
+        return {**vars(self), "_inbound_nodes": []}
 
     def __repr__(self) -> str:
         return f"<Operation name={self.name}>"

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mirrored import _nest
 from mirrored.devices import Device, place
 from mirrored.graph.order import nodes_between
@@ -94,7 +96,11 @@ def _attempts(
 ) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
     """Yield sizes to try a call with, and for axes that have to be as others are, their sizes."""
     yield from ((sizes, {}) for sizes in _SIZES)
-    leaves = [each for each in _nest.flatten((args, kwargs)) if is_tensor(each)]
+    leaves = [
+        each
+        for each in _nest.flatten((args, kwargs))
+        if is_tensor(each) or isinstance(each, np.ndarray)
+    ]
     shapes = [each._shape if isinstance(each, SymbolicTensor) else each.shape for each in leaves]
     unknown = {axis for shape in shapes for axis, size in enumerate(shape) if size is None}
     found = dict.fromkeys(size for shape in shapes for size in shape if size is not None)

@@ -23,10 +23,10 @@ class Callee(Protocol):
     """What nodes are calls of: a layer, or an operation.
 
     Attributes:
-        inbound_nodes: Its calls on placeholders, in their order.
+        _inbound_nodes: Its calls on placeholders, in their order.
     """
 
-    inbound_nodes: "list[Node]"
+    _inbound_nodes: "list[Node]"
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class SymbolicTensor(Operators):
 
     def _scalar(self) -> NoReturn:
         _end_call()
-        raise TypeError(self._without_values("It cannot be converted to a number."))
+        raise ValueError(self._without_values("You cannot convert it to a number."))
 
     def __len__(self) -> NoReturn:
         _end_call()
@@ -191,7 +191,7 @@ class Node:
         self.device: DeviceSpec | None = current_device_spec()
         for index, tensor in enumerate(self.outputs):
             tensor.node, tensor.index = self, index
-        callee.inbound_nodes.append(self)
+        callee._inbound_nodes.append(self)
 
     @property
     def is_input(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import ops
+from mirrored import _nest, ops
 from mirrored.data.arrays import Arrays
 from mirrored.data.batches import Span
 from mirrored.data.columns import Columns, Layout
@@ -22,7 +22,6 @@ from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.inputs import keeps
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.step import (
     Shards,
@@ -119,18 +118,20 @@ def column_dtypes(
     compilation = model._compilation
     loss = None if compilation is None else compilation.loss
     compared = loss_dtype(model.output_dtype)
-    wanted = (
-        model.dtype,
-        None if loss is not None and loss.targets_are_labels else compared,
-        compared,
-    )
     dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
-    for part, dtype in enumerate(wanted):
+    numbers = layout.parts[0]
+    if type(numbers) is int:
+        dtypes[numbers] = model.fed_dtypes(columns[numbers].dtype)
+    else:
+        own = _nest.map_structure(lambda n: n if n is None else columns[n].dtype, numbers)
+        fed = _nest.flatten(model.fed_dtypes(own))
+        for number, dtype in zip(_nest.flatten(numbers), fed, strict=True):
+            if number is not None:
+                dtypes[number] = dtype
+    keeps = loss is not None and loss.targets_are_labels
+    for part, dtype in ((1, None if keeps else compared), (2, compared)):
         for number in layout.numbers(part):
             dtypes[number] = dtype
-    for number in layout.numbers(0):
-        if keeps(columns[number].dtype, alone=type(layout.parts[0]) is int):
-            dtypes[number] = None
     return dtypes
 
 

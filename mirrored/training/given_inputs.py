@@ -6,8 +6,11 @@ Values and shapes are arranged in the same way; what does not fit is refused in 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mirrored import _nest
-from mirrored.graph import SymbolicTensor
+from mirrored.graph import Drawing, SymbolicTensor
+from mirrored.layers import InputLayer
 from mirrored.layers.shapes import Shapes, fitted_rank, map_shapes
 
 
@@ -97,6 +100,24 @@ class GivenInputs:
                 )
         return found
 
+    def fed(self, owner: str, dtypes: Any) -> Any:
+        """Return the dtypes in which data of some dtypes are fed, in their structure.
+
+        Args:
+            owner: The model's name.
+            dtypes: The dtypes of the data.
+
+        Raises:
+            ValueError: They have another structure than the inputs, or one is missing.
+        """
+        boxes = _nest.map_structure(lambda each: each and _Box(each), dtypes)
+        arranged = self.arranged(owner, boxes, _is_container)
+        wanted = {
+            id(box): fed_as(box.shape, tensor._dtype)
+            for tensor, box in zip(self.tensors, arranged, strict=True)
+        }
+        return _nest.map_structure(lambda box: wanted.get(id(box)), boxes)
+
     def _named(self, given: dict[str, Any]) -> list[Any]:
         for name in self.names:
             if name not in given:
@@ -116,7 +137,7 @@ class GivenInputs:
 
 
 class _Box:
-    """Holds a shape, which as a tuple would be looked into."""
+    """Holds a shape, which as a tuple would be looked into, or a dtype, to tell it from others."""
 
     def __init__(self, shape: Any) -> None:
         self.shape = shape
@@ -151,4 +172,51 @@ def _described(leaf: Any) -> str:
 def boxed_shapes(shapes: Shapes) -> tuple[Any, Callable[[Any], bool]]:
     """Return shapes in boxes, and what tells a structure of boxes from one."""
     boxes = map_shapes(_Box, shapes)
-    return boxes, lambda each: isinstance(each, dict | list | tuple)
+    return boxes, _is_container
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, dict | list | tuple)
+
+
+def fed_as(own: Any, wanted: Any) -> Any:
+    """Return the dtype in which data are brought to a device; None: in their own.
+
+    Args:
+        own: Their dtype. Bytes are cast there: they are the smaller ones on the way.
+        wanted: What the model casts them to.
+    """
+    return None if own is None or own == np.uint8 else wanted
+
+
+def begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
+    """Return inputs and outputs of which the inputs are those of layers: others are drawn again.
+
+    Raises:
+        ValueError: One of them is no placeholder, or there is none.
+    """
+    for argument, value in (("inputs", inputs), ("outputs", outputs)):
+        leaves = _nest.flatten(value)
+        if not leaves:
+            raise ValueError(
+                f"`{argument}` argument cannot be empty. Received:\ninputs={inputs}\n"
+                f"outputs={outputs}"
+            )
+        for leaf in leaves:
+            if not isinstance(leaf, SymbolicTensor):
+                raise ValueError(
+                    f"All `{argument}` values must be symbolic tensors: what `Input`, or a layer "
+                    f"called on one, returned. Received: {argument}={value} including invalid "
+                    f"value {leaf} of type {type(leaf)}"
+                )
+    given = _nest.flatten(inputs)
+    if all(each.node.is_input for each in given):
+        return inputs, outputs
+    begun = [
+        each
+        if each.node.is_input
+        else InputLayer(batch_shape=each._shape, dtype=each._dtype, name=f"{each.name}CLONE").output
+        for each in given
+    ]
+    ends = Drawing(given, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
+    return _nest.pack_like(inputs, begun), _nest.pack_like(outputs, ends)

@@ -367,24 +367,11 @@ def _shapes(structure: Any) -> Any:
     return _nest.map_structure(lambda each: None if each is None else each.shape, structure)
 
 
-def keeps(dtype: np.dtype[Any], *, alone: bool) -> bool:
-    """Return whether inputs stay as they are: bytes, and beside others all integers, as in Keras.
-
-    Args:
-        dtype: Their dtype.
-        alone: Whether the model is given one array.
-    """
-    return dtype == np.uint8 if alone else dtype.kind != "f"
-
-
 def _dtypes(model: CompiledNetwork, structure: Any) -> Any:
     """Return the dtypes in which a model is fed arrays."""
-    alone = isinstance(structure, np.ndarray)
+    own = _nest.map_structure(lambda each: each if each is None else each.dtype, structure)
     return _nest.map_structure(
-        lambda each: (
-            each if each is None else each.dtype if keeps(each.dtype, alone=alone) else model.dtype
-        ),
-        structure,
+        lambda fed, kept: kept if fed is None else fed, model.fed_dtypes(own), own
     )
 
 

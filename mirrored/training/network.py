@@ -3,19 +3,13 @@
 It is apart from training, so that each of the two can be read alone.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
+
+import numpy as np
 
 from mirrored import _nest, ops
 from mirrored._arguments import explained
 from mirrored._naming import unique_name
-from mirrored.distribute import (
-    Strategy,
-    get_strategy,
-    has_strategy,
-    in_cross_replica_context,
-)
 from mirrored.graph import Drawing, Part, SymbolicTensor, map_leaves, placeholders
 from mirrored.layers import InputLayer, Layer
 from mirrored.layers.building import undone_on_failure
@@ -24,23 +18,20 @@ from mirrored.layers.conversion import as_input, as_tensor, is_structure
 from mirrored.layers.layer import layer_mode
 from mirrored.layers.policy import dtype_policy
 from mirrored.layers.shapes import (
-    Shape,
     Shapes,
     as_shapes,
     check_matches,
     fitted_rank,
-    map_shapes,
 )
 from mirrored.ops import Tensor
-from mirrored.ops.conversion import is_tensor
-from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS
-from mirrored.training.given_inputs import GivenInputs, boxed_shapes
+from mirrored.training.building import BuiltOnZeros
+from mirrored.training.given_inputs import GivenInputs, begun_at_inputs, boxed_shapes, fed_as
 from mirrored.variables import Variable
 
 
 @explained
-class Network(Layer):
+class Network(BuiltOnZeros):
     """A layer made of layers: the graph from its inputs to its outputs, or a subclass's `call`.
 
     `Model` says what the arguments are.
@@ -69,7 +60,7 @@ class Network(Layer):
         functional = inputs is not None
         given, part = None, None
         if functional:
-            inputs, outputs = _begun_at_inputs(inputs, outputs)
+            inputs, outputs = begun_at_inputs(inputs, outputs)
             given = GivenInputs(inputs)
             part = Part(given.tensors, outputs)
             first = given.tensors[0]._dtype
@@ -77,18 +68,13 @@ class Network(Layer):
                 dtype = first
             if name is None and vars(type(self)).get("_functional_name"):
                 name = unique_name(vars(type(self))["_functional_name"])
-        super().__init__(name=name, dtype=dtype, trainable=trainable)
-        # Training happens there, whichever scope it is called in.
-        self._strategy = get_strategy()
+        super().__init__(name, dtype=dtype, trainable=trainable)
         self._given: GivenInputs | None = given
         self._part: Part | None = part
         # Where a functional model, or a Sequential one that is built, begins and ends.
         self._begin: Any = inputs
         self._end: Any = None
         self._chain: list[Layer] = []
-        # While it is built: what it was called with, and the dtypes that its inputs come in.
-        self._called_with: CallArguments | None = None
-        self._zeros_as: Any = None
         if given is not None and part is not None:
             callees = part.order.callees
             self._chain = [
@@ -131,11 +117,6 @@ class Network(Layer):
         if runs:
             self._given = GivenInputs(self._begin)
             self._part = Part(begin, self._end)
-
-    @property
-    def distribute_strategy(self) -> Strategy:
-        """The strategy in whose scope the model was made."""
-        return self._strategy
 
     @property
     def _takes_structures(self) -> bool:
@@ -268,6 +249,24 @@ class Network(Layer):
         """
         return input_shape if self._given is None else self._given.fitted(self.name, input_shape)
 
+    def fed_dtypes(self, dtypes: Any) -> Any:
+        """Return the dtypes in which data are brought to the devices; None: in their own.
+
+        Args:
+            dtypes: The dtypes of the data, in the structure in which a call takes them.
+
+        Raises:
+            ValueError: An input is missing, or they are in another structure.
+        """
+        if self._casts_all:
+            if isinstance(dtypes, np.dtype) or self._given is None:
+                return _nest.map_structure(lambda own: fed_as(own, self._input_dtype), dtypes)
+            return self._given.fed(self.name, dtypes)
+        # As in Keras, a model with a `call` of its own is given integers as they are.
+        return _nest.map_structure(
+            lambda own: self._dtype if own is not None and own.kind == "f" else None, dtypes
+        )
+
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the layers in order; subclasses define their own.
 
@@ -350,125 +349,6 @@ class Network(Layer):
             return super()._as_tensors(args, kwargs)
         return map_leaves(as_tensor, args), kwargs
 
-    def build(self, input_shape: Shapes) -> None:
-        """Make the weights, by running the model on one example of zeros.
-
-        Args:
-            input_shape: The shape of a batch, or the shapes of several in a list, tuple or dict as
-                `call` takes them; every size but the first is known.
-
-        Raises:
-            ValueError: Another size is None, or the model does not return tensors.
-
-        Example:
-            >>> import mirrored as mr
-            >>> class Twice(mr.Model):
-            ...     def __init__(self):
-            ...         super().__init__()
-            ...         self.dense = mr.layers.Dense(2)
-            ...
-            ...     def call(self, inputs):
-            ...         return self.dense(inputs) * 2.0
-            >>> model = Twice()
-            >>> model.build((None, 3))
-            >>> [weight.shape for weight in model.weights], model.output_shape
-            ([(3, 2), (2,)], (None, 2))
-        """
-        super().build(input_shape)
-        # A subclass's own `build` may call this one before it has made its layers.
-        if type(self).build is Network.build:
-            self._run_on_zeros(input_shape)
-
-    def build_for(self, input_shape: Shapes, input_dtype: Any = None) -> None:
-        """Make the weights that are not there yet, on every replica; the caller undoes a failure.
-
-        Args:
-            input_shape: The shape of a batch, or the shapes of several as a call takes them; every
-                size but the first is known.
-            input_dtype: The dtypes that they come in, in the same structure; None: the model's.
-
-        Raises:
-            ValueError: The shapes do not fit the model.
-        """
-        self.check_input_shape(input_shape)
-        with self._given_dtypes(input_dtype):
-            if not self.built:
-                self.build(input_shape)
-            if self._output_shape is None:  # A subclass has a `build` of its own.
-                with self._build_scope():
-                    self._run_on_zeros(input_shape)
-
-    def check_runs_on(self, input_shape: Shapes, input_dtype: Any = None) -> None:
-        """Raise ValueError unless the model, which is built, takes inputs of these shapes.
-
-        Args:
-            input_shape: As in `build_for`.
-            input_dtype: As there.
-        """
-        self.check_input_shape(input_shape)
-        with self._given_dtypes(input_dtype), self._build_scope():
-            self._output_on_zeros(input_shape)
-
-    @contextmanager
-    def _given_dtypes(self, dtypes: Any) -> Iterator[None]:
-        """Within this context zeros have these dtypes."""
-        self._zeros_as, before = dtypes, self._zeros_as
-        try:
-            yield
-        finally:
-            self._zeros_as = before
-
-    @contextmanager
-    def _build_scope(self) -> Iterator[None]:
-        if has_strategy() and not in_cross_replica_context():
-            yield  # A variable that is made in a replica is an error, which tells what to do.
-            return
-        with self._strategy.scope(), self._strategy.replica_device_scope(0):
-            yield
-
-    def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:
-        """Check the inputs' shapes; build the model on its first use, for all its arguments."""
-        if self.built or arguments is None:
-            super()._prepare(shape, arguments)
-            return
-        self._called_with, before = arguments, self._called_with
-        try:
-            super()._prepare(shape, arguments)
-        finally:
-            self._called_with = before
-
-    def _run_on_zeros(self, input_shape: Shapes) -> None:
-        """Let layers without weights make them, and see what comes out."""
-        self._note_outputs(self._output_on_zeros(input_shape))
-
-    def _output_on_zeros(self, input_shape: Shapes) -> Any:
-        """Return the outputs for one example of zeros."""
-        arguments = self._called_with
-        with only():  # No tape that is open has anything to learn from it.
-            if arguments is not None:
-                args, kwargs = arguments.mapped(self._zeros_like)
-                return self.as_outputs(self._run(args, kwargs, training=False))
-            dtypes = self._zeros_as
-            if dtypes is None:
-                dtypes = map_shapes(lambda _: self._input_dtype, input_shape)
-            zeros = map_shapes(self._zeros, input_shape, dtypes)
-            args, kwargs = self._as_tensors((zeros,), {})
-            return self.as_outputs(self._run(args, kwargs, training=False))
-
-    def _zeros_like(self, leaf: Any) -> Any:
-        if not is_tensor(leaf):
-            return leaf
-        return self._zeros((None, *leaf.shape[1:]) if leaf.shape else (), leaf.dtype)
-
-    def _zeros(self, shape: Shape, dtype: Any) -> Tensor:
-        known = [size for size in shape[1:] if size is not None]
-        if len(known) != len(shape[1:]):
-            raise ValueError(
-                f"Model {self.name!r} cannot be built for inputs of shape {shape}: only the "
-                "first size, the batch, may be None."
-            )
-        return ops.zeros((1, *known) if shape else (), dtype)
-
     def _finish_at(self, end: Any) -> None:
         """Make `end` the outputs."""
         self._end = end
@@ -485,36 +365,3 @@ def _out_of_one(outputs: Any) -> Any:
 def _listed_shapes(tensors: list[SymbolicTensor]) -> Shapes:
     shapes = [tuple(each._shape) for each in tensors]
     return shapes[0] if len(shapes) == 1 else shapes
-
-
-def _begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
-    """Return inputs and outputs of which the inputs are those of layers: others are drawn again.
-
-    Raises:
-        ValueError: One of them is no placeholder, or there is none.
-    """
-    for argument, value in (("inputs", inputs), ("outputs", outputs)):
-        leaves = _nest.flatten(value)
-        if not leaves:
-            raise ValueError(
-                f"`{argument}` argument cannot be empty. Received:\ninputs={inputs}\n"
-                f"outputs={outputs}"
-            )
-        for leaf in leaves:
-            if not isinstance(leaf, SymbolicTensor):
-                raise ValueError(
-                    f"All `{argument}` values must be symbolic tensors: what `Input`, or a layer "
-                    f"called on one, returned. Received: {argument}={value} including invalid "
-                    f"value {leaf} of type {type(leaf)}"
-                )
-    given = _nest.flatten(inputs)
-    if all(each.node.is_input for each in given):
-        return inputs, outputs
-    begun = [
-        each
-        if each.node.is_input
-        else InputLayer(batch_shape=each._shape, dtype=each._dtype, name=f"{each.name}CLONE").output
-        for each in given
-    ]
-    ends = Drawing(given, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
-    return _nest.pack_like(inputs, begun), _nest.pack_like(outputs, ends)

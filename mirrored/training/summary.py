@@ -58,8 +58,8 @@ def _branching(model: Network) -> set[Node]:
 def _connections(callee: Any, nodes: set[Node]) -> str:
     """Return what a layer is called on, with the numbers of the calls and of their results."""
     found = [
-        f"{before.callee.name}[{before.callee.inbound_nodes.index(before)}][{tensor.index}]"
-        for node in callee.inbound_nodes
+        f"{before.callee.name}[{before.callee._inbound_nodes.index(before)}][{tensor.index}]"
+        for node in callee._inbound_nodes
         if node in nodes
         for tensor in node.inputs
         for before in [tensor.node]
@@ -74,7 +74,7 @@ def _kind(callee: Any) -> str:
 
 def _shape_of(callee: Any) -> str:
     if not isinstance(callee, Layer):
-        return ", ".join(str(each._shape) for each in callee.inbound_nodes[0].outputs)
+        return ", ".join(str(each._shape) for each in callee._inbound_nodes[0].outputs)
     try:
         return str(callee.output_shape)
     except AttributeError:  # A layer that was built but never called.

@@ -81,7 +81,7 @@ NO_VALUES: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "iter": (list, NotImplementedError),
     "len": (len, TypeError),
     "numpy": (lambda x: x.numpy(), AttributeError),
-    "float": (float, TypeError),
+    "float": (float, ValueError),
     "a loop": (lambda x: [1 for _ in x], NotImplementedError),
     "a branch": (lambda x: 1 if x > 0 else 2, TypeError),
 }
@@ -103,6 +103,7 @@ def test_placeholders_hash_and_compare_by_identity() -> None:
 
 def test_errors_are_those_of_the_call() -> None:
     x = Input((4,))
+    assert issubclass(mr.errors.InvalidArgumentError, ValueError)  # As Keras' error is.
     with pytest.raises(mr.errors.InvalidArgumentError) as raised:
         x + mr.ones((3,))
     assert "in the place of sizes that are not known" in raised.value.__notes__[0]

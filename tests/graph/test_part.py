@@ -120,7 +120,7 @@ def test_layers_know_their_calls() -> None:
             getattr(layer, which)
     x, y = Input((4,)), Input((4,))
     first, second = layer(x), layer(y)
-    assert (layer.input, layer.output, len(layer.inbound_nodes)) == (x, first, 2)
+    assert (layer.input, layer.output, len(layer._inbound_nodes)) == (x, first, 2)
     assert second.node.callee is layer
     model = mr.Model([x, y], [first, second])
     part = mr.Model(model.inputs, model.get_layer("dense").output)

@@ -225,3 +225,34 @@ def test_a_build_of_several_shapes_says_which() -> None:
     layer = Joined()
     layer(left=A, right=B)
     assert layer.shapes == ((3, 4), (3, 2))
+
+
+class Table(mr.Model):
+    """Looks rows up."""
+
+    def build(self, input_shape: Any) -> None:
+        self.rows = self.add_weight(shape=(5, 2))
+
+    def call(self, inputs: Any) -> mr.Tensor:
+        return mr.reduce_sum(mr.gather(self.rows, inputs), axis=1)
+
+
+LARGE = np.array([[2**24 + 1], [7]])  # What float32 has not.
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_data_come_in_the_dtypes_of_the_inputs(eager: bool, strategy: mr.MirroredStrategy) -> None:
+    with strategy.scope():
+        one, other = Input((1,), dtype="int64", name="a"), Input((1,), dtype="float64", name="b")
+        digits = mr.Model(one, mr.cast(one % 1000, "float32"))
+        both = mr.Model([one, other], mr.cast(one, "float64") - other)
+        table = Table()
+    for model in (digits, both, table):
+        model.compile("sgd", "mse", run_eagerly=eager)
+    assert digits.predict(LARGE, verbose=0).tolist() == [[217], [7]]
+    given = {"a": LARGE, "b": LARGE.astype(np.float64)}
+    assert both.predict(given, verbose=0).tolist() == [[0], [0]]
+    table.fit(np.array([[0, 4], [1, 1]]), np.ones((2, 2)), verbose=0)
+    np.testing.assert_allclose(
+        table.predict(np.array([[3, 2]]), verbose=0)[0], table.get_weights()[0][2:4].sum(axis=0)
+    )

@@ -103,7 +103,26 @@ class Running(mr.layers.Layer):
         return inputs - 0.01 * mr.tanh(self.total)
 
 
+MERGES = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
+
+
+class Merged(mr.layers.Layer):
+    """Calls every layer of several inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.merges = [
+            mr.layers.Dot(axes=1) if name == "Dot" else getattr(mr.layers, name)()
+            for name in MERGES
+        ]
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        pair = [inputs, mr.tanh(inputs)]
+        return mr.concat([each(pair) for each in self.merges], axis=1)
+
+
 LAYERS: dict[str, Row] = {
+    **dict.fromkeys(MERGES, dense(Merged)),
     "Activation": dense(lambda: mr.layers.Activation("relu")),
     "Dense": dense(use_bias=False),
     "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
@@ -211,7 +230,8 @@ class Signs(mr.optim.Optimizer):
 
 def names(module: Any, base: type[Any], *, but: set[str]) -> set[str]:
     """Return the names of the public classes of a kind."""
-    found = {each.__name__ for each in vars(module).values() if inspect.isclass(each)}
+    held = [getattr(module, name) for name in dir(module)]  # Some load when they are asked for.
+    found = {each.__name__ for each in held if inspect.isclass(each)}
     kinds = {each for each in found if issubclass(getattr(module, each, object), base)}
     return {each for each in kinds if not each.startswith("_")} - but
 

@@ -1,0 +1,225 @@
+"""What a layer knows of its calls: shapes, dtypes, and the nodes of graphs that it is called in.
+
+It is apart from how layers are called, so that each of the two can be read alone.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from mirrored import _nest, ops
+from mirrored.graph import Node, SymbolicTensor, placeholders, results_of
+from mirrored.layers.building import unbuilt, undone_on_failure
+from mirrored.layers.call_arguments import CallArguments
+from mirrored.layers.shapes import (
+    Shape,
+    Shapes,
+    as_shapes,
+    is_shape,
+    map_shapes,
+    shapes_in,
+    without_batch,
+)
+from mirrored.layers.weights import WeightOwner
+from mirrored.ops import Tensor
+from mirrored.ops.spec import FLOATS
+from mirrored.variables import Variable
+
+
+class Called(WeightOwner):
+    """An owner of weights that is called, on tensors or on placeholders.
+
+    ``Layer`` says what the arguments are.
+    """
+
+    _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
+    _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
+
+    def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
+        super().__init__(name, trainable, dtype)
+        self._inbound_nodes: list[Node] = []
+        self._example_shape: Shape | None = None
+        self._input_shape: Shapes = None
+        self._output_shape: Shapes = None
+        self._output_dtype: Any = self._compute_dtype
+
+    # What a layer does.
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the layer."""
+        raise NotImplementedError
+
+    def compute_output_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shape of the output."""
+        raise NotImplementedError
+
+    def _says_shapes(self) -> bool:
+        """Whether its class has a `compute_output_shape` of its own."""
+        raise NotImplementedError
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        raise NotImplementedError
+
+    def _as_tensors(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        raise NotImplementedError
+
+    def _build_scope(self) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    # Placeholders.
+
+    def _connect(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Return the placeholders of the outputs for arguments with placeholders in them."""
+        results = self._announced(args, kwargs, training, arguments)
+        if self._output_shape is None:
+            self._output_shape = _shapes_in(results)
+            self._output_dtype = _nest.map_structure(lambda each: each._dtype, results)
+        mode = {} if training is None else {"training": training}
+        return Node(self, args, {**kwargs, **mode}, results).structure
+
+    def _announced(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Return placeholders for what a call returns, by `compute_output_shape` if it has one."""
+        if self._infers or not self._says_shapes():
+            with undone_on_failure(self):
+                return self._results(args, kwargs, training)
+        method = self.compute_output_shape
+        given = arguments.of(method, f"{type(self).__name__!r}")
+        shapes = as_shapes(_one_shape(method(**given)))
+        self._build_inside(args, kwargs)
+        first = placeholders((args, kwargs))[0]._dtype
+        dtype = first if self._keeps_integers and first not in FLOATS else self._compute_dtype
+        return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
+
+    def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
+        """Return placeholders for what a call returns."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._run(*self._as_tensors(args, kwargs), training)
+
+        with self._build_scope():
+            return results_of(call, args, kwargs, repr(self))
+
+    def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""
+        if not self._has_run and unbuilt(self):
+            with undone_on_failure(self):
+                self._results(args, kwargs, False)
+
+    @property
+    def input(self) -> Any:
+        """What the layer was first called on in a functional model: placeholders."""
+        return _alone(self._first_node("input").inputs)
+
+    @property
+    def output(self) -> Any:
+        """What the layer first returned in a functional model: placeholders."""
+        return _alone(self._first_node("output").outputs)
+
+    def _first_node(self, which: str) -> Node:
+        if not self._inbound_nodes:
+            raise AttributeError(
+                f"The layer {self._name} has never been called and thus has no defined {which}."
+            )
+        return self._inbound_nodes[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The graph around a layer is the model's that it is in.
+        return {**vars(self), "_inbound_nodes": []}
+
+    # Shapes and outputs.
+
+    def _note_outputs(self, output: Any) -> None:
+        """Keep the shapes and dtypes of the first outputs, where these are tensors."""
+        if all(isinstance(each, Tensor) for each in _nest.flatten(output)):
+            self._output_shape = _nest.map_structure(lambda each: without_batch(each.shape), output)
+            self._output_dtype = _nest.map_structure(lambda each: each.dtype, output)
+
+    def as_outputs(self, output: Any) -> Any:
+        """Return the layer's outputs as tensors, as models need them.
+
+        Args:
+            output: What ``call`` returned: tensors, also in lists, tuples and dicts. A variable is
+                its value.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        if not _nest.flatten(output):
+            return self._as_output(output)
+        return _nest.map_structure(self._as_output, output)
+
+    def _as_output(self, output: Any) -> Tensor:
+        if isinstance(output, Tensor):
+            return output
+        if isinstance(output, Variable):  # Its value, as where an operation takes it.
+            return ops.convert_to_tensor(output)
+        raise ValueError(
+            f"All operation outputs must be tensors. Operation {self!r} returned a non-tensor. "
+            f"Non-tensor received: {output!r:.200} (of type {type(output)}). Return tensors from "
+            "`call`."
+        )
+
+    def _require_rank(self, shape: Shapes, least: int) -> None:
+        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more."""
+        if not is_shape(shape):
+            raise ValueError(
+                f'Layer "{self._name}" expects 1 input(s), but it received '
+                f"{len(list(shapes_in(shape)))} input tensors. Shapes received: {shape}"
+            )
+        if len(shape) < least:
+            raise ValueError(
+                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
+                f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
+            )
+
+    @property
+    def example_shape(self) -> Shape | None:
+        """The shape of one example that it was made for, ``input_shape=``; None where not given."""
+        return self._example_shape
+
+    @property
+    def input_shape(self) -> Shapes:
+        """The shape of the input that the layer was built for, the batch axis None.
+
+        The shapes, in a list, tuple or dict, where there are several inputs.
+        """
+        return self._known_shape("input", self._input_shape)
+
+    @property
+    def output_shape(self) -> Shapes:
+        """The shape of the first output, the batch axis None; the shapes where it is several."""
+        return self._known_shape("output", self._output_shape)
+
+    def _known_shape(self, which: str, shape: Shapes) -> Shapes:
+        if shape is None:
+            raise AttributeError(
+                f"The layer {self._name} has never been called and thus has no defined {which} "
+                "shape."
+            )
+        return shape
+
+
+def _shapes_in(results: Any) -> Shapes:
+    return _nest.map_structure(lambda each: tuple(each._shape), results)
+
+
+def _one_shape(shapes: Any) -> Any:
+    """Return what a `compute_output_shape` returned with a list of sizes as a tuple."""
+    return tuple(shapes) if isinstance(shapes, list) and is_shape(shapes) else shapes
+
+
+def _alone(tensors: list[SymbolicTensor]) -> Any:
+    return tensors[0] if len(tensors) == 1 else tensors
