@@ -76,7 +76,7 @@ HELD: dict[str, dict[str, str]] = {
     "training/test_backup_and_restore.py": {
         "backup": "test_it_goes_on test_in_the_middle_of_an_epoch test_a_spoilt_backup",
     },
-    "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint"},
+    "bad_input/test_full_disks.py": {"full-disks": "test_a_log test_a_checkpoint test_summaries"},
     "training/test_loop_shapes.py": {
         "input-rank": "test_inputs_get_the_rank_of_the_model test_prediction_and_calls "
         "test_images_with_and_without_their_one_channel test_inputs_that_do_not_fit",

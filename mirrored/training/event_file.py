@@ -9,6 +9,8 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -93,16 +95,34 @@ class EventFile:
             self.flush()
 
     def _write(self, **fields: Any) -> None:
-        self._records.write(Event(wall_time=time.time(), **fields).SerializeToString())
+        with self._named_in_errors():
+            self._records.write(Event(wall_time=time.time(), **fields).SerializeToString())
+
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        """Name the file in an error of the system, which does not: a disk may be full."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = error.filename or self.path
+            raise
 
     def flush(self) -> None:
-        """Bring what was written to the file."""
-        with self._lock:
+        """Bring what was written to the file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with self._lock, self._named_in_errors():
             if not self.closed:
                 self._records.flush()
             self._waiting, self._flushed = 0, time.monotonic()
 
     def close(self) -> None:
-        """Bring what was written to the file, and take no more."""
-        with self._lock:
+        """Bring what was written to the file, and take no more.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with self._lock, self._named_in_errors():
             self._closing()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from event_files import written
 
 import mirrored as mr
 
@@ -27,7 +28,8 @@ class Fills(mr.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if epoch == FULL:
             most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            limit = self.path.stat().st_size + self.room
+            there = [*self.path.iterdir()] if self.path.is_dir() else [self.path]
+            limit = max(each.stat().st_size for each in there) + self.room
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
 
 
@@ -65,6 +67,24 @@ def test_a_log(
         np.testing.assert_array_equal(one, same)
     train(model, epochs=4, initial_epoch=2, callbacks=[log])
     assert [line[:2] for line in path.read_text().splitlines()] == ["ep", "0,", "1,", "2,", "3,"]
+
+
+def test_summaries(
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    train: Callable[..., mr.callbacks.History],
+    room_again: Callable[[], None],
+    tmp_path: Path,
+) -> None:
+    board, model = mr.callbacks.TensorBoard(tmp_path), make_model(strategy)
+    with pytest.raises(OSError, match=r"File too large: .*train/events\.out"):
+        train(model, epochs=9, callbacks=[Fills(tmp_path / "train", 20), board])
+    room_again()
+    (spoilt,) = (tmp_path / "train").iterdir()
+    spoilt.unlink()
+    assert train(model, epochs=2, callbacks=[board]).epoch == [0, 1]
+    tags = {tag for tag, *_ in written(tmp_path / "train")}
+    assert tags == {"epoch_loss", "epoch_accuracy", "epoch_learning_rate"}
 
 
 def test_a_checkpoint(

@@ -90,7 +90,9 @@ class MonitorCallback(Callback):
         """Return whether a value is better than another one, or there is no other."""
         if reference is None:
             return True
-        return bool(self.monitor_op(np.float32(value - self.min_delta), np.float32(reference)))
+        with np.errstate(over="ignore"):  # What is too large is infinite.
+            value, reference = np.float32(value - self.min_delta), np.float32(reference)
+        return bool(self.monitor_op(value, reference))
 
     def _monitored(self, logs: Logs, missing: str) -> Any:
         """Return the value; None, with a warning, where the logs have none.
