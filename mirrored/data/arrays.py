@@ -107,6 +107,10 @@ class Arrays:
         return self._each(lambda array: take(array, which))
 
 
+# From arrays as they were given to those that steps are to have; it may raise ValueError.
+Check = Callable[[Arrays], Arrays]
+
+
 def adapt(
     x: Any,
     y: Any = None,
