@@ -60,7 +60,7 @@ HELD: dict[str, dict[str, str]] = {
     "training/callbacks/test_speed.py": {
         "speed-shown": "test_examples_a_second",
         "small-steps": "test_one_device_would_be_faster_is_said_once "
-        "test_what_is_large_or_alone_is_left_in_peace",
+        "test_what_is_large_or_alone_or_on_threads_is_left_in_peace",
     },
     "training/callbacks/test_swap_ema_weights.py": {
         "averages": "test_evaluation_and_prediction test_an_evaluation_that_ends_early "

@@ -25,6 +25,8 @@ def tell_of_small_steps(strategy: Strategy, graph: Graph) -> None:
     replicas = strategy.num_replicas_in_sync
     if replicas == 1 or strategy in _told or not strategy.shares_memory:
         return
+    if strategy.executor == "threads":  # The user's choice: they do not run one after another.
+        return
     work = sum(product_operations(node) for node in graph.nodes) / replicas
     if work < THREADS_FROM:
         _told.add(strategy)

@@ -47,15 +47,19 @@ def test_one_device_would_be_faster_is_said_once(
     assert said.message.startswith("A step's matrix products take 16 operations on each of 3 repl")
 
 
-@pytest.mark.parametrize(("strategy", "units"), [(1, 2), (2, 2600)], indirect=["strategy"])
-def test_what_is_large_or_alone_is_left_in_peace(
-    strategy: Any, units: int, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("replicas", "executor", "units"), [(1, "auto", 2), (2, "auto", 2600), (2, "threads", 2)]
+)
+def test_what_is_large_or_alone_or_on_threads_is_left_in_peace(
+    replicas: int, executor: str, units: int, simulate: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    simulate(replicas)
+    strategy = mr.MirroredStrategy(executor=executor)
     with strategy.scope():
         layers = [mr.layers.Input(shape=(500,)), mr.layers.Dense(units)]
         model = mr.Sequential(layers)
         model.compile("sgd", "mse")
     x, y = np.zeros((9, 500), np.float32), np.zeros((9, units), np.float32)
     model.fit(x, y, batch_size=8, verbose=0)  # The last batch is small.
-    assert 4 * 4 * 500 * units > THREADS_FROM or strategy.num_replicas_in_sync == 1
+    assert THREADS_FROM < 4 * 4 * 500 * 2600
     assert "would be faster" not in caplog.text
