@@ -16,6 +16,12 @@ _nodes_begin: set[CodeType] = set()
 _make: list[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = []
 
 
+class Symbolic:
+    """What placeholders are, for those who stand below the graph."""
+
+    __slots__ = ()
+
+
 class NotComputed(BaseException):
     """A placeholder was asked for what it has not; the library's own handlers let it pass."""
 

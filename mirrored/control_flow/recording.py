@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored._symbolic import Symbolic
 from mirrored.ops.conversion import is_tensor as _is_tensor
 from mirrored.ops.hooks import RecordedTensor, active_recorder, only, recorded_by
 from mirrored.ops.tensor import Tensor
@@ -47,7 +48,7 @@ def executing_eagerly() -> bool:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether something is a tensor or a variable.
+    """Return whether something is a tensor or a variable; what `Input` returns is neither.
 
     Args:
         x: Anything.
@@ -57,7 +58,7 @@ def is_tensor(x: Any) -> bool:
         >>> mr.is_tensor(mr.constant(1.0)), mr.is_tensor(1.0)
         (True, False)
     """
-    return _is_tensor(x)
+    return _is_tensor(x) and not isinstance(x, Symbolic)
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:

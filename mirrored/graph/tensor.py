@@ -10,7 +10,7 @@ import numpy as np
 
 from mirrored import _nest
 from mirrored._naming import unique_name
-from mirrored._symbolic import NotComputed, inside_call
+from mirrored._symbolic import NotComputed, Symbolic, inside_call
 from mirrored.devices import DeviceSpec, current_device_spec
 from mirrored.ops.tensor import Operators
 from mirrored.ops.tensor_shape import TensorShape
@@ -36,7 +36,7 @@ class Callee(Protocol):
         """Compute it."""
 
 
-class SymbolicTensor(Operators):
+class SymbolicTensor(Symbolic, Operators):
     """What a tensor will be once values are given: a shape and a dtype, and how it is made.
 
     Layers, ops and Python's operators that are given one return others, and so draw a graph.

@@ -7,6 +7,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._symbolic import Symbolic
 from mirrored.keras_functions.promotion import booleans as _booleans
 from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.keras_functions.promotion import numbers as _numbers
@@ -302,7 +303,7 @@ def log_softmax(x: Any, axis: int | None = -1) -> Tensor:
 
 
 def is_tensor(x: Any) -> bool:
-    """Return whether a value is a tensor or a variable.
+    """Return whether a value is a tensor or a variable; what `Input` returns is neither.
 
     Args:
         x: The value.
@@ -312,7 +313,7 @@ def is_tensor(x: Any) -> bool:
         >>> mr.keras.ops.is_tensor(1)
         False
     """
-    return _is_tensor(x)
+    return _is_tensor(x) and not isinstance(x, Symbolic)
 
 
 def stop_gradient(variable: Any) -> Tensor:

@@ -278,6 +278,7 @@ class Network(BuiltOnZeros):
         """
         if self._part is None:
             return super().call(inputs, *args, **kwargs)
+        refuse_more(self, args, kwargs)
         outputs = self._part.run(self._standardized(inputs), training=layer_mode())
         return self.as_outputs(_out_of_one(_nest.pack_like(self._end, outputs)))
 
@@ -355,6 +356,15 @@ class Network(BuiltOnZeros):
         returned = _out_of_one(end)
         self._output_shape = _nest.map_structure(lambda each: tuple(each._shape), returned)
         self._output_dtype = _nest.map_structure(lambda each: each._dtype, returned)
+
+
+def refuse_more(model: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TypeError where a model without a `call` of its own is given more than inputs."""
+    if args or kwargs:
+        raise TypeError(
+            f'Model "{model.name}" takes its inputs and `training`. Received also: {len(args)} '
+            f"arguments by position, and by name {list(kwargs)}. Pass several inputs in one list."
+        )
 
 
 def _out_of_one(outputs: Any) -> Any:

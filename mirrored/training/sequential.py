@@ -20,6 +20,7 @@ from mirrored.layers.shapes import (
 )
 from mirrored.ops import Tensor
 from mirrored.training.model import Model
+from mirrored.training.network import refuse_more
 
 
 @explained
@@ -169,6 +170,7 @@ class Sequential(Model):
         """
         if not self._chain:
             return super().call(inputs, *args, **kwargs)
+        refuse_more(self, args, kwargs)
         outputs = inputs
         if isinstance(outputs, Tensor):
             shape = self.fitted_shape(outputs.shape)

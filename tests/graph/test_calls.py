@@ -98,6 +98,7 @@ def test_placeholders_hash_and_compare_by_identity() -> None:
     assert len({x, y}) == 2
     assert x in [y, x]
     assert (x == y) is False
+    assert [mr.is_tensor(x), mr.keras.ops.is_tensor(x)] == [False, False]  # As in TensorFlow.
     assert f"{x}" == repr(x) == f"<SymbolicTensor shape=(None, 4), dtype=float32, name={x.name}>"
 
 
