@@ -12,6 +12,7 @@ from mirrored._numbers import as_integer
 Shape = tuple[int | None, ...]
 Shapes = Any  # A shape, or shapes in nested lists, tuples and dicts.
 _Size = TypeVar("_Size", int, int | None)
+_SIZES = {int, type(None)}
 
 
 def as_shape(shape: object) -> Shape:
@@ -52,6 +53,8 @@ def is_shape(value: object) -> bool:
         return False
     if not isinstance(value, list | tuple):
         return True  # Whoever makes a shape of it says that it is none.
+    if _SIZES.issuperset(map(type, value)):
+        return True  # The usual case, a few times for each batch of a generator.
     return not any(isinstance(each, list | tuple | dict) for each in value)
 
 

@@ -198,8 +198,10 @@ def adapt_batch(
             f"{described(element)} of {len(element)}."
         )
     # Of lists `adapt` says what is wrong with them.
-    leaves = (each for part in parts for each in leaves_in(part))
-    shapes = [np.shape(each) for each in leaves if not isinstance(each, list | tuple)]
+    shapes: list[tuple[int, ...]] = []
+    for part in parts:
+        leaves = [part] if type(part) is np.ndarray else leaves_in(part)
+        shapes += [np.shape(each) for each in leaves if not isinstance(each, list | tuple)]
     if () in shapes or len({shape[0] for shape in shapes}) > 1:
         raise ValueError(unbatched(for_what, shapes))
     arrays = adapt(*parts, for_what=for_what)
@@ -279,13 +281,18 @@ def _is_nested(structure: Any) -> bool:
 
 def _filled(arrays: Any, what: str, name: str, given: Any) -> Any:
     """Return a structure that was given, which has to have arrays where it is not None."""
-    if arrays is not None and all(each is None for each in _nest.flatten(arrays)):
+    if arrays is None or type(arrays) is np.ndarray:
+        return arrays
+    if all(each is None for each in _nest.flatten(arrays)):
         raise ValueError(f"{what}. Received: {name}={given!r:.80}, which holds no array.")
     return arrays
 
 
 def check_cardinality(parts: Mapping[str, Any]) -> None:
     """Raise ValueError unless all arrays of structures, by their names, have as many examples."""
+    plain = [len(part) for part in parts.values() if type(part) is np.ndarray]
+    if len(plain) == sum([part is not None for part in parts.values()]) and len({*plain}) == 1:
+        return  # The usual case, of each batch.
     sizes = {
         name: [each.shape[0] for each in _nest.flatten(part) if each is not None]
         for name, part in parts.items()

@@ -194,6 +194,29 @@ def leaves_in(value: Any) -> Iterator[Any]:
         yield from leaves_in(item)
 
 
+def _converted(value: Any, name: str) -> NDArray[Any]:
+    """Return an array of what is none of NumPy's own, of any dtype and rank."""
+    if isinstance(value, Iterator):
+        raise ValueError(
+            f"`{name}` must be an array. Received: {described(value)}. "
+            "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
+            "alone."
+        )
+    if is_frame(value):
+        return array_of(value, name)
+    if is_sparse(value):
+        value = value.toarray()
+    if callable(getattr(value, "detach", None)):  # PyTorch's, wherever they are.
+        value = value.detach().cpu()
+    _check_mask(value, name)
+    try:
+        if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
+            value = value.numpy()
+        return as_array(value)
+    except (ValueError, AttributeError) as error:  # A placeholder has no values.
+        raise ValueError(f"`{name}` is not an array. {error}") from error
+
+
 def is_sparse(value: Any) -> bool:
     """Return whether a value is a sparse matrix, with the names that SciPy's have."""
     return hasattr(value, "tocsr") and hasattr(value, "toarray")
@@ -209,25 +232,7 @@ def _is_array(item: Any) -> bool:
 
 def to_array(value: Any, name: str) -> NDArray[Any]:
     """Return what a user gave as one array; see `arrays_in`."""
-    if isinstance(value, Iterator):
-        raise ValueError(
-            f"`{name}` must be an array. Received: {described(value)}. "
-            "Collect its items with `numpy.stack(list(...))`; a stream of batches is passed as `x` "
-            "alone."
-        )
-    if is_frame(value):
-        return array_of(value, name)
-    if is_sparse(value):
-        return to_array(value.toarray(), name)
-    if callable(getattr(value, "detach", None)):  # PyTorch's, wherever they are.
-        value = value.detach().cpu()
-    _check_mask(value, name)
-    try:
-        if callable(getattr(value, "numpy", None)):  # Our tensors and variables, and others' too.
-            value = value.numpy()
-        array = as_array(value)
-    except (ValueError, AttributeError) as error:  # A placeholder has no values.
-        raise ValueError(f"`{name}` is not an array. {error}") from error
+    array = value if type(value) is np.ndarray else _converted(value, name)
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise ValueError(
             f"`{name}` must hold numbers (bool, integer or floating-point). "
