@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
-from mirrored.graph import SymbolicTensor, map_leaves
+from mirrored.graph import SymbolicTensor
 from mirrored.layers.shapes import Shapes
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
@@ -40,7 +40,7 @@ class CallArguments(NamedTuple):
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for name, value in arguments.items():
-            mapped = map_leaves(function, value)
+            mapped = _nest.map_structure(function, value)
             if kinds[name] is _Parameter.VAR_POSITIONAL:
                 args += mapped
             elif kinds[name] is _Parameter.VAR_KEYWORD:

@@ -6,8 +6,8 @@ It is apart from how layers are called, so that each of the two can be read alon
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
-from mirrored import _nest, ops
-from mirrored.graph import Node, SymbolicTensor, placeholders, results_of
+from mirrored import _nest, graph, ops
+from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers.building import unbuilt, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.shapes import (
@@ -110,7 +110,7 @@ class Called(WeightOwner):
             return self._run(*self._as_tensors(args, kwargs), training)
 
         with self._build_scope():
-            return results_of(call, args, kwargs, repr(self))
+            return graph.results_of(call, args, kwargs, repr(self))
 
     def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let layers inside that have no weights yet make them, as in Keras' symbolic call."""

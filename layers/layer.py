@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
-from mirrored.graph import SymbolicTensor, map_leaves, placeholders
+from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers.building import building
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
 from mirrored.layers.called import Called
@@ -285,7 +285,7 @@ class Layer(Called):
         first = args[:1]
         if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
             first = (as_input(first[0], self._input_dtype, self._name),)  # Nested lists of numbers.
-        return map_leaves(leaf, (*first, *args[1:])), map_leaves(leaf, kwargs)
+        return _nest.map_structure(leaf, (*first, *args[1:])), _nest.map_structure(leaf, kwargs)
 
     def _build_scope(self) -> AbstractContextManager[Any]:
         """Return the context in which weights are made; models make theirs in their strategy's."""

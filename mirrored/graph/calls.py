@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from mirrored._naming import snake_case, unique_name
-from mirrored._symbolic import set_maker
 from mirrored.graph.inference import results_of
-from mirrored.graph.tensor import Node, Span, SymbolicTensor, placeholders, set_indexing
+from mirrored.graph.tensor import Node, Span, SymbolicTensor, placeholders
 from mirrored.ops.op import Op
 
 # What Keras calls the operations behind Python's operators.
@@ -92,7 +91,3 @@ def get_item(x: Any, *index: Any) -> Any:
     if placeholders((x, index)):
         return make_node(get_item, (x, *index), {})
     return x[tuple(slice(*each) if isinstance(each, Span) else each for each in index)]
-
-
-set_maker(make_node)
-set_indexing(get_item)

@@ -7,9 +7,9 @@ to pickle than Python has.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mirrored import _nest
 from mirrored.devices import DeviceSpec
 from mirrored.graph.order import nodes_between
-from mirrored.graph.part import map_leaves
 from mirrored.graph.tensor import Node, Shape, SymbolicTensor
 
 
@@ -48,9 +48,9 @@ class Drawing:
         self._calls = [
             _Call(
                 node.callee,
-                map_leaves(self._numbered, node.args),
-                map_leaves(self._numbered, node.kwargs),
-                map_leaves(self._numbered, node.structure),
+                _nest.map_structure(self._numbered, node.args),
+                _nest.map_structure(self._numbered, node.kwargs),
+                _nest.map_structure(self._numbered, node.structure),
                 node.device,
             )
             for node in nodes
@@ -98,9 +98,9 @@ class Drawing:
                 continue
             node = Node(
                 call.callee,
-                map_leaves(placed, call.args),
-                map_leaves(placed, call.kwargs),
-                map_leaves(result, call.structure),
+                _nest.map_structure(placed, call.args),
+                _nest.map_structure(placed, call.kwargs),
+                _nest.map_structure(result, call.structure),
             )
             node.device = call.device
         return [made[each] for each in self._given], [made[each] for each in self._wanted]
@@ -115,8 +115,6 @@ def _alone(drawing: Drawing) -> SymbolicTensor:
     return drawing.drawn()[1][0]
 
 
-def _reduced(tensor: SymbolicTensor) -> Any:
+def reduced(tensor: SymbolicTensor) -> Any:
+    """Return what a pickle has of a placeholder: all that it is made from."""
     return _alone, (Drawing([], [tensor]),)
-
-
-SymbolicTensor.__reduce__ = _reduced  # type: ignore[method-assign, assignment]

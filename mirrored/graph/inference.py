@@ -13,7 +13,6 @@ import numpy as np
 from mirrored import _nest
 from mirrored.devices import Device, place
 from mirrored.graph.order import nodes_between
-from mirrored.graph.part import map_leaves
 from mirrored.graph.tensor import Shape, SymbolicTensor, placeholders
 from mirrored.ops.conversion import convert_to_tensor, is_tensor
 from mirrored.ops.hooks import RecordedTensor, only
@@ -138,7 +137,9 @@ def _recorded(
             given.append((_stand_in(leaf, size, recorder, fixed), leaf))
             return given[-1][0]
 
-        results = call(*map_leaves(stand_in, args), **map_leaves(stand_in, kwargs))
+        results = call(
+            *_nest.map_structure(stand_in, args), **_nest.map_structure(stand_in, kwargs)
+        )
         if not _nest.flatten(results):
             raise _not_tensors(results, what)
         return _Recorded(_nest.map_structure(lambda leaf: _as_result(leaf, what), results), given)

@@ -133,7 +133,7 @@ def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int]) ->
     def placed(leaf: Any) -> Any:
         return _Place(places[leaf]) if isinstance(leaf, SymbolicTensor) else leaf
 
-    args, kwargs = map_leaves(placed, node.args), map_leaves(placed, node.kwargs)
+    args, kwargs = _nest.map_structure(placed, node.args), _nest.map_structure(placed, node.kwargs)
     single = len(args) == 1 and not kwargs and isinstance(args[0], _Place)
     # A result that is given has its value already: what is computed goes nowhere that is read.
     targets = tuple([next(free) for _ in node.outputs])
@@ -145,19 +145,9 @@ def _step(node: Node, places: dict[SymbolicTensor, int], free: Iterator[int]) ->
 
 def filled(structure: Any, values: Sequence[Any]) -> Any:
     """Return arguments with the values in their places."""
-    return map_leaves(
+    return _nest.map_structure(
         lambda leaf: values[leaf.place] if isinstance(leaf, _Place) else leaf, structure
     )
-
-
-def map_leaves(function: Callable[[Any], Any], structure: Any) -> Any:
-    """Return a structure of lists, tuples and dicts with what a function makes of its leaves."""
-    if isinstance(structure, dict):
-        mapped = {key: map_leaves(function, each) for key, each in structure.items()}
-        return _nest.rebuild_dict(structure, mapped)
-    if isinstance(structure, list | tuple):
-        return _nest.rebuild(structure, [map_leaves(function, each) for each in structure])
-    return function(structure)
 
 
 def _only(result: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import _nest
-from mirrored.graph import Drawing, SymbolicTensor
+from mirrored import _nest, graph
+from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer
 from mirrored.layers.shapes import Shapes, fitted_rank, map_shapes
 
@@ -218,5 +218,5 @@ def begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
         else InputLayer(batch_shape=each._shape, dtype=each._dtype, name=f"{each.name}CLONE").output
         for each in given
     ]
-    ends = Drawing(given, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
+    ends = graph.Drawing(given, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
     return _nest.pack_like(inputs, begun), _nest.pack_like(outputs, ends)

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mirrored import _nest, ops
+from mirrored import _nest, graph, ops
 from mirrored._arguments import explained
 from mirrored._naming import unique_name
-from mirrored.graph import Drawing, Part, SymbolicTensor, map_leaves, placeholders
+from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers import InputLayer, Layer
 from mirrored.layers.building import undone_on_failure
 from mirrored.layers.call_arguments import CallArguments
@@ -62,7 +62,7 @@ class Network(BuiltOnZeros):
         if functional:
             inputs, outputs = begun_at_inputs(inputs, outputs)
             given = GivenInputs(inputs)
-            part = Part(given.tensors, outputs)
+            part = graph.Part(given.tensors, outputs)
             first = given.tensors[0]._dtype
             if dtype is None and first in FLOATS and dtype_policy().variable_dtype != first:
                 dtype = first
@@ -70,7 +70,7 @@ class Network(BuiltOnZeros):
                 name = unique_name(vars(type(self))["_functional_name"])
         super().__init__(name, dtype=dtype, trainable=trainable)
         self._given: GivenInputs | None = given
-        self._part: Part | None = part
+        self._part: graph.Part | None = part
         # Where a functional model, or a Sequential one that is built, begins and ends.
         self._begin: Any = inputs
         self._end: Any = None
@@ -92,7 +92,7 @@ class Network(BuiltOnZeros):
         begin, end = _nest.flatten(self._begin), _nest.flatten(self._end)
         if self._end is None:
             return state
-        drawing = Drawing(begin if self._begin is not None else [], end)
+        drawing = graph.Drawing(begin if self._begin is not None else [], end)
         return {
             **state,
             "_given": None,
@@ -116,7 +116,7 @@ class Network(BuiltOnZeros):
         self._end = _nest.pack_like(outputs, end)
         if runs:
             self._given = GivenInputs(self._begin)
-            self._part = Part(begin, self._end)
+            self._part = graph.Part(begin, self._end)
 
     @property
     def _takes_structures(self) -> bool:
@@ -287,7 +287,7 @@ class Network(BuiltOnZeros):
         output = super()._run(args, kwargs, training)
         if isinstance(output, Tensor):
             return output
-        return map_leaves(
+        return _nest.map_structure(
             lambda leaf: ops.convert_to_tensor(leaf) if isinstance(leaf, Variable) else leaf, output
         )
 
@@ -348,7 +348,7 @@ class Network(BuiltOnZeros):
             return super()._as_tensors(args, kwargs)
         if self._given.is_single or not is_structure(args[0]):
             return super()._as_tensors(args, kwargs)
-        return map_leaves(as_tensor, args), kwargs
+        return _nest.map_structure(as_tensor, args), kwargs
 
     def _finish_at(self, end: Any) -> None:
         """Make `end` the outputs."""
