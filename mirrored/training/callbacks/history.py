@@ -44,6 +44,8 @@ class History(Callback):
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
             self._places.setdefault(name, []).append(self._last)
+        if self.model is not None:  # A `fit` of the same model within this one has put its own.
+            self.model.history = self
 
     def plot(self) -> "Figure":
         """Return a figure of matplotlib's with a curve for each value over the epochs, from 1.

@@ -20,6 +20,19 @@ def test_a_history_of_the_users_own_goes_on(make_line: Any) -> None:
     assert history.epoch == [0]
 
 
+def test_the_history_of_a_fit_around_another_one(make_line: Any) -> None:
+    class Fits(mr.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            inner.append(self.model.fit(X, X, epochs=3, verbose=0))
+            assert self.model.history is inner[-1]
+
+    inner: list[mr.callbacks.History] = []
+    model = make_line()
+    history = model.fit(X, X, epochs=2, verbose=0, callbacks=[Fits()])
+    assert model.history is history
+    assert [len(each.epoch) for each in (history, *inner)] == [2, 3, 3]
+
+
 def curves(history: mr.callbacks.History) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """Return the points of each curve, by plot and label."""
     return {
