@@ -330,7 +330,10 @@ def main() -> None:
     import keras
 
     told = {name: outcome(keras, name, ".weights.h5") for name in RUNS}
-    FILE.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", "utf-8")
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(run, allow_nan=False)}" for name, run in told.items()
+    )
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 
 if __name__ == "__main__":
