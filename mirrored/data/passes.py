@@ -5,6 +5,7 @@ what they made.
 """
 
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -272,6 +273,8 @@ def cardinality_of(data: Iterable[Any]) -> int:
     if isinstance(data, PyDataset):
         count = data.num_batches
         return INFINITE_CARDINALITY if count is None else count
+    if isinstance(data, itertools.cycle | itertools.repeat) and operator.length_hint(data, -1) < 0:
+        return INFINITE_CARDINALITY  # A `repeat` with a number of times knows how many are left.
     is_loader = any(
         each.__name__ == "DataLoader" and each.__module__.startswith("torch.")
         for each in type(data).__mro__

@@ -3,6 +3,7 @@
 Each row says what is wrong and the text that tells so; training goes on as if it had not been.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -209,6 +210,11 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         "`validation` needs at least one batch",
     ),
     "no end": (lambda: batches().repeat(), {}, "`fit` needs `steps_per_epoch` for a dataset that"),
+    "no end of a cycle": (
+        lambda: itertools.cycle([(X, Y)]),
+        {},
+        "`fit` needs `steps_per_epoch` for a dataset that",
+    ),
     "no end of validation": (
         batches,
         {"validation_data": batches().repeat()},

@@ -1,5 +1,6 @@
 """Where batches come from: how many a pass has, and batches of PyTorch's loaders."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,9 @@ KNOWN: dict[str, tuple[Any, int]] = {
     "a dataset": (mr.data.Dataset.range(7).batch(3), 3),
     "a dataset without end": (mr.data.Dataset.range(7).repeat(), -1),
     "a generator": ((each for each in ()), -2),
+    "a cycle": (itertools.cycle([(X, Y)]), -1),
+    "one batch without end": (itertools.repeat((X, Y)), -1),
+    "one batch, and again": (itertools.repeat((X, Y), 2), -2),
     "a PyDataset": (Batches(), 5),
     "a loader": (DataLoader(Sized(7)), 3),
     "a loader of what has no length": (DataLoader(object()), -2),
