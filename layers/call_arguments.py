@@ -3,6 +3,7 @@
 By these shapes it is built, as in Keras: by that of its first argument, or by one for each.
 """
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -66,8 +67,7 @@ class CallArguments(NamedTuple):
         Raises:
             ValueError: It has several parameters, and one that no argument has the shape of.
         """
-        parameters = inspect.signature(method).parameters
-        names = [name for name, each in parameters.items() if each.kind not in _CATCH_ALL]
+        names = _parameters_of(getattr(method, "__func__", method))
         if len(names) == 1:
             return {names[0]: self.first}
         for name in names:
@@ -79,6 +79,13 @@ class CallArguments(NamedTuple):
                     f"{what}, whose `call` has the arguments {list(self.values)}."
                 )
         return {name: self.shapes[name] for name in names if name in self.shapes}
+
+
+@functools.lru_cache(maxsize=1024)  # Each call on placeholders asks.
+def _parameters_of(method: Callable[..., Any]) -> list[str]:
+    """Return the names of a method's parameters, but for the object and for catch-alls."""
+    parameters = list(inspect.signature(method).parameters.items())[1:]
+    return [name for name, each in parameters if each.kind not in _CATCH_ALL]
 
 
 def is_needed(parameter: inspect.Parameter) -> bool:

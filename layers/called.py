@@ -3,6 +3,7 @@
 It is apart from how layers are called, so that each of the two can be read alone.
 """
 
+from collections import deque
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -36,7 +37,7 @@ class Called(WeightOwner):
 
     def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
         super().__init__(name, trainable, dtype)
-        self._inbound_nodes: list[Node] = []
+        self._inbound_nodes: deque[Node] = deque()
         self._example_shape: Shape | None = None
         self._input_shape: Shapes = None
         self._output_shape: Shapes = None
@@ -137,7 +138,7 @@ class Called(WeightOwner):
 
     def __getstate__(self) -> dict[str, Any]:
         # The graph around a layer is the model's that it is in.
-        return {**vars(self), "_inbound_nodes": []}
+        return {**vars(self), "_inbound_nodes": deque()}
 
     # Shapes and outputs.
 

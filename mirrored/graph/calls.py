@@ -4,6 +4,7 @@ What is noted is the public function and its arguments; a run calls it again wit
 """
 
 import re
+from collections import deque
 from typing import Any
 
 from mirrored._naming import snake_case, unique_name
@@ -42,7 +43,7 @@ class Operation:
     def __init__(self, function: Any, name: str) -> None:
         self.function = function
         self.name = name
-        self._inbound_nodes: list[Node] = []
+        self._inbound_nodes: deque[Node] = deque()
 
     @property
     def kind(self) -> str:
@@ -55,7 +56,7 @@ class Operation:
         return self.function(*args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_inbound_nodes": []}
+        return {**vars(self), "_inbound_nodes": deque()}
 
     def __repr__(self) -> str:
         return f"<Operation name={self.name}>"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored import _nest
+from mirrored._symbolic import NotComputed
 from mirrored.devices import Device, place
 from mirrored.graph.order import nodes_between
 from mirrored.graph.tensor import Shape, SymbolicTensor, placeholders
@@ -137,9 +138,14 @@ def _recorded(
             given.append((_stand_in(leaf, size, recorder, fixed), leaf))
             return given[-1][0]
 
-        results = call(
-            *_nest.map_structure(stand_in, args), **_nest.map_structure(stand_in, kwargs)
-        )
+        given_args, given_kwargs = (_nest.map_structure(stand_in, each) for each in (args, kwargs))
+        try:
+            results = call(*given_args, **given_kwargs)
+        except NotComputed:
+            raise ValueError(
+                f"The call of {what} uses a placeholder that is none of its arguments, as a "
+                "function may that is given to it. Pass it as an argument."
+            ) from None
         if not _nest.flatten(results):
             raise _not_tensors(results, what)
         return _Recorded(_nest.map_structure(lambda leaf: _as_result(leaf, what), results), given)

@@ -3,6 +3,7 @@
 A graph has no object of its own: each placeholder knows its node, and each node what it is given.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
@@ -23,10 +24,11 @@ class Callee(Protocol):
     """What nodes are calls of: a layer, or an operation.
 
     Attributes:
-        _inbound_nodes: Its calls on placeholders, in their order.
+        _inbound_nodes: Its calls on placeholders, in their order: no list, in which layers would
+            look for layers.
     """
 
-    _inbound_nodes: "list[Node]"
+    _inbound_nodes: "deque[Node]"
 
     @property
     def name(self) -> str:
@@ -82,6 +84,12 @@ class SymbolicTensor(Symbolic, Operators):
         """The dtype of the values."""
         _end_call()
         return self._dtype
+
+    @property
+    def size(self) -> NoReturn:
+        """Raise AttributeError: `mr.size(x)` is a placeholder for the number of elements."""
+        _end_call()
+        raise AttributeError(self._without_values("It has no `size`: `mr.size(x)` is one."))
 
     def _as_tensor(self) -> Any:
         _end_call()

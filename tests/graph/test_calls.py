@@ -110,6 +110,11 @@ def test_errors_are_those_of_the_call() -> None:
     assert "in the place of sizes that are not known" in raised.value.__notes__[0]
     with pytest.raises(TypeError, match=r"keep_dims'\. Did you mean 'keepdims'"):
         mr.reduce_sum(x, keep_dims=True)
+    with pytest.raises(ValueError, match="uses a placeholder that is none of its arguments"):
+        mr.cond(x[0, 0] > 0, lambda: x, lambda: -x)
+    with pytest.raises(AttributeError, match=r"It has no `size`: `mr\.size\(x\)` is one"):
+        x.size  # noqa: B018
+    assert mr.size(x).shape == ()
     with pytest.raises(mr.errors.OperatorNotAllowedInGraphError, match="depends on values"):
         mr.boolean_mask(x, x > 0)
 
