@@ -4,7 +4,6 @@ It stands above the other callbacks, since checkpoints know models.
 """
 
 import contextlib
-import math
 import os
 
 from mirrored import devices
@@ -87,13 +86,7 @@ class BackupAndRestore(Callback):
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at whether to save."""
-        if self._has_hooks(kind, BackupAndRestore):  # A subclass's.
-            return 1
-        if kind != "train" or self.save_freq == "epoch":
-            return max(steps, 1)
-        if self.params.get("steps") is None:  # Epochs may be of any length.
-            return 1
-        return math.gcd(int(self.save_freq), steps)
+        return self._steps_until(self.save_freq, kind, steps, BackupAndRestore)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Restore what was saved, if there is something."""

@@ -1,5 +1,6 @@
 """Hooks that users hang into training, evaluation and prediction, with Keras' names."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -72,6 +73,23 @@ class Callback:
             steps: How many steps there are in all.
         """
         return 1 if self._has_hooks(kind, Callback) else max(steps, 1)
+
+    def _steps_until(self, every: int | str, kind: str, steps: int, base: type["Callback"]) -> int:
+        """Return what `steps_between` does where a class looks after so many training batches.
+
+        Args:
+            every: After how many; or "epoch": after none.
+            kind: What `steps_between` is given.
+            steps: What it is given.
+            base: The class, whose subclasses may have hooks of their own.
+        """
+        if self._has_hooks(kind, base):
+            return 1
+        if kind != "train" or every == "epoch":
+            return max(steps, 1)
+        if self.params.get("steps") is None:  # Epochs may be of any length.
+            return 1
+        return math.gcd(int(every), steps)
 
     def _has_hooks(self, kind: str, base: type["Callback"]) -> bool:
         """Return whether there are hooks for batches of this kind other than those of a class."""

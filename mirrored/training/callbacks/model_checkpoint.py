@@ -1,7 +1,6 @@
 """Saves weights while a model is trained."""
 
 import errno
-import math
 import os
 import string
 import warnings
@@ -90,13 +89,7 @@ class ModelCheckpoint(MonitorCallback):
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at whether to save."""
-        if self._has_hooks(kind, ModelCheckpoint):  # A subclass's.
-            return 1
-        if kind != "train" or self.save_freq == "epoch":
-            return max(steps, 1)
-        if self.params.get("steps") is None:  # Epochs may be of any length.
-            return 1
-        return math.gcd(int(self.save_freq), steps)
+        return self._steps_until(self.save_freq, kind, steps, ModelCheckpoint)
 
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Note the epoch."""

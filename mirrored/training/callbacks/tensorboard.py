@@ -1,6 +1,5 @@
 """Writes what happens in training to files that TensorBoard shows."""
 
-import math
 import os
 import time
 from contextlib import suppress
@@ -91,13 +90,7 @@ class TensorBoard(Callback):
 
     def steps_between(self, kind: str, steps: int) -> int:
         """Return how many steps may run between two looks at what to write."""
-        if self._has_hooks(kind, TensorBoard):  # A subclass's.
-            return 1
-        if kind != "train" or self.update_freq == "epoch":
-            return max(steps, 1)
-        if self.params.get("steps") is None:  # Epochs may be of any length.
-            return 1
-        return math.gcd(int(self.update_freq), steps)
+        return self._steps_until(self.update_freq, kind, steps, TensorBoard)
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Make the file of training."""
