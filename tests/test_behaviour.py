@@ -511,6 +511,13 @@ HELD: dict[str, dict[str, str]] = {
     },
     "layers/test_layer.py": {"layer-arguments": "test_what_is_no_input_is_not_passed_by_position"},
     "layers/test_weights.py": {"layers-in-sets": "test_sets_are_refused"},
+    "training/test_given_inputs.py": {"given-inputs": "test_what_does_not_fit_is_refused"},
+    "graph/test_part.py": {"graph-inputs": "test_any_placeholders_may_be_given_and_asked_for"},
+    "graph/test_calls.py": {
+        "placeholders": "test_there_are_no_values",
+        "graph-names": "test_names_are_those_of_keras",
+    },
+    "layers/test_merging.py": {"merged-inputs": "test_what_is_refused"},
     "training/test_network_layers.py": {
         "not-built": "test_a_layer_inside_that_is_not_built_yet_is_not_left_out_of_files",
         "layer-names": "test_names_that_are_there_twice",

@@ -37,6 +37,21 @@ def test_any_placeholders_may_be_given_and_asked_for() -> None:
         Part([x], [left, {"b": whole}])
 
 
+def test_a_part_is_recorded_as_any_function() -> None:
+    x, y = Input((4,)), Input((4,))
+    dense = Dense(2)
+    part = Part([x, y], [dense(x) + dense(y), mr.reshape(x, (mr.shape(y)[0], 2, 2))])
+
+    @mr.function
+    def run(one: mr.Tensor, other: mr.Tensor) -> list[mr.Tensor]:
+        return part.run([one, other])
+
+    for rows in (3, 2):
+        given = [mr.constant(A[:rows]), mr.constant(-A[:rows] + 1)]
+        for result, expected in zip(run(*given), part.run(given), strict=True):
+            np.testing.assert_array_equal(result.numpy(), expected.numpy())
+
+
 class Twice(Layer):
     """Returns as many tensors as it is told when it runs."""
 
