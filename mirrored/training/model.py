@@ -1,6 +1,6 @@
 """Models: layers put together, with the methods that train, evaluate, predict and store.
 
-A functional model is a chain of layers from an input to an output; a subclass has its own `call`.
+A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,9 +29,10 @@ class Model(CompiledNetwork):
     """Layers that are trained together.
 
     Args:
-        inputs: Where a functional model begins, as `Input` returned it; left out by subclasses,
-            which define `call(self, inputs)` or `call(self, inputs, training=False)`.
-        outputs: Where it ends, as a layer returned it.
+        inputs: Where a functional model begins, as `Input` returned it, or several in nested lists,
+            tuples and dicts; left out by subclasses, which define `call(self, inputs)` or
+            `call(self, inputs, training=False)`.
+        outputs: Where it ends, as layers and operations returned it, likewise.
         name: The name; None gives the class's name in snake case, numbered.
         dtype: The dtype of the inputs; None is that of `inputs`, or the default float.
         trainable: Whether training changes the weights.
@@ -44,8 +45,8 @@ class Model(CompiledNetwork):
         stop_predicting: The same of `predict`.
 
     Raises:
-        ValueError: Only one of `inputs` and `outputs` is given, there are several, or no layers
-            lead from one to the other.
+        ValueError: Only one of `inputs` and `outputs` is given, one is no placeholder, or the
+            outputs are computed from more than the inputs.
 
     Example:
         >>> import mirrored as mr

@@ -182,3 +182,32 @@ def test_many_models_are_their_calls(graph: Graph) -> None:
 @hypothesis.given(graph=graphs)
 def test_many_agree_on_replicas(graph: Graph, simulate: Any) -> None:
     check_replicas(graph, simulate)
+
+
+def fitted(names: list[str], eager: bool = False) -> list[np.ndarray]:
+    """Return the losses, weights and predictions of a graph of two inputs that was trained."""
+    mr.keras.utils.set_random_seed(2)
+    mr.config.experimental.enable_tensor_float_32_execution(False)
+    strategy = mr.MirroredStrategy(names)
+    with strategy.scope():
+        one, other = Input((WIDTH,), name="one"), Input((WIDTH,), name="other", dtype="int32")
+        shared, numbers = Dense(4, "tanh"), mr.cast(other, "float32") / 2.0
+        pair = [shared(one[:, ::-1]), shared(numbers)]
+        joined = Concatenate()([Add()(pair), pair[0] * pair[1], Dropout(0.3, seed=1)(pair[1])])
+        model = mr.Model({"one": one, "other": other}, Dense(2)(joined))
+        model.compile(mr.optim.Adam(0.01), "mse", run_eagerly=eager)
+    data = {"one": DATA[0], "other": np.arange(ROWS * WIDTH).reshape(ROWS, WIDTH) % 5}
+    history = model.fit(data, DATA[1][:, :2], batch_size=4, epochs=2, shuffle=False, verbose=0)
+    predicted = model.predict(data, verbose=0)
+    strategy.close()
+    return [np.array(history.history["loss"]), predicted, *model.get_weights()]
+
+
+def test_fit_on_replicas_and_on_an_emulated_card(simulate: Any, emulated_cuda: Any) -> None:
+    simulate(3)
+    reached = [fitted(["GPU:0"]), fitted([f"GPU:{i}" for i in range(3)]), fitted(["GPU:1"], True)]
+    emulated_cuda(cards=2)
+    reached.append(fitted(["GPU:0", "GPU:1"]))
+    for each in reached[1:]:
+        for found, wanted in zip(each, reached[0], strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
