@@ -10,6 +10,7 @@ from mirrored._late import late_module as _late_module
 from mirrored._symbolic import set_maker as _set_maker
 from mirrored.graph.tensor import Node as Node
 from mirrored.graph.tensor import SymbolicTensor as SymbolicTensor
+from mirrored.graph.tensor import drawn_anywhere as drawn_anywhere
 from mirrored.graph.tensor import placeholders as placeholders
 from mirrored.graph.tensor import set_indexing as _set_indexing
 

@@ -5,11 +5,13 @@ A graph has no object of its own: each placeholder knows its node, and each node
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from mirrored import _nest
+from mirrored._contexts import Within
 from mirrored._naming import unique_name
 from mirrored._symbolic import NotComputed, Symbolic, inside_call
 from mirrored.devices import DeviceSpec, current_device_spec
@@ -172,6 +174,15 @@ def set_indexing(function: Callable[..., Any]) -> None:
     _indexing[:] = [function]
 
 
+# What the device scope asks for in which weights are made: nobody wants calls drawn there to stay.
+_for_weights: ContextVar[DeviceSpec | None] = ContextVar("mirrored_weights_device", default=None)
+
+
+def drawn_anywhere() -> Within:
+    """Within this context nodes do not keep the device that is asked for now."""
+    return Within(_for_weights, current_device_spec())
+
+
 class Node:
     """One call of a layer or of an operation on placeholders.
 
@@ -196,7 +207,8 @@ class Node:
         self.inputs = placeholders((args, kwargs))
         self.structure = structure
         self.outputs: list[SymbolicTensor] = _nest.flatten(structure)
-        self.device: DeviceSpec | None = current_device_spec()
+        asked = current_device_spec()
+        self.device: DeviceSpec | None = None if asked == _for_weights.get() else asked
         for index, tensor in enumerate(self.outputs):
             tensor.node, tensor.index = self, index
         callee._inbound_nodes.append(self)

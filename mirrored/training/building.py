@@ -9,6 +9,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
+from mirrored.graph import drawn_anywhere
 from mirrored.layers import Layer
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.shapes import Shape, Shapes, map_shapes
@@ -109,7 +110,7 @@ class BuiltOnZeros(Layer):
         if has_strategy() and not in_cross_replica_context():
             yield  # A variable that is made in a replica is an error, which tells what to do.
             return
-        with self._strategy.scope(), self._strategy.replica_device_scope(0):
+        with self._strategy.scope(), self._strategy.replica_device_scope(0), drawn_anywhere():
             yield
 
     def _prepare(self, shape: Shapes, arguments: CallArguments | None = None) -> None:

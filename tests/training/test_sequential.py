@@ -271,3 +271,30 @@ def test_a_build_that_fails_leaves_nothing() -> None:
     assert [layer.built for layer in model.layers] == [False, False, False, True]
     model.pop()
     assert model(np.ones((1, 7))).shape == (1, 2)
+
+
+class Draws(mr.Model):
+    """Draws a graph when it is built."""
+
+    def build(self, input_shape: Any) -> None:
+        x = mr.layers.Input(input_shape[1:])
+        self.inner = mr.Model(x, mr.layers.Dense(3)(x) * 2.0)
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        return self.inner(inputs)
+
+
+@pytest.mark.parametrize("make", [lambda: mr.Sequential([mr.layers.Dense(3)]), Draws])
+def test_what_is_drawn_while_it_is_built_runs_on_every_replica(
+    make: Callable[[], Any], strategy: mr.MirroredStrategy
+) -> None:
+    """And not on the device on which weights are made."""
+    with strategy.scope():
+        model = make()
+        model.build((None, 4))
+        part = model.inner if isinstance(model, Draws) else mr.Model(model.inputs, model.outputs)
+    data = np.ones((2, 4), np.float32)
+    results = strategy.run(lambda: part(data))
+    devices = [each.device for each in strategy.experimental_local_results(results)]
+    assert devices == [each.full_name for each in strategy.devices]
+    np.testing.assert_array_equal(part(data)[0].numpy(), model(data).numpy()[0])
