@@ -75,6 +75,8 @@ ALIAS_MODULES = [
     mr.dtypes,
     mr.experimental,
     mr.experimental.dlpack,
+    mr.experimental.numpy,
+    mr.experimental.numpy.random,
     mr.keras,
     mr.layers,
     mr.nn.experimental,

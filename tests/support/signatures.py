@@ -18,6 +18,7 @@ FILE = Path(__file__).with_suffix(".json")
 HOMES = """
 tf tf.autodiff tf.config tf.config.experimental tf.data tf.data.experimental tf.debugging
 tf.distribute tf.distribute.experimental tf.dtypes tf.errors tf.experimental tf.experimental.dlpack
+tf.experimental.numpy tf.experimental.numpy.random
 tf.keras tf.keras.activations tf.keras.callbacks tf.keras.datasets.boston_housing
 tf.keras.datasets.california_housing tf.keras.datasets.fashion_mnist tf.keras.datasets.mnist
 tf.keras.initializers tf.keras.layers

@@ -1,0 +1,193 @@
+"""NumPy's products of vectors and matrices, in the dtype that both have together."""
+
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
+from mirrored.numpy_functions.pairs import multiply
+from mirrored.numpy_functions.promotion import array, axis_of, promoted
+from mirrored.numpy_functions.shapes import moveaxis
+from mirrored.ops import Tensor
+
+_PATHS = {True: "greedy", False: "greedy", "greedy": "greedy", "optimal": "optimal"}
+
+
+def dot(a: Any, b: Any) -> Tensor:
+    """Return the sum of products over the last axis of `a` and the last but one of `b`.
+
+    Args:
+        a: A tensor, an array, a number or nested lists of these.
+        b: Another one; of a vector the only axis counts, and a number is a factor.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.experimental.numpy.dot([1, 2], [3, 4]))
+        11
+    """
+    x, y = promoted(a, b)
+    if not x.ndim or not y.ndim:
+        return ops.multiply(x, y)
+    return ops.tensordot(x, y, [[-1], [-1 if y.ndim == 1 else -2]])
+
+
+def matmul(x1: Any, x2: Any) -> Tensor:
+    """Return the product of matrices, batches of them or vectors.
+
+    Args:
+        x1: Matrices, or a vector.
+        x2: Matrices, or a vector.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.matmul([[1, 2]], [[3], [4]]).numpy()
+        array([[11]])
+    """
+    a, b = promoted(x1, x2)
+    if b.ndim == 1:
+        return ops.tensordot(a, b, 1)
+    return ops.tensordot(a, b, [[0], [-2]]) if a.ndim == 1 else ops.matmul(a, b)
+
+
+@explained
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    """Return the sum of products over axes of both.
+
+    Args:
+        a: A tensor, an array, a number or nested lists of these.
+        b: Another one.
+        axes: How many last axes of `a` and first ones of `b`; or the axes of each.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.experimental.numpy.tensordot([1, 2], [3, 4], 1))
+        11
+    """
+    x, y = promoted(a, b)
+    return ops.tensordot(x, y, axes)
+
+
+def inner(a: Any, b: Any) -> Tensor:
+    """Return the sum of products over the last axes of both; a number is a factor.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.experimental.numpy.inner([1, 2], [3, 4]))
+        11
+    """
+    x, y = promoted(a, b)
+    if not x.ndim or not y.ndim:
+        return ops.multiply(x, y)
+    return ops.tensordot(x, y, [[-1], [-1]])
+
+
+def vdot(a: Any, b: Any) -> Tensor:
+    """Return the sum of the products of all elements.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.experimental.numpy.vdot([[1, 2]], [[3], [4]]))
+        11
+    """
+    x, y = (ops.reshape(each, [-1]) for each in promoted(a, b))
+    return ops.tensordot(x, y, 1)
+
+
+def outer(a: Any, b: Any) -> Tensor:
+    """Return the products of each element of one value with each of the other one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.outer([1, 2], [3, 4]).numpy()
+        array([[3, 4],
+               [6, 8]])
+    """
+    x, y = promoted(a, b)
+    return multiply(ops.reshape(x, [-1, 1]), ops.reshape(y, [-1]))
+
+
+def kron(a: Any, b: Any) -> Tensor:
+    """Return the second value once for each element of the first one, multiplied by it.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.kron([1, 10], [1, 2]).numpy()
+        array([ 1,  2, 10, 20])
+    """
+    x, y = promoted(a, b)
+    rank = max(x.ndim, y.ndim)
+    one, other = ([1] * (rank - each.ndim) + list(each.shape) for each in (x, y))
+    spread = ops.reshape(x, [size for each in one for size in (each, 1)])
+    inside = ops.reshape(y, [size for each in other for size in (1, each)])
+    return ops.reshape(multiply(spread, inside), [m * n for m, n in zip(one, other, strict=True)])
+
+
+@explained
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    """Return the cross product of vectors of two or three numbers.
+
+    Args:
+        a: Vectors.
+        b: Others, of a shape that broadcasts.
+        axisa: The axis of `a` along which a vector's numbers are.
+        axisb: That of `b`.
+        axisc: That of the result, which has none where all vectors are of two numbers.
+        axis: All three at once.
+
+    Raises:
+        InvalidArgumentError: Vectors are of other lengths.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.cross([1, 0, 0], [0, 1, 0]).numpy()
+        array([0, 0, 1])
+    """
+    places = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    vectors = [moveaxis(x, place, -1) for x, place in zip(promoted(a, b), places, strict=False)]
+    lengths = [each.shape[-1] for each in vectors]
+    if not {*lengths} <= {2, 3}:
+        raise InvalidArgumentError(f"Cross products are of 3-element vectors: {lengths} [Op:Cross]")
+    x, y = (
+        each if each.shape[-1] == 3 else ops.pad(each, [[0, 0]] * (each.ndim - 1) + [[0, 1]])
+        for each in vectors
+    )
+    together = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
+    product = ops.cross(ops.broadcast_to(x, together), ops.broadcast_to(y, together))
+    if lengths == [2, 2]:
+        return product[..., 2]
+    return moveaxis(product, -1, axis_of(places[2], product.ndim))
+
+
+def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
+    """Return sums of products that letters describe, as `einsum` does.
+
+    Args:
+        subscripts: The letters.
+        *operands: The values.
+        **kwargs: `casting`, "safe" or "no", by which dtypes have to be one; `optimize`, a boolean,
+            "greedy" or "optimal".
+
+    Raises:
+        ValueError: They are others.
+
+    Example:
+        >>> import mirrored as mr
+        >>> int(mr.experimental.numpy.einsum("i,i", [1, 2], [3, 4]))
+        11
+    """
+    casting, optimize = kwargs.get("casting", "safe"), kwargs.get("optimize", False)
+    if casting not in ("safe", "no"):
+        raise ValueError(f"Expected casting='safe' or casting='no'. Received: casting={casting}")
+    if optimize not in _PATHS:
+        raise ValueError(
+            f"Expected one of True, 'greedy', 'optimal'. Received: optimize={optimize}"
+        )
+    values = promoted(*operands) if casting == "safe" else [array(each) for each in operands]
+    return ops.einsum(subscripts, *values, optimize=_PATHS[optimize])

@@ -1,0 +1,402 @@
+"""NumPy's functions that move, join and split elements, and compute nothing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.numpy_functions.promotion import array, axis_of, promoted
+from mirrored.ops import Tensor
+from mirrored.ops.conversion import is_tensor
+
+_ROWS_FIRST = ("C", "A", "K")
+
+
+def shape(a: Any) -> Any:
+    """Return a value's shape.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.shape([[1, 2]])
+        (1, 2)
+    """
+    return array(a).shape
+
+
+def ndim(a: Any) -> int:
+    """Return how many axes a value has.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.ndim([[1, 2]])
+        2
+    """
+    return array(a).ndim
+
+
+@explained
+def size(x: Any, axis: int | None = None) -> int:
+    """Return how many elements a value has.
+
+    Args:
+        x: The value.
+        axis: None alone.
+
+    Raises:
+        NotImplementedError: An axis is given.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.size([[1, 2]])
+        2
+    """
+    if axis is not None:
+        raise NotImplementedError("`size` takes no axis. Use the shape: `x.shape[axis]`.")
+    return array(x).size
+
+
+def isscalar(num: Any) -> bool:
+    """Return whether a value has no axes.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.isscalar(2)
+        True
+    """
+    return ndim(num) == 0
+
+
+@explained
+def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
+    """Return the elements in another shape.
+
+    Args:
+        a: The elements.
+        newshape: The shape; -1 for one size that follows from the others.
+        order: "C", by which the last axis is the fastest, or "F", by which the first one is.
+
+    Raises:
+        ValueError: The order is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.reshape([1, 2, 3, 4], (2, 2), order="F").numpy()
+        array([[1, 3],
+               [2, 4]])
+    """
+    if order not in ("C", "F"):
+        raise ValueError(f"Unsupported order argument {order}")
+    tensor = array(a)
+    sizes = [newshape] if isinstance(newshape, int) else newshape
+    if order == "C":
+        return ops.reshape(tensor, sizes)
+    return ops.transpose(ops.reshape(ops.transpose(tensor), sizes[::-1]))
+
+
+def ravel(a: Any) -> Tensor:
+    """Return the elements in a row.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.ravel([[1], [2]]).numpy()
+        array([1, 2])
+    """
+    return ops.reshape(array(a), [-1])
+
+
+@explained
+def flatten(a: Any, order: str = "C") -> Tensor:
+    """Return the elements in a row.
+
+    Args:
+        a: The elements.
+        order: "C", "A" or "K": the last axis is the fastest; "F": the first one is.
+
+    Raises:
+        ValueError: The order is another one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.flatten([[1, 2], [3, 4]], "F").numpy()
+        array([1, 3, 2, 4])
+    """
+    if order not in (*_ROWS_FIRST, "F"):
+        raise ValueError("order can only be C, A, K (all row major) or F (column major).")
+    return ravel(ops.transpose(array(a)) if order == "F" else a)
+
+
+def expand_dims(a: Any, axis: Any) -> Tensor:
+    """Return the elements with one more axis, of size 1.
+
+    Args:
+        a: The elements.
+        axis: Where it is.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.expand_dims([1, 2], 0).shape
+        (1, 2)
+    """
+    return ops.expand_dims(array(a), axis)
+
+
+@explained
+def squeeze(a: Any, axis: Any = None) -> Tensor:
+    """Return the elements without axes of size 1.
+
+    Args:
+        a: The elements.
+        axis: Which axes; None: all of them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.squeeze([[1, 2]]).shape
+        (2,)
+    """
+    return ops.squeeze(array(a), axis)
+
+
+@explained
+def transpose(a: Any, axes: Any = None) -> Tensor:
+    """Return the elements with their axes in another order.
+
+    Args:
+        a: The elements.
+        axes: The order; None: from the last to the first.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.transpose([[1, 2]]).numpy()
+        array([[1],
+               [2]])
+    """
+    return ops.transpose(array(a), axes)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
+    """Return the elements with two axes in each other's place.
+
+    Args:
+        a: The elements.
+        axis1: One of the axes.
+        axis2: The other one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.swapaxes([[1, 2]], 0, -1).shape
+        (2, 1)
+    """
+    tensor = array(a)
+    order = list(range(tensor.ndim))
+    one, other = axis_of(axis1, tensor.ndim), axis_of(axis2, tensor.ndim)
+    order[one], order[other] = other, one
+    return ops.transpose(tensor, order)
+
+
+def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
+    """Return the elements with some axes in other places, and the others in their order.
+
+    Args:
+        a: The elements.
+        source: One axis, or several.
+        destination: Where they go.
+
+    Raises:
+        ValueError: These are not equally many.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.moveaxis(mr.zeros((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
+    tensor = array(a)
+    pair = [[each] if isinstance(each, int) else list(each) for each in (source, destination)]
+    if len(pair[0]) != len(pair[1]):
+        raise ValueError("The lengths of source and destination must equal")
+    moved, to = ([axis_of(each, tensor.ndim) for each in axes] for axes in pair)
+    order = [axis for axis in range(tensor.ndim) if axis not in moved]
+    for place, axis in sorted(zip(to, moved, strict=True)):
+        order.insert(place, axis)
+    return ops.transpose(tensor, order)
+
+
+def broadcast_to(array: Any, shape: Any) -> Tensor:
+    """Return the elements broadcast to a shape.
+
+    Args:
+        array: The elements.
+        shape: The shape.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.broadcast_to([1, 2], (2, 2)).numpy()
+        array([[1, 2],
+               [1, 2]])
+    """
+    return ops.broadcast_to(_array(array), shape)
+
+
+_array = array  # Whose name is an argument's in some functions.
+
+
+def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Tensor]:
+    """Return values broadcast to the shape that all of them have together.
+
+    Args:
+        *args: The values.
+        **kwargs: `subok`, False alone.
+
+    Raises:
+        ValueError: Something else is given by name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.broadcast_arrays([1, 2], [[3], [4]])[0].shape
+        (2, 2)
+    """
+    if kwargs.pop("subok", False) or kwargs:
+        raise ValueError(f"subok=True and other arguments are not supported: {sorted(kwargs)}")
+    tensors = [array(each) for each in args]
+    together = np.broadcast_shapes(*(tuple(each.shape) for each in tensors))
+    return [ops.broadcast_to(each, together) for each in tensors]
+
+
+@explained
+def stack(arrays: Any, axis: int = 0) -> Tensor:
+    """Return values of one shape side by side along a new axis.
+
+    Args:
+        arrays: The values; of a tensor those along its first axis.
+        axis: Where the new axis is.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.stack([[1, 2], [3.5, 4]]).numpy()
+        array([[1. , 2. ],
+               [3.5, 4. ]])
+    """
+    if is_tensor(arrays):
+        return arrays if axis == 0 else swapaxes(arrays, 0, axis)
+    return ops.stack(promoted(*arrays), axis)
+
+
+@explained
+def concatenate(arys: Any, axis: int = 0) -> Tensor:
+    """Return values joined along an axis.
+
+    Args:
+        arys: The values.
+        axis: The axis.
+
+    Raises:
+        ValueError: There are none.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.concatenate([[1, 2], [3.5]]).numpy()
+        array([1. , 2. , 3.5])
+    """
+    parts = arys if isinstance(arys, list | tuple) else [arys]
+    if not parts:
+        raise ValueError(
+            f"Need at least one array to concatenate. Received empty input: arys={arys}"
+        )
+    return ops.concat(promoted(*parts), axis)
+
+
+@explained
+def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
+    """Return two values joined along an axis.
+
+    Args:
+        arr: The first one.
+        values: The second one.
+        axis: The axis; None: that of all elements in a row.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.append([1, 2], 3).numpy()
+        array([1, 2, 3])
+    """
+    if axis is None:
+        return concatenate([ravel(arr), ravel(values)])
+    return concatenate([arr, values], axis)
+
+
+def _at_least(count: int, shaped: Callable[[list[int]], list[int]], arys: Sequence[Any]) -> Any:
+    """Return values with axes added by a function of the shape, where they have fewer."""
+    tensors = [array(each) for each in arys]
+    made = [
+        ops.reshape(each, shaped(list(each.shape))) if each.ndim < count else each
+        for each in tensors
+    ]
+    return made[0] if len(made) == 1 else made
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Return each value with one axis or more.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.atleast_1d(2).shape
+        (1,)
+    """
+    return _at_least(1, lambda sizes: [1], arys)
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Return each value with two axes or more; those that lack are in front.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.atleast_2d([1, 2]).shape
+        (1, 2)
+    """
+    return _at_least(2, lambda sizes: [1] * (2 - len(sizes)) + sizes, arys)
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Return each value with three axes or more; a vector's is the second of them.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.atleast_3d([1, 2]).shape
+        (1, 2, 1)
+    """
+    return _at_least(3, lambda sizes: [[1, 1, 1], [1, *sizes, 1], [*sizes, 1]][len(sizes)], arys)
+
+
+def hstack(tup: Any) -> Tensor:
+    """Return values joined along their second axis, and vectors along their only one.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.hstack([[1, 2], [3]]).numpy()
+        array([1, 2, 3])
+    """
+    parts = promoted(*(atleast_1d(each) for each in tup))
+    return ops.concat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(tup: Any) -> Tensor:
+    """Return values joined along their first axis, and vectors as rows.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.vstack([[1, 2], [3, 4]]).shape
+        (2, 2)
+    """
+    return ops.concat(promoted(*(atleast_2d(each) for each in tup)), 0)
+
+
+def dstack(tup: Any) -> Tensor:
+    """Return values joined along their third axis.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.experimental.numpy.dstack([[1, 2], [3, 4]]).shape
+        (1, 2, 2)
+    """
+    return ops.concat(promoted(*(atleast_3d(each) for each in tup)), 2)
