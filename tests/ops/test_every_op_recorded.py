@@ -11,6 +11,7 @@ from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.ops.random import NextDraw
 from mirrored.ops.rng_state import ShardPosition
+from mirrored.program import fusion
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -19,7 +20,7 @@ ALWAYS = {"test_forward"}
 Array = np.ndarray[Any, Any]
 Function = Callable[..., list[ops.Tensor]]
 SPECIAL = (np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0)
-LONG = 150_001  # More than a region computes in one piece, and no multiple of anything.
+PIECE, LONG = 1 << 13, 18_751  # More than two pieces of a group, and no multiple of anything.
 # Whether all is tried but what is tried in every run of the tests.
 REST = pytest.mark.parametrize("rest", [False, pytest.param(True, marks=pytest.mark.slow)])
 
@@ -165,8 +166,12 @@ def test_gradient(order: Any, dtype: str, op_case: Any, record: Any, bits: Any) 
 
 
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_long_vectors_of_elementwise_ops(op_row: Any, threads: int, record: Any, bits: Any) -> None:
+def test_long_vectors_of_elementwise_ops(
+    op_row: Any, threads: int, record: Any, bits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What belongs to no replica is computed in pieces, on all threads."""
+    monkeypatch.setattr(fusion, "_PIECE", PIECE)
+    monkeypatch.setattr(fusion, "_UNCUT", 2 * PIECE)
     name, row = op_row
     op = ops.OPS[name]
     if not op.elementwise:
