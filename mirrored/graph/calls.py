@@ -74,7 +74,8 @@ def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         ValueError: It returns something else than tensors.
     """
     own = function.name if isinstance(function, Op) else function.__name__.rstrip("_")
-    name = unique_name(_NAMES.get(own, snake_case(own)))
+    given = kwargs.get("name")
+    name = given if isinstance(given, str) else unique_name(_NAMES.get(own, snake_case(own)))
     operation = Operation(function, name)
     results = results_of(operation, args, kwargs, name, passes=True)
     if isinstance(results, SymbolicTensor) and hasattr(results, "node"):

@@ -202,8 +202,9 @@ class Node:
         self, callee: Callee, args: tuple[Any, ...], kwargs: dict[str, Any], structure: Any
     ) -> None:
         self.callee = callee
-        self.args = args
-        self.kwargs = kwargs
+        # Lists of users' own may change.
+        self.args: tuple[Any, ...] = _nest.map_structure(_itself, args)
+        self.kwargs: dict[str, Any] = _nest.map_structure(_itself, kwargs)
         self.inputs = placeholders((args, kwargs))
         self.structure = structure
         self.outputs: list[SymbolicTensor] = _nest.flatten(structure)
@@ -220,6 +221,10 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node of {self.callee.name}>"
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
 
 
 def placeholders(structure: Any) -> list[SymbolicTensor]:

@@ -209,6 +209,8 @@ def begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
                     f"called on one, returned. Received: {argument}={value} including invalid "
                     f"value {leaf} of type {type(leaf)}"
                 )
+    # Lists of users' own may change.
+    inputs, outputs = (_nest.map_structure(lambda leaf: leaf, each) for each in (inputs, outputs))
     given = _nest.flatten(inputs)
     if all(each.node.is_input for each in given):
         return inputs, outputs

@@ -72,6 +72,7 @@ def test_names_are_those_of_keras() -> None:
     model = mr.Model([x, y], drawn)
     assert [each.name for each in model.operations] == names.split()
     assert [each.name for each in model.layers] == ["input_layer", "b"]
+    assert mr.Model(x, mr.reduce_sum(x, name="total")).output_names == ["total"]
 
 
 NO_VALUES: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {

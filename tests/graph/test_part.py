@@ -37,6 +37,18 @@ def test_any_placeholders_may_be_given_and_asked_for() -> None:
         Part([x], [left, {"b": whole}])
 
 
+def test_lists_may_change_afterwards() -> None:
+    pair = [Input((4,)), Input((4,))]
+    outputs = {"sum": mr.layers.add(pair), "joined": mr.concat(pair, axis=1)}
+    model = mr.Model(pair, outputs)
+    pair.append(Input((4,)))
+    outputs["more"] = pair[0]
+    results = model([A, A])
+    assert list(results) == ["sum", "joined"]
+    np.testing.assert_array_equal(results["sum"].numpy(), A + A)
+    np.testing.assert_array_equal(results["joined"].numpy(), np.hstack([A, A]))
+
+
 def test_a_part_is_recorded_as_any_function() -> None:
     x, y = Input((4,)), Input((4,))
     dense = Dense(2)
