@@ -12,6 +12,7 @@ from mirrored import _nest
 from mirrored.devices import device
 from mirrored.graph.order import Order, order_of
 from mirrored.graph.tensor import Node, SymbolicTensor
+from mirrored.ops.tensor import Tensor
 
 _ANYWHERE = nullcontext()
 
@@ -105,7 +106,7 @@ class Part:
                 with scope:
                     result = callee(*filled(args, there), **named)
             if len(targets) == 1:
-                there[targets[0]] = _only(result)
+                there[targets[0]] = result if isinstance(result, Tensor) else _only(result)
             else:
                 for target, each in zip(targets, _results_of(node, result), strict=True):
                     there[target] = each

@@ -22,6 +22,7 @@ from mirrored.layers.shapes import (
     as_shapes,
     check_matches,
     fitted_rank,
+    is_shape,
 )
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
@@ -228,6 +229,10 @@ class Network(BuiltOnZeros):
         """
         if self._given is None:
             return
+        if len(self._given.tensors) == 1 and is_shape(input_shape):
+            expected = self._given.tensors[0]._shape
+            check_matches(self.name, expected, fitted_rank(input_shape, expected))
+            return
         boxed = self._given.arranged(self.name, *boxed_shapes(input_shape))
         for index, (tensor, box) in enumerate(zip(self._given.tensors, boxed, strict=True)):
             which = f"{index} with name '{self._given.names[index]}'" if index else "0"
@@ -280,7 +285,11 @@ class Network(BuiltOnZeros):
             return super().call(inputs, *args, **kwargs)
         refuse_more(self, args, kwargs)
         outputs = self._part.run(self._standardized(inputs), training=layer_mode())
-        return self.as_outputs(_out_of_one(_nest.pack_like(self._end, outputs)))
+        if len(outputs) == 1 and isinstance(self._end, SymbolicTensor):
+            (packed,) = outputs
+        else:
+            packed = _out_of_one(_nest.pack_like(self._end, outputs))
+        return packed if isinstance(packed, Tensor) else self.as_outputs(packed)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         """Run ``call``; a variable among its outputs is its value."""
@@ -297,7 +306,8 @@ class Network(BuiltOnZeros):
         if given is None:
             return [inputs]
         tensors = []
-        arranged = given.arranged(self.name, inputs, is_structure)
+        plain = isinstance(inputs, Tensor) and len(given.tensors) == 1
+        arranged = [inputs] if plain else given.arranged(self.name, inputs, is_structure)
         for placeholder, value in zip(given.tensors, arranged, strict=True):
             tensor = as_input(value, placeholder._dtype, self.name, casts_all=True)
             shape = fitted_rank(tensor.shape, placeholder._shape)
