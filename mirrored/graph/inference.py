@@ -5,6 +5,7 @@ differs in the results is not known either. So every op and composition has a ru
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import SHARED
 from mirrored.program.recorder import GraphRecorder
+from mirrored.program.variable_creation import is_ruled, ruled_by
 
 # What stands for an unknown size: a small one and one that most sizes divide; the next pair where
 # a call takes only certain sizes, as to split an axis into halves or to look at its tenth element.
@@ -130,7 +132,9 @@ def _recorded(
     """Return what a call returns for one size, and others along fixed axes."""
     recorder = ShapeRecorder()
     given: list[tuple[Tensor, SymbolicTensor]] = []
-    with only(), recorder.recording():
+    # Functions inside that make variables in their first call may do it here.
+    rule = nullcontext() if is_ruled() else ruled_by(lambda name: None)
+    with only(), recorder.recording(), rule:
 
         def stand_in(leaf: Any) -> Any:
             if not isinstance(leaf, SymbolicTensor):
