@@ -123,8 +123,8 @@ class Strategy(StrategyBase, _overrides.Subclassable):
         self._end_threads()
 
     def _end_threads(self) -> None:
-        pool, self._thread_pool = self._thread_pool, None
-        if pool is not None:
+        if self._thread_pool is not None:
+            pool, self._thread_pool = self._thread_pool, None
             pool.close()
 
     def close(self) -> None:

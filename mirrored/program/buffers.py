@@ -105,8 +105,9 @@ class Arenas:
 
     def clear(self) -> None:
         """Give all back, and share it with no program that is made from now on."""
-        self.give_back()
-        self._arenas.clear()
+        if self._arenas:  # Most have none where devices are set up anew, and many are asked.
+            self.give_back()
+            self._arenas.clear()
 
 
 class Buffers:
