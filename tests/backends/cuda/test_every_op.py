@@ -251,9 +251,9 @@ def card(emulated_cuda: Callable[..., Any]) -> None:
     mr.config.experimental.enable_tensor_float_32_execution(False)
 
 
-def dtypes_of(row: Row) -> Iterator[str]:
+def dtypes_of(name: str, row: Row) -> Iterator[str]:
     yield from row.dtypes
-    if "float32" in row.dtypes:
+    if "float32" in row.dtypes and mr.bfloat16 in ops.OPS[name].dtypes:
         yield "bfloat16"
 
 
@@ -350,7 +350,7 @@ def values_of(name: str, row: Row) -> Iterator[tuple[str, Case, bool]]:
     """
     op = ops.OPS[name]
     is_for_all = name in OFTEN
-    for number, dtype in enumerate(dtypes_of(row)):
+    for number, dtype in enumerate(dtypes_of(name, row)):
         cases = [*small(name, row), *row.empty, *edges(name, row)]
         few = [row.small[0], cases[-1]]
         if (op.elementwise and number) or dtype == "uint8":
