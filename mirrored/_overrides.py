@@ -8,14 +8,12 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+_STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _LOOP = (
     "Write a training loop of your own: a step with GradientTape and optimizer.apply_gradients, "
     "which strategy.run or mr.function runs."
 )
-_METRICS = (
-    "Give `compile` metrics, or update them in a loop of your own. A metric of your own defines "
-    "`statistics(self, y_true, y_pred, sample_weight=None)`."
-)
+_METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
 _MASKS = "There are no masks here: give what is masked the sample weight 0."
 _SHAPES = "Define `compute_output_shape(self, input_shape)`."
 _FROZEN = "Set `trainable` of the layers that training is to leave alone."
@@ -23,10 +21,6 @@ _FILES = "Keep what is to be saved in variables, which `add_weight` makes."
 _RULE = (
     "Define `slot_names` and `update(self, gradient, value, slots, learning_rate, step)`, which "
     "returns the new value and the new slots; what sums, clips and writes is there already."
-)
-_STATISTICS = (
-    "Define `statistics(self, y_true, y_pred, sample_weight=None)`, which returns a total and a "
-    "count; the result is their quotient over all batches and replicas."
 )
 _ELEMENTS = "Make elements with Dataset.from_generator, and change them with `map` and `filter`."
 _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of CrossDeviceOps."
@@ -46,13 +40,8 @@ LAYER: Mapping[str, str] = {
     **dict.fromkeys(("non_trainable_weights", "non_trainable_variables"), _FROZEN),
 }
 MODEL: Mapping[str, str] = {
-    **LAYER,
-    **dict.fromkeys(("train_step", "test_step", "predict_step"), _LOOP),
-    **dict.fromkeys(("make_train_function", "make_test_function", "make_predict_function"), _LOOP),
-    "compile": f"Take what else there is in `__init__`. {_LOOP}",
-    "compute_loss": f"Give `compile` a function of (y_true, y_pred) as its loss. Or: {_LOOP}",
-    **dict.fromkeys(("compute_metrics", "get_metrics_result"), _METRICS),
-    "reset_metrics": "Use `on_epoch_begin` and `on_test_begin` of a Callback.",
+    **{name: advice for name, advice in LAYER.items() if name != "metrics"},
+    **dict.fromkeys(("make_train_function", "make_test_function", "make_predict_function"), _STEPS),
     "evaluate": "`fit` validates without it. Use `on_test_begin` and `on_test_end` of a Callback.",
 }
 OPTIMIZER: Mapping[str, str] = {
@@ -66,7 +55,6 @@ LOSS: Mapping[str, str] = {
     "__call__": "Define `call(self, y_true, y_pred)`, which returns a value an example; sample "
     "weights and the reduction come after it.",
 }
-METRIC: Mapping[str, str] = dict.fromkeys(("update_state", "result", "reset_state"), _STATISTICS)
 DATASET: Mapping[str, str] = dict.fromkeys(
     ("__iter__", "__len__", "cardinality", "element_spec", "_inputs"), _ELEMENTS
 )
@@ -111,7 +99,7 @@ OPTIMIZER_ITSELF = frozenset(
     ("averages", "kept_names", "pack", "prepare", "restore_slots", "slots")
 )
 LOSS_ITSELF = frozenset(("per_example", "shard"))
-METRIC_ITSELF = frozenset(("accumulate", "set_totals", "shard_statistics"))
+METRIC_ITSELF: frozenset[str] = frozenset()
 
 
 class Subclassable:
@@ -171,10 +159,10 @@ def check_overrides(cls: type[Subclassable]) -> None:
     Example:
         >>> import mirrored as mr
         >>> class Trainer(mr.Model):
-        ...     def train_step(self, data):
+        ...     def evaluate(self, x):
         ...         return {}
         Traceback (most recent call last):
-        TypeError: `train_step` of Trainer: mirrored does not use it as Keras does. Received: ...
+        TypeError: `evaluate` of Trainer: mirrored does not use it as Keras does. Received: ...
     """
     base: Any = cls._declaring  # As a class it has a hash, which type checkers do not see.
     owners = cls.__mro__[: cls.__mro__.index(base)]

@@ -21,6 +21,7 @@ from mirrored.distribute import (
     has_strategy,
 )
 from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_recorder, only, recorded_by
@@ -223,7 +224,44 @@ class Optimizer(Averaging):
         kept = self._with_gradients(pairs)
         variables = [variable for _, variable in kept]
         gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
+        batch = global_batch()
+        if batch is not None:
+            gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
         context.merge_call(self._sum_and_apply, (variables, gradients))
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
+        """Take one step, as `apply_gradients` does, with gradients and variables in two lists.
+
+        Args:
+            grads: The gradients; none at all do nothing.
+            trainable_variables: The variables, one a gradient; None: those of `build`.
+
+        Raises:
+            ValueError: There are more of the one than of the other, or none were built for.
+
+        Example:
+            >>> import mirrored as mr
+            >>> v, optimizer = mr.Variable(1.0), mr.optim.SGD(0.5)
+            >>> optimizer.apply([mr.constant(1.0)], [v])
+            >>> float(v)
+            0.5
+        """
+        gradients = list(grads)
+        if not gradients:
+            return
+        known = [variable for variable, _ in self._slots.values()]
+        variables = known if trainable_variables is None else list(trainable_variables)
+        if not variables:
+            raise ValueError(
+                "When passing `grads` without `variables`, the optimizer must already be built on "
+                "a list of variables. Call `optimizer.build(trainable_variables)` first."
+            )
+        if len(variables) != len(gradients):
+            raise ValueError(
+                "There is one gradient a variable. Received: a list of "
+                f"{len(gradients)} gradients, and {len(variables)} variables."
+            )
+        self.apply_gradients(zip(gradients, variables, strict=True))
 
     def _with_gradients(self, pairs: list[tuple[Any, Variable]]) -> list[tuple[Any, Variable]]:
         kept = [pair for pair in pairs if pair[0] is not None]
@@ -371,6 +409,17 @@ class Optimizer(Averaging):
 def _copy(variable: Variable, replica: int) -> Any:
     """Return the copy of a variable that one replica has."""
     return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
+
+
+def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list[Any]:
+    """Return a shard's gradients as they count in the sum: nothing where it has no examples."""
+    share = batch.share(replica)
+    if share == 1.0:
+        return gradients
+    with only():  # The sum is that of the optimizer, and nothing to be differentiated.
+        if batch.is_empty(replica):
+            return [ops.zeros(each.shape, each.dtype) for each in gradients]
+        return [each * share for each in gradients]
 
 
 def _of_replica(gradients: Any, replica: int) -> Buckets:

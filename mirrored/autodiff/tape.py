@@ -5,10 +5,12 @@ What it notes is walked backwards by the module `backpropagation`; here is what 
 
 import enum
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from mirrored import _nest, ops
 from mirrored._arguments import explained
+from mirrored._contexts import Within
 from mirrored.autodiff.backpropagation import Node, backpropagate, on_device_of, zeros_for
 from mirrored.autodiff.recording import Recording, is_floating
 from mirrored.ops.conversion import adopt
@@ -34,6 +36,20 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
+
+
+# Given the targets, the sources and the gradients; None where there is none.
+Told = Callable[[list[Any], list[Any], list[Tensor | None]], None]
+_told: ContextVar[Told | None] = ContextVar("mirrored_gradients_told", default=None)
+
+
+def telling_of_gradients(told: Told) -> Within:
+    """Return the context in which a function is told of all gradients that tapes are asked for.
+
+    Args:
+        told: Called as `told(targets, sources, gradients)`. What it raises the tape's user gets.
+    """
+    return Within(_told, told)
 
 
 _NoneMode = Literal["none", UnconnectedGradients.NONE]
@@ -142,6 +158,9 @@ class GradientTape(Recording):
         grads = self._seed_gradients(target, output_gradients, wanted)
         found = backpropagate(self._taken_nodes(), grads, wanted)
         results = [found.get(each._id) for each in leaves]
+        told = _told.get()
+        if told is not None:
+            told(_nest.flatten(target), leaves, results)
         if mode is UnconnectedGradients.ZERO:
             results = [
                 zeros_for(each) if result is None else result

@@ -17,6 +17,7 @@ from mirrored._contexts import Within
 from mirrored._numbers import as_integer
 from mirrored.devices import Device, hold_devices, refuse_reset_where
 from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.global_batch import global_batch
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import active_listeners, active_recorder, only
 from mirrored.ops.op import Op, OpCall
@@ -150,6 +151,7 @@ class ReplicaContext:
         Raises:
             ValueError: An unknown `reduce_op`, or structures that differ between replicas.
             InvalidArgumentError: Shapes or dtypes that differ between replicas.
+            RuntimeError: Gradients are reduced in a step that `fit` runs, where optimizers do it.
 
         Example:
             >>> import mirrored as mr
@@ -162,6 +164,9 @@ class ReplicaContext:
         """
         op = ReduceOp.of(reduce_op)
         local = [adopt(each, None) for each in _nest.flatten(value)]
+        batch = global_batch()
+        if batch is not None:
+            batch.check_no_gradients(local)
         with only():  # The tapes are told below of one op instead of the copies and sums.
             reduced = self.merge_call(_batch_all_reduce, (op, local, options))
         for tensor, result in zip(local, reduced, strict=True):

@@ -3,15 +3,19 @@
 Strategies make them. In a replica they stand for that replica's copy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
+from mirrored._contexts import Within
 from mirrored.distribute.context import ReplicaStrategy, get_replica_context
 from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.distribute.values import (
     DistributedValues,
     PerReplica,
@@ -35,6 +39,11 @@ from mirrored.variables import (
 from mirrored.variables.device_variable import VariableState
 from mirrored.variables.scatters import Change
 
+_REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
+# What on-read variables have over all replicas, by their ids, where a replica asks for that.
+_totals: ContextVar[Mapping[int, Tensor]] = ContextVar(
+    "mirrored_totals", default=MappingProxyType({})
+)
 _ADVICE = "Call it in replica context, or use `assign`."
 
 
@@ -201,7 +210,7 @@ class MirroredVariable(DistributedVariable):
             )
 
     def _scatter(self, method: str, sparse_delta: Any) -> Any:
-        summed = self.aggregation in (VariableAggregation.SUM, VariableAggregation.MEAN)
+        summed = self.aggregation in _REDUCED
         if summed and method in ("scatter_update", "scatter_max", "scatter_min"):
             raise NotImplementedError(
                 f"{method} is only supported for mirrored variable (variable created within "
@@ -243,6 +252,10 @@ class MirroredVariable(DistributedVariable):
         if isinstance(value, DistributedValues):
             # Numbers take the variable's dtype, as in any assign.
             value = PerReplica([adopt(part, self.dtype) for part in value.values])
+            batch = global_batch()
+            if batch is not None and self.aggregation in _REDUCED:
+                super()._write(method, self._by_examples(strategy, batch, value))
+                return
         elif not is_tensor(value):
             value = adopt(value, self.dtype)
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
@@ -250,6 +263,21 @@ class MirroredVariable(DistributedVariable):
         else:
             total = strategy.reduce(ReduceOp[self.aggregation.name], value, axis=None)
         super()._write(method, total)
+
+    def _by_examples(
+        self, strategy: ReplicaStrategy, batch: GlobalBatch, value: PerReplica
+    ) -> Tensor:
+        """Return what becomes of values in a step of `fit`: replicas count by their examples."""
+        parts: list[Tensor] = []
+        for replica, part in enumerate(value.values):
+            with strategy.replica_scope(replica):
+                if batch.is_empty(replica):
+                    part = ops.zeros(part.shape, part.dtype)
+                elif self.aggregation is VariableAggregation.MEAN:
+                    part = part * batch.share(replica)
+            parts.append(part)
+        total: Tensor = strategy.reduce(ReduceOp.SUM, PerReplica(parts))
+        return total
 
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
         """Return every copy with what the method would write into it."""
@@ -283,6 +311,30 @@ class SyncOnReadVariable(DistributedVariable):
 
     __slots__ = ()
 
+    @staticmethod
+    def reading_totals(variables: Sequence[Variable]) -> Within:
+        """Return the context in which reads in this replica give what all replicas have together.
+
+        The replicas meet here.
+
+        Args:
+            variables: What is going to be read; variables of other kinds are left alone.
+        """
+        context: Any = get_replica_context()
+        own: list[SyncOnReadVariable] = []
+        if context is not None and context.num_replicas_in_sync > 1:
+            own = [
+                each
+                for each in variables
+                if isinstance(each, SyncOnReadVariable) and each.aggregation in _REDUCED
+            ]
+        known = dict(_totals.get())
+        for op in {each.aggregation for each in own}:
+            alike = [each for each in own if each.aggregation is op]
+            sums = context.all_reduce(ReduceOp[op.name], [each.read_value() for each in alike])
+            known.update(zip(map(id, alike), sums, strict=True))
+        return Within(_totals, known)
+
     def read_value(self) -> Tensor:
         """Return the running replica's value; outside replicas that of all of them together.
 
@@ -307,7 +359,8 @@ class SyncOnReadVariable(DistributedVariable):
 
     def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
         if self._in_replica:
-            return super()._value(read)
+            known = _totals.get()
+            return super()._value(read) if id(self) not in known else known[id(self)]
         if self.aggregation is VariableAggregation.NONE:
             raise ValueError(
                 "Could not convert from `mr.VariableAggregation` VariableAggregation.NONE to "
@@ -321,8 +374,17 @@ class SyncOnReadVariable(DistributedVariable):
         parts = PerReplica([read(copy) for copy in self._copies])
         return cast(Tensor, self._strategy.reduce(op, parts, axis=None))
 
+    @property
+    def counts(self) -> bool:
+        """Whether what is running may add to it: not a replica without examples in `fit`'s step."""
+        batch, context = global_batch(), get_replica_context()
+        if batch is None or context is None:
+            return True
+        return not batch.is_empty(context.replica_id_in_sync_group)
+
     def _write(self, method: str, value: Any) -> Any:
-        super()._write(method, value)
+        if self.counts:
+            super()._write(method, value)
         return self.local() if self._in_replica else self
 
     def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:

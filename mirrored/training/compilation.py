@@ -3,26 +3,32 @@
 Everything that has a name is looked up here, so that a typing error shows before training.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from mirrored import _overrides
+from mirrored import _nest, _overrides
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored._overrides import Subclassable, check_overrides
 from mirrored.devices import refuse_reset_where
 from mirrored.distribute import Strategy, get_strategy, has_strategy
 from mirrored.errors import InvalidArgumentError
+from mirrored.layers.shapes import shapes_in
 from mirrored.optim import Optimizer
 from mirrored.optim import get as get_optimizer
 from mirrored.program import TraceCache
-from mirrored.training import losses
-from mirrored.training import metrics as metrics_module
 from mirrored.training.callbacks import History
-from mirrored.training.losses import Loss
-from mirrored.training.metrics import Metric
+from mirrored.training.compiled_metrics import CompiledMetrics
+from mirrored.training.compiled_outputs import (
+    CompiledOutputs,
+    check_names,
+    compile_outputs,
+    numbered,
+)
+from mirrored.training.metrics import Mean, Metric
 from mirrored.training.network import Network
 
 
@@ -31,62 +37,81 @@ class Compilation:
     """How a model is trained.
 
     Attributes:
-        optimizer: The optimizer.
-        given_loss: The loss as it was given.
-        loss: The loss; None where the model is only to predict.
-        identifiers: The metrics as they were given, each with whether weights count for it.
-        metrics: The metrics with whether weights count, once the output's shape is known.
+        optimizer: The optimizer; None where a step of the model's own has others, or none.
+        given: The loss, its weights, the metrics and the weighted ones, as they were given.
         run_eagerly: Whether Python runs for every op of every step.
         steps_per_execution: How many steps run between two calls of callbacks, or "auto".
+        loss_tracker: The mean of the loss, in steps that may be the model's own.
+        outputs: The outputs with their losses and metrics, once their shapes are known.
     """
 
-    optimizer: Optimizer
-    given_loss: Any
-    loss: Loss | None
-    identifiers: list[tuple[Any, bool]]
-    metrics: list[tuple[Metric, bool]] = field(default_factory=list)
+    optimizer: Optimizer | None
+    given: tuple[Any, Any, Any, Any]
+    loss_tracker: Mean
     run_eagerly: bool = False
     steps_per_execution: int | str = "auto"
+    outputs: CompiledOutputs | None = None
 
     @property
-    def all_metrics(self) -> list[Metric]:
-        """The metrics in the order in which they were given."""
-        return [metric for metric, _ in self.metrics]
+    def has_loss(self) -> bool:
+        """Whether a loss was given."""
+        return self.given[0] is not None
 
     @property
-    def has_names_to_resolve(self) -> bool:
-        """Whether metrics were given that are not made yet."""
-        return bool(self.identifiers) and not self.metrics
+    def has_metrics(self) -> bool:
+        """Whether metrics were given."""
+        return self.given[2] is not None or self.given[3] is not None
 
-    def resolve_metrics(self, output_shape: tuple[int | None, ...]) -> None:
-        """Make the metrics that were given by name, now that the output's shape is known.
+    def resolve(self, shapes: Any, names: Sequence[str] | None) -> None:
+        """Make the losses and metrics of the outputs, now that their shapes are known.
 
         Args:
-            output_shape: The model's output shape, (None, ...).
+            shapes: The shape of each of the model's outputs, (None, ...), in their structure.
+            names: The outputs' names, where the model has some.
 
         Raises:
-            ValueError: There is no such metric.
+            ValueError: There is no such loss or metric, or no such output.
         """
-        if not self.has_names_to_resolve:
-            return
-        found = [
-            (_resolved(each, self.loss, output_shape), weighted)
-            for each, weighted in self.identifiers
-        ]
-        _make_names_differ(found)
-        self.metrics = found
+        if self.outputs is None:
+            flat = list(shapes_in(shapes))
+            self.outputs = compile_outputs(flat, names, numbered(shapes), *self.given)
 
-    def required_loss(self) -> Loss:
-        """Return the loss.
+    def updated_metrics(self) -> list[Metric]:
+        """Return the mean of the loss, all metrics as one, and the means of outputs' losses."""
+        found: list[Metric] = [self.loss_tracker]
+        if self.has_metrics:
+            found.append(self.compiled_metrics)
+        return found if self.outputs is None else [*found, *self.outputs.trackers]
+
+    @cached_property
+    def compiled_metrics(self) -> CompiledMetrics:
+        """All metrics as one."""
+        return CompiledMetrics(self)
+
+    def required_outputs(self) -> CompiledOutputs:
+        """Return the outputs, of which one has a loss.
+
+        Raises:
+            ValueError: No loss was given.
+        """
+        if not self.has_loss or self.outputs is None:
+            raise ValueError(
+                "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
+            )
+        return self.outputs
+
+    def required_optimizer(self) -> Optimizer:
+        """Return the optimizer.
 
         Raises:
             ValueError: None was given.
         """
-        if self.loss is None:
+        if self.optimizer is None:
             raise ValueError(
-                "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
+                "No optimizer to train with. Provide an `optimizer` argument in `compile()`, or a "
+                "`train_step` of the model's own. Received: optimizer=None"
             )
-        return self.loss
+        return self.optimizer
 
 
 @explained
@@ -138,17 +163,25 @@ class CompiledNetwork(Network):
     @property
     def loss(self) -> Any:
         """The loss, as it was given to `compile`."""
-        return None if self._compilation is None else self._compilation.given_loss
+        return None if self._compilation is None else self._compilation.given[0]
 
     @property
     def metrics(self) -> list[Metric]:
-        """The metrics, once the model is compiled and built."""
-        return [] if self._compilation is None else self._compilation.all_metrics
+        """What a step updates: the mean of the loss, `compile`'s metrics, and the model's own.
+
+        Those of `compile` are one, named "compile_metrics", whose result is a dict. Then come the
+        means of the outputs' losses, where several have one, and the metrics in attributes of the
+        model and of its layers.
+        """
+        own = [metric for _, held in self._walk_with(Metric) for metric in held]
+        if self._compilation is None:
+            return own
+        return [*self._compilation.updated_metrics(), *own]
 
     @property
     def metrics_names(self) -> list[str]:
-        """The names of what `evaluate` returns."""
-        return ["loss", *(metric.name for metric in self.metrics)]
+        """The names of `metrics`."""
+        return [metric.name for metric in self.metrics]
 
     @property
     def compiled(self) -> bool:
@@ -186,80 +219,45 @@ class CompiledNetwork(Network):
         return self._compilation
 
 
-def compile_model(
-    model: Network, optimizer: Any, loss: Any, metrics: Any, weighted_metrics: Any
-) -> Compilation:
+def compile_model(model: Network, optimizer: Any, *given: Any) -> Compilation:
     """Return what `Model.compile` keeps; its arguments are those of that method.
 
+    Args:
+        model: The model.
+        optimizer: The optimizer, or None.
+        *given: The loss, its weights, the metrics and the weighted metrics.
+
     Raises:
-        ValueError: A name is unknown, the loss has no mean or sum to minimise, or the parts were
-            made in different strategies' scopes.
+        ValueError: A name is unknown, a loss has no mean or sum to minimise, something is for an
+            output that there is not, or the parts were made in different strategies' scopes.
     """
     strategy = get_strategy() if has_strategy() else model.distribute_strategy
     _check_variables(model, strategy)
-    given = [(each, False) for each in _listed("metrics", metrics)]
-    given += [(each, True) for each in _listed("weighted_metrics", weighted_metrics)]
-    _check_scopes(strategy, optimizer, [each for each, _ in given])
-    for part in (*model._walk(), optimizer, loss, *(each for each, _ in given)):
+    loss, _, *metrics = given
+    all_metrics = _nest.flatten(metrics)
+    _check_scopes(strategy, optimizer, all_metrics)
+    for part in (*model._walk(), optimizer, *_nest.flatten(loss), *all_metrics):
         if isinstance(part, Subclassable):  # Its class may have changed since it was defined.
             check_overrides(type(part))
     with strategy.scope():
-        compilation = Compilation(get_optimizer(optimizer), loss, _loss(loss), given)
+        found = None if optimizer is None else get_optimizer(optimizer)
+        compilation = Compilation(found, given, Mean(name="loss"))
         if model.built:
-            compilation.resolve_metrics(model.output_shape)
-        else:  # Names are checked now, whatever the shape will be.
-            for identifier, _ in given:
-                _resolved(identifier, compilation.loss, (None, 2))
+            compilation.resolve(model.output_shapes, output_names(model))
+        else:
+            check_names(*given)
     return compilation
+
+
+def output_names(model: Network) -> list[str] | None:
+    """Return the names of a functional model's outputs; None of others'."""
+    return model.output_names or None
 
 
 def check_steps_per_execution(steps: int | str) -> None:
     """Raise ValueError unless it is a number of steps, or "auto"."""
     if steps != "auto":
         check_count("steps_per_execution", steps, least=1)
-
-
-def _loss(identifier: Any) -> Loss | None:
-    if identifier is None:
-        return None
-    loss = losses.get(identifier)
-    if loss.reduction == losses.Reduction.NONE:
-        raise ValueError(
-            f"Training minimises one number a batch. Received: the loss {loss.name!r} with "
-            "reduction='none'. Use 'sum_over_batch_size', the default, or 'sum'."
-        )
-    return loss
-
-
-def _listed(argument: str, value: Any) -> list[Any]:
-    if value is None:
-        return []
-    items = value if isinstance(value, list | tuple) else [value]
-    if any(isinstance(each, list | tuple | dict) for each in items):
-        raise ValueError(
-            f"`{argument}` is a list of metrics; models have one output for now. "
-            f"Received: {value!r}"
-        )
-    return list(items)
-
-
-def _resolved(identifier: Any, loss: Loss | None, output_shape: tuple[int | None, ...]) -> Metric:
-    if loss is None:
-        return metrics_module.get(identifier)
-    return metrics_module.resolve(identifier, loss, output_shape)
-
-
-def _make_names_differ(metrics: list[tuple[Metric, bool]]) -> None:
-    """Rename what is there twice, as Keras does, to mse, weighted_mse, mse_1: logs go by name."""
-    taken = {"loss"}
-    for metric, weighted in metrics:
-        name, number = metric.name, 0
-        if weighted and name in taken:
-            metric.name = f"weighted_{name}"
-        while metric.name in taken:
-            number += 1
-            metric.name = f"{name}_{number}"
-        taken.add(metric.name)
 
 
 def _check_variables(model: Network, strategy: Strategy) -> None:

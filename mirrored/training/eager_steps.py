@@ -21,27 +21,24 @@ from mirrored.errors import CollectiveError
 from mirrored.layers.weights import find
 from mirrored.ops import SeedGenerator
 from mirrored.ops.rng_state import current_rng_state
-from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.losses.values import loss_dtype
-from mirrored.training.step import (
-    Shards,
-    Step,
-    Totals,
-    non_finite_error,
-)
+from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.own_steps import is_own, step_of
+from mirrored.training.step import Shards, Totals, failed_step, joined, row_of
 
-# Given a row for each step - its loss, then each metric's total and count - and their number of
-# examples. A step of training whose loss is not finite is among them, before it raises.
-Take = Callable[[list[list[float]], int], None]
+# Given a row for each step - its losses, then each metric's total and count; or what a step of the
+# model's own returned, by name - and their number of examples. A step of training whose loss is
+# not finite is among them, before it raises.
+Take = Callable[[list[Any], int], None]
 
 
 class EagerSteps:
     """Runs Python for every op of every step."""
 
-    def __init__(self, model: CompiledNetwork) -> None:
+    def __init__(self, model: SteppedNetwork) -> None:
         self._model = model
         self._strategy = model.distribute_strategy
-        self._step = Step(model)
+        self._step = step_of(model)
         self._generators = find(
             (each for layer in model._walk() for each in vars(layer).values()), SeedGenerator
         )
@@ -58,8 +55,8 @@ class EagerSteps:
         for i, batch in enumerate(span):
             check = partial(self._check_finite, where=where(i), take=take, examples=batch.size)
             with self._drawn_again():
-                totals = self._step.train(self._distribute(batch), batch.size, check)
-            take([_row(totals)], batch.size)
+                totals = self._step.train(self._distribute(batch, "train"), batch.size, check)
+            take([row_of(totals, _row(totals))], batch.size)
             if not going_on():
                 return
 
@@ -77,26 +74,27 @@ class EagerSteps:
     def test(self, span: Span, take: Take) -> None:
         """Evaluate each batch."""
         for batch in span:
-            totals = self._step.test(self._distribute(batch), batch.size)
-            take([_row(totals)], batch.size)
+            totals = self._step.test(self._distribute(batch, "test"), batch.size)
+            take([row_of(totals, _row(totals))], batch.size)
 
-    def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
+    def predict(self, span: Span, take: Callable[[Any], None]) -> None:
         """Compute the outputs for each batch, in its order."""
         for batch in span:
-            parts = self._step.predict(self._distribute(batch))
-            # A replica without examples has nothing to add.
-            take(np.concatenate([part.numpy() for part in parts if part is not None and len(part)]))
+            parts = self._step.predict(self._distribute(batch, "predict"))
+            take(joined([_nest.map_structure(_on_host, each) for each in parts]))
 
     def _check_finite(self, totals: Totals, where: str, take: Take, examples: int) -> None:
         row = _row(totals)
         loss, losses = row[0], [float(each) for each in totals.losses]
         if not all(math.isfinite(each) for each in (loss, *losses)):
-            take([row], examples)
-            raise non_finite_error(self._model, loss, losses, where)
+            take([row_of(totals, row)], examples)
+            raise failed_step(self._model, totals, loss, losses, where)
 
-    def _distribute(self, batch: Arrays) -> Shards:
+    def _distribute(self, batch: Arrays, kind: str) -> Shards:
         sharding = sharding_of(batch.size, self._strategy.num_replicas_in_sync)
-        dtypes = column_dtypes(self._model, batch.layout, batch.columns)
+        dtypes = column_dtypes(
+            self._model, batch.layout, batch.columns, own=is_own(self._model, kind)
+        )
         parts = [
             self._cut(_cast(array, dtype), sharding)
             for array, dtype in zip(batch.columns, dtypes, strict=True)
@@ -112,27 +110,35 @@ class EagerSteps:
 
 
 def column_dtypes(
-    model: CompiledNetwork, layout: Layout, columns: Columns
+    model: SteppedNetwork, layout: Layout, columns: Columns, *, own: bool
 ) -> list[np.dtype[Any] | None]:
     """Return the dtypes that inputs, targets and sample weights get; None: they keep theirs."""
-    compilation = model._compilation
-    loss = None if compilation is None else compilation.loss
-    compared = loss_dtype(model.output_dtype)
+    if own:
+        # As in Keras: floating-point data in floatx, all others as they are.
+        return [_floatx(each.dtype) for each in columns]
     dtypes: list[np.dtype[Any] | None] = [None] * len(columns)
     numbers = layout.parts[0]
     if type(numbers) is int:
         dtypes[numbers] = model.fed_dtypes(columns[numbers].dtype)
     else:
-        own = _nest.map_structure(lambda n: n if n is None else columns[n].dtype, numbers)
-        fed = _nest.flatten(model.fed_dtypes(own))
+        given = _nest.map_structure(lambda n: n if n is None else columns[n].dtype, numbers)
+        fed = _nest.flatten(model.fed_dtypes(given))
         for number, dtype in zip(_nest.flatten(numbers), fed, strict=True):
             if number is not None:
                 dtypes[number] = dtype
-    keeps = loss is not None and loss.targets_are_labels
-    for part, dtype in ((1, None if keeps else compared), (2, compared)):
-        for number in layout.numbers(part):
-            dtypes[number] = dtype
+    compared = loss_dtype(_nest.flatten(model.output_dtypes)[0])
+    outputs = None if model._compilation is None else model._compilation.outputs
+    if outputs is not None and layout.parts[1] is not None:
+        for output, number in zip(outputs.outputs, _nest.flatten(layout.parts[1]), strict=True):
+            if number is not None and not (output.loss and output.loss.targets_are_labels):
+                dtypes[number] = compared
+    for number in layout.numbers(2):
+        dtypes[number] = compared
     return dtypes
+
+
+def _floatx(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    return ops.as_dtype(ops.floatx()) if dtype == np.float64 else None
 
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
@@ -141,6 +147,10 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any] | None) -> np.ndarra
         return array
     with np.errstate(over="ignore"):
         return array.astype(dtype, copy=False)
+
+
+def _on_host(part: Any) -> Any:
+    return None if part is None else part.numpy()
 
 
 def _row(totals: Totals) -> list[float]:

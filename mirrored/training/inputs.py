@@ -26,13 +26,16 @@ from mirrored.data.finite import check_finite
 from mirrored.data.stored import Given, adapt_all, weighed
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
-from mirrored.layers.shapes import is_shape, map_shapes, shapes_in, without_batch
-from mirrored.training.compilation import CompiledNetwork
+from mirrored.layers.shapes import map_shapes, shapes_in, without_batch
+from mirrored.training.compilation import output_names
+from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.own_steps import is_own
 
 _BATCH_SIZE = 32  # Keras' default.
 # What the arguments are called, where that depends on what the data are for.
 _STEPS = {"fit": "steps_per_epoch", "validation": "validation_steps"}
 _SIZES = {"validation": "validation_batch_size"}
+_KINDS = {"fit": "train", "validation": "test", "evaluate": "test", "predict": "predict"}
 _VALIDATION_DATA = (
     "`validation_data` is a tuple (x, y) or (x, y, sample_weight), or a dataset of batches of "
     "these."
@@ -168,7 +171,7 @@ class GivenData:
 
 
 def fit_epochs(
-    model: CompiledNetwork,
+    model: SteppedNetwork,
     training: GivenData,
     validation: GivenData,
     validation_split: float,
@@ -227,7 +230,7 @@ def epochs_to_validate(frequency: int | Sequence[int], epochs: int) -> Sequence[
 
 
 def prepare(
-    model: CompiledNetwork, epochs: Epochs, validation: Epochs | None = None, *, use: str
+    model: SteppedNetwork, epochs: Epochs, validation: Epochs | None = None, *, use: str
 ) -> None:
     """Build the model for these data where it is not built, and make its metrics.
 
@@ -241,40 +244,46 @@ def prepare(
     Raises:
         ValueError: Inputs or targets do not fit the model; it is as it was.
     """
-    with undone_on_failure(model):
-        example = _usable(model, use, epochs)
-        shape = _batchless(model.fitted_shape(_shapes(example.x)))
-        model.build_for(shape, _dtypes(model, example.x))
-        if not (model._gives_structures or is_shape(model.output_shapes)):
-            raise ValueError(
-                "Models are trained, evaluated and asked for predictions with one output for now. "
-                f"Received: {model!r} with outputs of the shapes {model.output_shapes}. Write a "
-                "loop of your own, or make a model of one of the outputs."
-            )
-        epochs.check_with(partial(_checked, model, use, epochs.is_stream))
-        if validation is not None:
-            example = _usable(model, "validation", validation)
-            validation.check_with(partial(_checked, model, "validation", validation.is_stream))
-            validated = _batchless(model.fitted_shape(_shapes(example.x)))
-            if validated != shape:
-                # Only running it tells whether the model takes both; after an epoch is too late.
-                model.check_runs_on(validated, _dtypes(model, example.x))
     compilation = model._compilation
-    if compilation is not None and compilation.has_names_to_resolve:
+    known = None if compilation is None else compilation.outputs
+    try:
+        with undone_on_failure(model):
+            _prepare(model, use, epochs, validation)
+    except BaseException:
+        if compilation is not None:
+            compilation.outputs = known
+        raise
+
+
+def _prepare(model: SteppedNetwork, use: str, epochs: Epochs, validation: Epochs | None) -> None:
+    if is_own(model, _KINDS[use]) and not model.has_call:
+        return  # Its own steps call other models, and are given what there is.
+    shape, dtypes = _usable(model, use, epochs)
+    model.build_for(shape, dtypes)
+    compilation = model._compilation
+    if compilation is not None and compilation.outputs is None:
         with model.distribute_strategy.scope():
-            compilation.resolve_metrics(model.output_shape)
+            compilation.resolve(model.output_shapes, output_names(model))
+    epochs.check_with(partial(_checked, model, use, epochs.is_stream))
+    if validation is not None:
+        validated, dtypes = _usable(model, "validation", validation)
+        validation.check_with(partial(_checked, model, "validation", validation.is_stream))
+        if validated != shape:
+            # Only running it tells whether the model takes both; after an epoch is too late.
+            model.check_runs_on(validated, dtypes)
 
 
-def _usable(model: CompiledNetwork, use: str, epochs: Epochs) -> Arrays:
-    """Return data like those of the epochs, as the model takes them."""
-    example = _as_taken(model, epochs.example)
+def _usable(model: SteppedNetwork, use: str, epochs: Epochs) -> tuple[Any, Any]:
+    """Return shapes, the batch left open, and dtypes of the inputs as the model takes them."""
+    example = epochs.example
     _check_targets(model, use, epochs.is_stream, example)
     if epochs.is_stream:
         _check_batched(model, example)
-    return example
+    inputs = _inputs(model, example)
+    return _batchless(model.fitted_shape(_shapes(inputs))), _dtypes(model, inputs)
 
 
-def _check_targets(model: CompiledNetwork, use: str, is_stream: bool, arrays: Arrays) -> None:
+def _check_targets(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -> None:
     """Raise where there are no targets for the loss."""
     if arrays.y is not None or not _needs_targets(model, use):
         return
@@ -287,11 +296,11 @@ def _check_targets(model: CompiledNetwork, use: str, is_stream: bool, arrays: Ar
     raise ValueError(f"`{use}` needs targets to compute the loss. Received: y=None. {advice}")
 
 
-def _needs_targets(model: CompiledNetwork, use: str) -> bool:
-    return use != "predict"
+def _needs_targets(model: SteppedNetwork, use: str) -> bool:
+    return use != "predict" and not is_own(model, _KINDS[use])
 
 
-def _check_batched(model: CompiledNetwork, example: Arrays) -> None:
+def _check_batched(model: SteppedNetwork, example: Arrays) -> None:
     """Raise where a stream gives single examples of what the model takes batches of."""
     if not isinstance(example.x, np.ndarray):
         return
@@ -303,11 +312,13 @@ def _check_batched(model: CompiledNetwork, example: Arrays) -> None:
         raise ValueError(unbatched(model.name, [shape]))
 
 
-def _checked(model: CompiledNetwork, use: str, is_stream: bool, arrays: Arrays) -> Arrays:
-    """Return the arrays in the shapes that the model and the loss want, all checked."""
-    arrays = _as_taken(model, arrays)
+def _checked(model: SteppedNetwork, use: str, is_stream: bool, arrays: Arrays) -> Arrays:
+    """Return the arrays in the shapes that the model and the losses want, all checked."""
+    if is_own(model, _KINDS[use]):
+        return arrays
     _check_targets(model, use, is_stream, arrays)
     x, y, weights = arrays.layout.pack(arrays.columns)
+    x = _inputs(model, arrays)
     shapes = _shapes(x)
     model.check_input_shape(_batchless(shapes))
     fitted = iter(shapes_in(model.fitted_shape(shapes)))
@@ -316,48 +327,48 @@ def _checked(model: CompiledNetwork, use: str, is_stream: bool, arrays: Arrays) 
     )
     if y is None:
         return Arrays.of(inputs, None, weights)
-    loss = model.required_compilation().required_loss()
-    targets = loss.check_targets(y, model.output_shape)
-    if weights is not None:
-        loss.check_weights(weights, model.output_shape)
-    return Arrays.of(inputs, targets, weights)
+    outputs = model.required_compilation().required_outputs()
+    targets = outputs.flat("y", y)
+    each_weight = outputs.flat("sample_weight", weights)
+    for i, output in enumerate(outputs.outputs):
+        if output.loss is not None and targets[i] is not None:
+            targets[i] = output.loss.check_targets(targets[i], output.shape)
+            if each_weight[i] is not None:
+                output.loss.check_weights(each_weight[i], output.shape)
+    if len(targets) == 1:
+        return Arrays.of(inputs, targets[0], each_weight[0])
+    return Arrays.of(inputs, targets, None if weights is None else each_weight)
 
 
 # ---------------------------------------------------------------------------- structures of arrays
 
 
-def _as_taken(model: CompiledNetwork, arrays: Arrays) -> Arrays:
-    """Return the arrays as the model takes them: one array where it has one input or output.
+def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
+    """Return the inputs as the model takes them: one array where it has one input.
 
     Raises:
         ValueError: It has one, and they are several.
     """
-    if arrays.layout.is_plain:
-        return arrays
-    x, y, weights = arrays.layout.pack(arrays.columns)
-    if not model._takes_structures:
-        x = _lone(x, "x")
-    if not model._gives_structures:
-        y, weights = _lone(y, "y"), _lone(weights, "sample_weight")
-    return Arrays.of(x, y, weights)
+    x = arrays.layout.part(0, arrays.columns)
+    return x if arrays.layout.is_plain or model._takes_structures else _lone(x)
 
 
-def _lone(structure: Any, name: str) -> Any:
+def _lone(structure: Any) -> Any:
     """Return the array of a list of one."""
-    if isinstance(structure, dict):
+    if isinstance(structure, list | tuple) and len(structure) == 1:
+        return _lone(structure[0])
+    if isinstance(structure, list | tuple | dict):
         raise ValueError(
-            f"`{name}` must be one array; models have one input and one output for now. "
-            f"Received: a dict with keys {list(structure)}. Pass one of its arrays."
-        )
-    if isinstance(structure, list | tuple):
-        if len(structure) == 1:
-            return _lone(structure[0], name)
-        raise ValueError(
-            f"`{name}` must be one array; models have one input and one output for now. "
-            f"Received: a {type(structure).__name__} of {len(structure)} arrays. "
-            "If they are the examples, join them with `numpy.stack`."
+            "`x` must be one array, as the model has one input. Received: "
+            f"{_described(structure)}. If they are the examples, join them with `numpy.stack`."
         )
     return structure
+
+
+def _described(structure: Any) -> str:
+    if isinstance(structure, dict):
+        return f"a dict with keys {list(structure)}"
+    return f"a {type(structure).__name__} of {len(structure)} arrays"
 
 
 def _shapes(structure: Any) -> Any:
@@ -367,7 +378,7 @@ def _shapes(structure: Any) -> Any:
     return _nest.map_structure(lambda each: None if each is None else each.shape, structure)
 
 
-def _dtypes(model: CompiledNetwork, structure: Any) -> Any:
+def _dtypes(model: SteppedNetwork, structure: Any) -> Any:
     """Return the dtypes in which a model is fed arrays."""
     own = _nest.map_structure(lambda each: each if each is None else each.dtype, structure)
     return _nest.map_structure(

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
-import numpy as np
-
 from mirrored._interrupt import InterruptGuard
 from mirrored._numbers import check_count
 from mirrored.data.batches import Span
@@ -19,20 +17,24 @@ from mirrored.ops.hooks import active_recorder
 from mirrored.program import functions_run_eagerly
 from mirrored.training.callbacks import Callback, CallbackList, History
 from mirrored.training.callbacks.callback import check_verbose
-from mirrored.training.compilation import CompiledNetwork, running
+from mirrored.training.compilation import running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
+from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.own_steps import means_of
 from mirrored.training.recorded_steps import RecordedSteps
-from mirrored.training.running_means import RunningMeans
+from mirrored.training.running_means import LatestLogs, RunningMeans
+from mirrored.training.step import joined
 
 Callbacks = Sequence[Callback] | Callback | None
 Steps = EagerSteps | RecordedSteps
+Means = RunningMeans | LatestLogs
 
 # ---------------------------------------------------------------------------- fit
 
 
 def fit(
-    model: CompiledNetwork,
+    model: SteppedNetwork,
     training: GivenData,
     validation: GivenData,
     *,
@@ -73,7 +75,7 @@ def fit(
                 break
         told._epochs_done()
         optimizer = model.required_compilation().optimizer
-        if optimizer.use_ema:
+        if optimizer is not None and optimizer.use_ema:
             with guard.step():  # All of them or none.
                 optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)
@@ -81,14 +83,14 @@ def fit(
 
 
 def _train_epoch(
-    model: CompiledNetwork,
+    model: SteppedNetwork,
     steps: Steps,
     epochs: Epochs,
     callbacks: CallbackList,
     guard: InterruptGuard,
     epoch: int,
 ) -> dict[str, float]:
-    means = RunningMeans(model)
+    means = means_of(model, "train")
     callbacks.on_epoch_begin(epoch)
     begun = time.perf_counter()
     for span, before in _spans(model, epochs, callbacks, "train"):
@@ -100,11 +102,11 @@ def _train_epoch(
         if error is not None and not model.stop_training:
             raise error
     callbacks._note_speed(means.examples, time.perf_counter() - begun)
-    return means.logs()
+    return means.finish()
 
 
 def _train(
-    steps: Steps, span: Span, means: RunningMeans, guard: InterruptGuard, epoch: str, before: int
+    steps: Steps, span: Span, means: Means, guard: InterruptGuard, epoch: str, before: int
 ) -> tuple[int, NonFiniteLossError | None]:
     """Take the steps of one execution; `before` is how many of the epoch came before it.
 
@@ -112,7 +114,7 @@ def _train(
     """
     done = 0
 
-    def take(rows: list[list[float]], examples: int) -> None:
+    def take(rows: list[Any], examples: int) -> None:
         nonlocal done
         done += len(rows)
         means.add(rows, examples)
@@ -134,7 +136,7 @@ def _train(
 
 
 def evaluate(
-    model: CompiledNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
+    model: SteppedNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
 ) -> dict[str, float]:
     """Return loss and metrics by name; `Model.evaluate` says what the arguments mean."""
     told = _callbacks(verbose, callbacks)
@@ -145,29 +147,50 @@ def evaluate(
         return _evaluate_batches(model, steps, epochs, told)
 
 
+def on_batch(model: SteppedNetwork, kind: str, data: GivenData) -> dict[str, float]:
+    """Return the logs of one step; `Model.train_on_batch` and `test_on_batch` say the rest."""
+    with ExitStack() as stack:
+        epochs = stack.enter_context(closing(data.epochs()))
+        prepare(model, epochs, use=data.use)
+        stack.enter_context(running(model, f"{kind}_on_batch"))
+        steps = stack.enter_context(_steps_of(model))
+        stack.enter_context(model.distribute_strategy.scope())
+        guard = stack.enter_context(InterruptGuard(may_break=True))
+        epochs.begin()
+        means = means_of(model, kind)
+        for span in epochs.spans(1):
+            if kind == "train":
+                _, error = _train(steps, span, means, guard, "of this batch", 0)
+                if error is not None:
+                    raise error
+            else:
+                steps.test(span, means.add)
+        return means.finish()
+
+
 def predict(
-    model: CompiledNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
-) -> np.ndarray[Any, Any]:
+    model: SteppedNetwork, data: GivenData, *, callbacks: Callbacks, verbose: int | str
+) -> Any:
     """Return the outputs; `Model.predict` says what the arguments mean."""
     told = _callbacks(verbose, callbacks)
     with ExitStack() as stack:
         epochs = _begun(model, data, told, verbose, stack)
         steps = stack.enter_context(_steps_of(model))
-        outputs: list[np.ndarray[Any, Any]] = []
+        outputs: list[Any] = []
         model.stop_predicting = False
         told.on_predict_begin()
         epochs.begin()
         for span, before in _spans(model, epochs, told, "predict"):
             told.on_predict_batch_begin(before)
             steps.predict(span, outputs.append)
-            made = np.concatenate(outputs[before:])
+            made = joined(outputs[before:])
             told.on_predict_batch_end(len(outputs) - 1, {"outputs": made})
         told.on_predict_end()
-    return np.concatenate(outputs)
+    return joined(outputs)
 
 
 def _begun(
-    model: CompiledNetwork,
+    model: SteppedNetwork,
     data: GivenData,
     callbacks: CallbackList,
     verbose: int | str,
@@ -184,16 +207,16 @@ def _begun(
 
 
 def _evaluate_batches(
-    model: CompiledNetwork, steps: Steps, epochs: Epochs, callbacks: CallbackList
+    model: SteppedNetwork, steps: Steps, epochs: Epochs, callbacks: CallbackList
 ) -> dict[str, float]:
-    means = RunningMeans(model)
+    means = means_of(model, "test")
     model.stop_evaluating = False
     callbacks.on_test_begin()
     for span, before in _spans(model, epochs, callbacks, "test"):
         callbacks.on_test_batch_begin(before)
         steps.test(span, means.add)
         callbacks.on_test_batch_end(before + span.count - 1, means.logs())
-    logs = means.logs()
+    logs = means.finish()
     callbacks.on_test_end(logs)
     return logs
 
@@ -203,7 +226,7 @@ _STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_
 
 
 def _spans(
-    model: CompiledNetwork, epochs: Epochs, callbacks: CallbackList, kind: str
+    model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str
 ) -> Iterator[tuple[Span, int]]:
     """Yield the batches that run between two calls of hooks, with how many came before them."""
     before, stop = 0, _STOPS[kind]
@@ -216,7 +239,7 @@ def _spans(
             return
 
 
-def _most(model: CompiledNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
+def _most(model: SteppedNetwork, epochs: Epochs, callbacks: CallbackList, kind: str) -> int | None:
     """Return how many steps run between two calls of the callbacks' hooks; None: any number."""
     if isinstance(model.steps_per_execution, int):
         return model.steps_per_execution
@@ -244,7 +267,7 @@ def _callbacks(verbose: int | str, given: Callbacks, *, add_history: bool = Fals
 
 def _introduce(
     callbacks: CallbackList,
-    model: CompiledNetwork,
+    model: SteppedNetwork,
     verbose: int | str,
     epochs: int,
     steps: int | None,
@@ -258,7 +281,7 @@ def _introduce(
 
 
 @contextmanager
-def _steps_of(model: CompiledNetwork) -> Iterator[Steps]:
+def _steps_of(model: SteppedNetwork) -> Iterator[Steps]:
     """Run a model's steps within this context, recorded ones unless it is to run eagerly.
 
     The memory of recorded steps is given back at its end.

@@ -3,10 +3,9 @@
 A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
-
-import numpy as np
 
 from mirrored import _overrides
 from mirrored._absent import absent_members
@@ -14,18 +13,16 @@ from mirrored._arguments import explained
 from mirrored._files import PathName
 from mirrored.training import loop
 from mirrored.training.callbacks import Callback, History
-from mirrored.training.compilation import (
-    CompiledNetwork,
-    check_steps_per_execution,
-    compile_model,
-)
+from mirrored.training.compilation import check_steps_per_execution, compile_model
 from mirrored.training.inputs import GivenData
-from mirrored.training.metrics import Metric
+from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.own_steps import is_own
+from mirrored.training.running_means import in_order
 
 
 @explained
 @absent_members("tf.keras.Model")
-class Model(CompiledNetwork):
+class Model(SteppedNetwork):
     """Layers that are trained together.
 
     Args:
@@ -64,9 +61,9 @@ class Model(CompiledNetwork):
 
     def compile(
         self,
-        optimizer: Any,
+        optimizer: Any = None,
         loss: Any = None,
-        loss_weights: None = None,
+        loss_weights: Any = None,
         metrics: Any = None,
         weighted_metrics: Any = None,
         run_eagerly: bool = False,
@@ -77,11 +74,15 @@ class Model(CompiledNetwork):
         """Say how the model is trained. All names are checked here.
 
         Args:
-            optimizer: An optimizer or its name, as in "sgd".
+            optimizer: An optimizer or its name, as in "sgd"; None where a `train_step` of the
+                model's own has others.
             loss: A loss, its name, or a function of targets and outputs that returns a value an
-                example, or one number: the mean over the examples that it is given.
-            loss_weights: For models of several outputs, which there are none of yet.
-            metrics: Metrics or their names, as in ["accuracy"]; they ignore sample weights.
+                example, or one number: the mean over the examples that it is given. For several
+                outputs a list with one each, or None; a dict by their names; or one for all.
+            loss_weights: What each output's loss counts by in the sum that is minimised: numbers
+                in a list or a dict like the losses'. Logs show the losses as they are.
+            metrics: Metrics or their names, as in ["accuracy"]; they ignore sample weights. For
+                several outputs a list with one, or a list of them, for each; or a dict by names.
             weighted_metrics: Metrics that are weighted by sample weights.
             run_eagerly: Whether Python runs for every op of every step, so that layers and losses
                 can be looked into while they run. Otherwise a step is recorded once for each
@@ -97,17 +98,12 @@ class Model(CompiledNetwork):
             ValueError: A name is unknown, or model, optimizer and metrics were made in different
                 strategies' scopes.
         """
-        if loss_weights is not None:
-            raise ValueError(
-                "`loss_weights` is for models of several outputs, which are not provided yet. "
-                f"Received: loss_weights={loss_weights!r}."
-            )
         if not isinstance(jit_compile, bool | None) and jit_compile != "auto":
             raise ValueError(
                 f'`jit_compile` is True, False or "auto". Received: jit_compile={jit_compile!r}.'
             )
         check_steps_per_execution(steps_per_execution)
-        compilation = compile_model(self, optimizer, loss, metrics, weighted_metrics)
+        compilation = compile_model(self, optimizer, loss, loss_weights, metrics, weighted_metrics)
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         self._compilation = compilation
@@ -287,10 +283,7 @@ class Model(CompiledNetwork):
             steps=steps,
         )
         logs = loop.evaluate(self, data, callbacks=callbacks, verbose=verbose)
-        if return_dict:
-            return logs
-        values = list(logs.values())
-        return values if len(values) > 1 else values[0]
+        return logs if return_dict else in_order(self, logs)
 
     def predict(
         self,
@@ -299,7 +292,7 @@ class Model(CompiledNetwork):
         verbose: int | str = "auto",
         steps: int | None = None,
         callbacks: Sequence[Callback] | Callback | None = None,
-    ) -> np.ndarray[Any, Any]:
+    ) -> Any:
         """Return the outputs for data, joined along the first axis.
 
         Args:
@@ -320,15 +313,79 @@ class Model(CompiledNetwork):
 
     def _check_ready(self, method: str) -> None:
         """Raise where the model cannot be run with a loss, before anything changes."""
-        for layer, metrics in self._walk_with(Metric):
-            for metric in metrics:
-                raise ValueError(
-                    "`fit` and `evaluate` report the metrics of `compile` alone, and not those in "
-                    f"attributes of layers. Received: the metric {metric.name!r} in {layer!r}. "
-                    "Give it to `compile`, or write a training loop of your own."
-                )
         loop.check_context(method)
-        self.required_compilation().required_loss()
+        compilation = self.required_compilation()
+        kind = "train" if method in ("fit", "train_on_batch") else "test"
+        if is_own(self, kind):
+            return
+        if not compilation.has_loss:
+            compilation.required_outputs()
+        if kind == "train":
+            compilation.required_optimizer()
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: dict[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Take one step of training on one global batch.
+
+        Args:
+            x: Inputs of shape (examples, ...).
+            y: Targets of shape (examples, ...).
+            sample_weight: A weight for each example.
+            class_weight: A weight for each integer label.
+            return_dict: Whether to return the values by name.
+
+        Returns:
+            The loss, or a list of the loss and the metrics, or a dict of them, of this batch.
+
+        Raises:
+            InvalidArgumentError: The model is not compiled.
+            ValueError: Data do not fit the model or each other.
+            NonFiniteLossError: The loss is NaN or infinite; the weights are those before.
+        """
+        self._check_ready("train_on_batch")
+        data = _batch("fit", x, y, sample_weight, class_weight)
+        logs = loop.on_batch(self, "train", data)
+        return logs if return_dict else in_order(self, logs)
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """Evaluate one global batch.
+
+        Args:
+            x: Inputs of shape (examples, ...).
+            y: Targets of shape (examples, ...).
+            sample_weight: A weight for each example.
+            return_dict: Whether to return the values by name.
+
+        Returns:
+            The loss, or a list of the loss and the metrics, or a dict of them.
+
+        Raises:
+            InvalidArgumentError: The model is not compiled.
+            ValueError: Data do not fit the model or each other.
+        """
+        self._check_ready("test_on_batch")
+        logs = loop.on_batch(self, "test", _batch("evaluate", x, y, sample_weight))
+        return logs if return_dict else in_order(self, logs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Return the outputs for one global batch, as arrays.
+
+        Args:
+            x: Inputs of shape (examples, ...).
+
+        Raises:
+            ValueError: The data do not fit the model.
+        """
+        loop.check_context("predict_on_batch")
+        return loop.predict(self, _batch("predict", x), callbacks=None, verbose=0)
 
     # ------------------------------------------------------------------ looking and storing
 
@@ -392,3 +449,18 @@ class Model(CompiledNetwork):
         from mirrored.training import saving  # As above.
 
         saving.load_weights(self, filepath)
+
+
+def _batch(
+    use: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None
+) -> GivenData:
+    """Return one batch of all examples."""
+    return GivenData(
+        use=use,
+        x=x,
+        y=y,
+        sample_weight=sample_weight,
+        batch_size=sys.maxsize,
+        steps=None,
+        class_weight=class_weight,
+    )

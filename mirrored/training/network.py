@@ -38,9 +38,6 @@ class Network(BuiltOnZeros):
     `Model` says what the arguments are.
     """
 
-    # Whether outputs may be lists, tuples and dicts. Where they may not, targets in a list of one
-    # are what is in it, and several are refused; see training/inputs.py.
-    _gives_structures = False
     # What a functional model of this very class is called, numbered; None: as its class.
     _functional_name: ClassVar[str | None] = None
 
@@ -123,6 +120,11 @@ class Network(BuiltOnZeros):
     def _takes_structures(self) -> bool:
         """Whether inputs may be lists, tuples and dicts; else data in a list of one are the one."""
         return self._given is None or not self._given.is_single
+
+    @property
+    def has_call(self) -> bool:
+        """Whether it computes something when it is called."""
+        return type(self).call is not Network.call or bool(self._chain)
 
     @property
     def inputs(self) -> list[SymbolicTensor]:

@@ -14,13 +14,14 @@ from mirrored.data.batches import Span
 from mirrored.data.columns import Layout
 from mirrored.distribute import PerReplica
 from mirrored.distribute.sharding import Sharding, sharding_of
-from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
-from mirrored.training.compilation import CompiledNetwork
+from mirrored.program.results import Results
 from mirrored.training.eager_steps import Take, column_dtypes
-from mirrored.training.step import Shards, Step, Totals, non_finite_error
+from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.own_steps import is_own, optimizers_of, step_of
+from mirrored.training.step import Shards, Step, Totals, failed_step, joined, row_of
 from mirrored.variables import Variable
 
 
@@ -33,13 +34,15 @@ class RecordedSteps:
         model: A model that is built and, but for prediction, compiled with a loss.
     """
 
-    def __init__(self, model: CompiledNetwork) -> None:
+    def __init__(self, model: SteppedNetwork) -> None:
         self._model = model
         self._strategy = model.distribute_strategy
         self._traces = model._traces
         self._identity, self._kept = _identity(model)
         self._stepped = False
         self._weighed = False
+        kinds = ("predict",) if model._compilation is None else ("train", "test", "predict")
+        self._is_own = {kind: is_own(model, kind) for kind in kinds}
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
@@ -62,10 +65,12 @@ class RecordedSteps:
         for part in span.alike():
             self._run_and_report("test", part, take, lambda: True)
 
-    def predict(self, span: Span, take: Callable[[np.ndarray[Any, Any]], None]) -> None:
+    def predict(self, span: Span, take: Callable[[Any], None]) -> None:
         """Compute the outputs for each batch; see `EagerSteps`."""
         for part in span.alike():
-            self._run(self._trace("predict", part), part, partial(_joined, take))
+            trace = self._trace("predict", part)
+            results: Any = trace.results
+            self._run(trace, part, partial(_join, results, take))
 
     def _run_and_report(
         self, kind: str, part: Span, take: Take, going_on: Callable[[], bool]
@@ -76,8 +81,9 @@ class RecordedSteps:
         is between two steps, the better for short ones.
         """
         trace = self._trace(kind, part)
+        totals = _totals(trace)
         (width,), dtype = trace.graph.outputs[0].spec
-        has_penalty = _has_penalty(trace)
+        has_penalty = totals.penalty is not None
         notes = np.empty((part.count, width + has_penalty), dtype)
         done = 0
 
@@ -96,31 +102,35 @@ class RecordedSteps:
             rows = notes[:done].tolist()
             if has_penalty:
                 rows = [[row[0] + row[-1], *row[1:-1]] for row in rows]
+            if totals.names is not None:
+                rows = [row_of(totals, row) for row in rows]
             take(rows, part.size)
 
     def _row(self, part: Span, outputs: Sequence[Any]) -> list[float]:
         """Return the statistics of a step that wrote nothing, with its loss, penalties included."""
         row: list[float] = outputs[0].tolist()
-        if _has_penalty(self._trace("train", part)):
+        if _totals(self._trace("train", part)).penalty is not None:
             row[0] += float(outputs[1].reshape(-1)[0])
         return row
 
-    def _non_finite(self, part: Span, outputs: Sequence[Any], where: str) -> NonFiniteLossError:
-        penalties = _has_penalty(self._trace("train", part))
+    def _non_finite(self, part: Span, outputs: Sequence[Any], where: str) -> Exception:
+        totals = _totals(self._trace("train", part))
+        penalties = totals.penalty is not None
         losses = [float(each) for each in outputs[1 + penalties :]]
-        return non_finite_error(self._model, self._row(part, outputs)[0], losses, where)
+        return failed_step(self._model, totals, self._row(part, outputs)[0], losses, where)
 
     @contextmanager
     def _undone_unless_stepped(self) -> Iterator[None]:
         """Take back the slots that were made for a first step which then failed."""
-        optimizer = self._model.required_compilation().optimizer
-        known, self._stepped = optimizer.slots(), False
+        optimizers = optimizers_of(self._model)
+        known, self._stepped = [each.slots() for each in optimizers], False
         try:
             yield
         except BaseException:
-            if not self._stepped and optimizer.slots().keys() != known.keys():
-                optimizer.restore_slots(known)
-                self._traces.clear()
+            for optimizer, before in zip(optimizers, known, strict=True):
+                if not self._stepped and optimizer.slots().keys() != before.keys():
+                    optimizer.restore_slots(before)
+                    self._traces.clear()
             raise
 
     def _run(self, trace: Trace, span: Span, report: Report) -> bool:
@@ -141,7 +151,7 @@ class RecordedSteps:
 
     @cached_property
     def _step(self) -> Step:
-        return Step(self._model)  # It looks through all layers, which a replay need not.
+        return step_of(self._model)  # It looks through all layers, which a replay need not.
 
     def _sharding(self, span: Span) -> Sharding:
         return sharding_of(span.size, self._strategy.num_replicas_in_sync)
@@ -150,7 +160,7 @@ class RecordedSteps:
         """Return the step for batches like these, recorded where it is not."""
         size = span.size
         columns, layout = span.columns, span.layout
-        dtypes = column_dtypes(self._model, layout, columns)
+        dtypes = column_dtypes(self._model, layout, columns, own=self._is_own[kind])
         specs = tuple(
             [
                 TensorSpec(array.shape[1:], dtype or array.dtype)
@@ -179,8 +189,8 @@ class RecordedSteps:
         layout: Layout,
         sharding: Sharding,
     ) -> Trace:
-        if kind == "train":
-            optimizer = self._model.required_compilation().optimizer
+        if kind == "train" and not self._is_own[kind]:
+            optimizer = self._model.required_compilation().required_optimizer()
             # Where only some variables have a gradient, those are brought together meanwhile.
             optimizer.pack(self._model.trainable_variables)
         inputs = [
@@ -213,13 +223,13 @@ class RecordedSteps:
 _SETTINGS = (bool, int, float, str, type(None))
 
 
-def _identity(model: CompiledNetwork) -> tuple[tuple[Any, ...], list[Any]]:
+def _identity(model: SteppedNetwork) -> tuple[tuple[Any, ...], list[Any]]:
     """Return what a recorded step of a model depends on beside the batch, and whose ids are in it.
 
     Whoever keeps the first keeps the second, or another object could have an id of it. (But for the
     compilation: with another one all traces go.)
     """
-    settings = {} if model.optimizer is None else vars(model.optimizer)
+    settings = [(i, vars(each)) for i, each in enumerate(optimizers_of(model))]
     held: list[Any] = []
     trained: list[bool] = []
     for layer, weights in model._walk_with(Variable):
@@ -229,7 +239,14 @@ def _identity(model: CompiledNetwork) -> tuple[tuple[Any, ...], list[Any]]:
         id(model._compilation),
         tuple(map(id, held)),
         tuple(trained),
-        tuple([each for each in settings.items() if isinstance(each[1], _SETTINGS)]),
+        tuple(
+            [
+                (i, *each)
+                for i, its in settings
+                for each in its.items()
+                if isinstance(each[1], _SETTINGS)
+            ]
+        ),
     )
     return identity, held
 
@@ -241,11 +258,14 @@ def _require_finite(totals: Totals) -> None:
         recorder.require_finite(tuple(each for each in parts if each is not None))
 
 
-def _has_penalty(trace: Trace) -> bool:
-    """Return whether a step's outputs have the weights' penalty, behind the statistics."""
-    return trace.results is not None and trace.results.structure.penalty is not None
+def _totals(trace: Trace) -> Totals:
+    """Return what a step left when it was recorded."""
+    results: Any = trace.results
+    totals: Totals = results.structure
+    return totals
 
 
-def _joined(take: Callable[[np.ndarray[Any, Any]], None], outputs: Sequence[Any], _: int) -> bool:
-    take(np.concatenate(outputs))
+def _join(results: Results, take: Callable[[Any], None], outputs: Sequence[Any], _: int) -> bool:
+    # Copies: what a program returns it writes over in its next run.
+    take(joined(results.with_tensors([each.copy() for each in outputs])))
     return True

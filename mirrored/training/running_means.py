@@ -3,42 +3,134 @@
 Totals and counts are added up, so that batches of different sizes count as they should.
 """
 
+from typing import Any
+
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.metrics import Metric
+from mirrored.training.metrics.quotient import Quotient
 
 
 class RunningMeans:
-    """The means over an epoch so far: of the loss by example, of the metrics by their counts.
+    """The means over an epoch so far: of the losses by example, of the metrics by their counts.
+
+    Args:
+        model: A model that is compiled, and knows its outputs.
 
     Attributes:
         examples: How many examples there were so far.
     """
 
     def __init__(self, model: CompiledNetwork) -> None:
-        self._metrics: list[Metric] = model.metrics
-        self._loss = 0.0
+        compilation = model.required_compilation()
+        outputs = compilation.required_outputs()
+        self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]
+        self._metrics: dict[str, Any] = outputs.named_metrics
         self.examples = 0
         # On the host: the metrics are told of the sums where somebody asks.
+        self._losses = [0.0] * len(self._trackers)
         self._sums = [[0.0, 0.0] for _ in self._metrics]
-        for metric in self._metrics:
+        for metric in (*self._trackers, *self._metrics.values()):
             metric.set_totals(0.0, 0.0)
 
-    def add(self, rows: list[list[float]], examples: int) -> None:
-        """Add global batches of one size."""
-        for row in rows:
-            self._loss += row[0] * examples
+    def add(self, rows: list[Any], examples: int) -> None:
+        """Add global batches of one size.
+
+        Args:
+            rows: For each the losses, and every metric's total and count.
+            examples: How many examples each has.
+        """
+        first = len(self._losses)
+        for number in range(first):
+            for row in rows:
+                self._losses[number] += row[number] * examples
         self.examples += examples * len(rows)
         for number, sums in enumerate(self._sums):
             for row in rows:
-                sums[0] += row[1 + 2 * number]
-                sums[1] += row[2 + 2 * number]
+                sums[0] += row[first + 2 * number]
+                sums[1] += row[first + 2 * number + 1]
 
     def logs(self) -> dict[str, float]:
         """Return the means by name."""
-        logs = {"loss": self._loss / self.examples if self.examples else 0.0}
-        for metric, (total, count) in zip(self._metrics, self._sums, strict=True):
-            metric.set_totals(total, count)
-            logs[metric.name] = total / (
-                count or 1.0
-            )  # What its `result` is, without an operation.
+        count = self.examples or 1
+        named = zip(self._trackers, self._losses, strict=True)
+        logs = {each.name: total / count for each, total in named}
+        for (name, metric), (total, number) in zip(self._metrics.items(), self._sums, strict=True):
+            metric.set_totals(total, number)
+            logs[name] = total / (number or 1.0)  # What its `result` is, without an operation.
         return logs
+
+    def finish(self) -> dict[str, float]:
+        """Return the means by name at the end of an epoch, when all metrics have theirs."""
+        for tracker, total in zip(self._trackers, self._losses, strict=True):
+            tracker.set_totals(total, float(self.examples))
+        return self.logs()
+
+
+class LatestLogs:
+    """What a model's own step returned last: its metrics go on from step to step by themselves.
+
+    Args:
+        model: A model whose metrics begin anew here.
+
+    Attributes:
+        examples: How many examples there were so far.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._logs: dict[str, float] = {}
+        self.examples = 0
+        model.reset_metrics()
+
+    def add(self, rows: list[Any], examples: int) -> None:
+        """Take what steps returned.
+
+        Args:
+            rows: For each the values by name.
+            examples: How many examples each had.
+        """
+        self.examples += examples * len(rows)
+        if rows:
+            self._logs = rows[-1]
+
+    def logs(self) -> dict[str, float]:
+        """Return the values by name."""
+        return dict(self._logs)
+
+    def finish(self) -> dict[str, float]:
+        """Return what the metrics say at the end of an epoch, where that is what steps return."""
+        found = {name: float(value) for name, value in self._model.get_metrics_result().items()}
+        if found.keys() != self._logs.keys():
+            return self.logs()
+        tracker = self._model.required_compilation().loss_tracker
+        if tracker in self._model.metrics and not tracker.has_counted:
+            # Where no step updated it: Keras shows 0.
+            found[tracker.name] = self._logs[tracker.name]
+        return found
+
+
+def is_mean(metric: Any) -> bool:
+    """Return whether a metric can be added up on the host: nothing of it is of the user's own.
+
+    Args:
+        metric: The metric.
+    """
+    own = ("update_state", "result", "reset_state", "__call__")
+    return isinstance(metric, Quotient) and all(
+        getattr(type(metric), name) is getattr(Quotient, name) for name in own
+    )
+
+
+def in_order(model: Any, logs: dict[str, float]) -> Any:
+    """Return the values of logs without their names, in the order of the model's metrics.
+
+    Args:
+        model: The model.
+        logs: The values by name.
+
+    Returns:
+        A list; where there is one value, that.
+    """
+    names = [name for metric in model.metrics for name in getattr(metric, "names", [metric.name])]
+    values = [logs[name] for name in names if name in logs]
+    values += [logs[name] for name in sorted(logs.keys() - set(names))]
+    return values[0] if len(values) == 1 else values

@@ -18,6 +18,7 @@ from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.errors import NonFiniteLossError
 from mirrored.ops import Tensor
 from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.compiled_outputs import OutputPart, metrics_of
 from mirrored.variables import Variable
 
 
@@ -42,11 +43,14 @@ class Totals(NamedTuple):
         statistics: The sum over the replicas of the loss, and of each metric's total and count.
         penalty: The weights' penalty; None where there is none.
         losses: Each replica's part of the loss.
+        names: What a step of the model's own returned, behind its losses in the statistics; None
+            where they are those of `fit`.
     """
 
     statistics: Tensor
     penalty: Tensor | None
     losses: tuple[Tensor, ...]
+    names: tuple[str, ...] | None = None
 
 
 class Step:
@@ -98,7 +102,7 @@ class Step:
         used = sorted(_first(gradients))
         self._check_used(used)
         parts = self._strategy.experimental_local_results(gradients)
-        self._model.required_compilation().optimizer.prepare(
+        self._model.required_compilation().required_optimizer().prepare(
             [self._variables[i] for i in used],
             PerReplica([each.renumbered(dict(enumerate(used))) for each in parts]),
         ).commit()
@@ -115,62 +119,55 @@ class Step:
         statistics = self._strategy.reduce("sum", outcome["statistics"])
         return Totals(statistics, _first(outcome["penalty"]), ())
 
-    def predict(self, shards: Shards) -> tuple[Tensor | None, ...]:
-        """Return each replica's outputs; None where it has no examples.
+    def predict(self, shards: Shards) -> tuple[Any, ...]:
+        """Return each replica's outputs: a structure, of None where it has no examples.
 
         Args:
             shards: The global batch; only its inputs are used.
         """
-        outputs = self._run(lambda x: self._model(x, training=False), (shards.x,))
+        outputs = self._run(self._outputs, (shards.x,))
         return self._strategy.experimental_local_results(outputs)
+
+    def _outputs(self, x: Any) -> Any:
+        """Return what is predicted for a replica's inputs."""
+        return self._model(x, training=False)
 
     # ------------------------------------------------------------------ on one replica
 
-    def _train_replica(
-        self, x: Tensor, y: Tensor, sample_weight: Tensor | None, examples: int
-    ) -> dict[str, Any]:
+    def _train_replica(self, x: Any, y: Any, sample_weight: Any, examples: int) -> dict[str, Any]:
         with GradientTape() as tape:
-            loss, outputs = self._forward(x, y, sample_weight, examples, training=True)
+            losses, parts = self._forward(x, y, sample_weight, examples, training=True)
         return {
-            "gradients": tape.gradient(loss, self._variables),
-            "statistics": self._statistics(loss, y, outputs, sample_weight, examples),
-            "loss": loss,
+            "gradients": tape.gradient(losses[0], self._variables),
+            "statistics": _statistics(losses, parts, examples),
+            "loss": losses[0],
         }
 
-    def _test_replica(
-        self, x: Tensor, y: Tensor, sample_weight: Tensor | None, examples: int
-    ) -> dict[str, Any]:
-        loss, outputs = self._forward(x, y, sample_weight, examples, training=False)
-        return {
-            "statistics": self._statistics(loss, y, outputs, sample_weight, examples),
-            "penalty": self._penalty(),
-        }
+    def _test_replica(self, x: Any, y: Any, sample_weight: Any, examples: int) -> dict[str, Any]:
+        forward = self._forward(x, y, sample_weight, examples, training=False)
+        return {"statistics": _statistics(*forward, examples), "penalty": self._penalty()}
 
     def _forward(
-        self,
-        x: Tensor,
-        y: Tensor,
-        sample_weight: Tensor | None,
-        examples: int,
-        *,
-        training: bool,
-    ) -> tuple[Tensor, Tensor]:
-        """Return this replica's part of the global batch's loss, and its outputs."""
+        self, x: Any, y: Any, sample_weight: Any, examples: int, *, training: bool
+    ) -> tuple[list[Tensor], list[OutputPart]]:
+        """Return this replica's part of the global batch's loss, and its outputs' parts.
+
+        Behind the loss come those of the outputs, where several have one.
+        """
         outputs = self._model(x, training=training)
         if any(layer.built for layer in self._unbuilt):
             self._look_up()
-        loss = self._model.required_compilation().required_loss()
-        return loss.shard(y, outputs, sample_weight, examples), outputs
-
-    def _statistics(
-        self, loss: Tensor, y: Tensor, outputs: Tensor, sample_weight: Tensor | None, examples: int
-    ) -> Tensor:
-        """Return the loss and every metric's total and count as one vector."""
-        scalars, share = [loss], outputs.shape[0] / examples
-        for metric, weighted in self._model.required_compilation().metrics:
-            weight = sample_weight if weighted else None
-            scalars += metric.shard_statistics(y, outputs, weight, share)
-        return ops.concat([ops.reshape(each, (1,)) for each in scalars], axis=0)
+        compiled = self._model.required_compilation().required_outputs()
+        parts = compiled.parts(y, outputs, sample_weight)
+        losses: list[Tensor] = []
+        terms: list[Tensor] = []
+        for output, target, prediction, weights in parts:
+            if output.loss is not None:
+                loss = output.loss.shard(target, prediction, weights, examples)
+                losses.append(loss)
+                terms.append(loss if output.weight is None else loss * output.weight)
+        total = terms[0] if len(terms) == 1 else ops.add_n(terms)
+        return [total, *losses] if len(losses) > 1 else [total], parts
 
     def _penalty(self) -> Tensor | None:
         penalties = [penalty(weight) for weight, penalty in self._regularized]
@@ -241,18 +238,34 @@ class Step:
             )
 
 
-def non_finite_error(
-    model: CompiledNetwork, loss: float, losses: Sequence[float], where: str
-) -> NonFiniteLossError:
+def _statistics(losses: list[Tensor], parts: list[OutputPart], examples: int) -> Tensor:
+    """Return the losses, and every metric's total and count, as one vector."""
+    scalars = list(losses)
+    for metric, (target, prediction, weights) in metrics_of(parts):
+        share = prediction.shape[0] / examples
+        scalars += metric.shard_statistics(target, prediction, weights, share)
+    return ops.concat([ops.reshape(each, (1,)) for each in scalars], axis=0)
+
+
+def failed_step(
+    model: CompiledNetwork, totals: Totals, loss: float, losses: Sequence[float], where: str
+) -> Exception:
     """Return the error that a step raises whose loss is not finite.
 
     Args:
         model: The model.
+        totals: What the step left, or left when it was recorded.
         loss: The loss of the global batch.
         losses: Each replica's part of it.
         where: What the error calls the step.
     """
     bad = [i for i, each in enumerate(losses) if not math.isfinite(each)]
+    if totals.names is not None and not bad:
+        return ValueError(
+            f"An integer that a step returns is the same on all replicas. Received: others in "
+            f"{where}, among {list(totals.names)}. Return a float: the mean over the shard's "
+            "examples. The weights are those of the step before."
+        )
     devices = model.distribute_strategy.devices
     place = " and ".join(f"replica {i} ({devices[i].full_name})" for i in bad)
     return NonFiniteLossError(
@@ -261,6 +274,40 @@ def non_finite_error(
         f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
         "values in the data, or lower the learning rate."
     )
+
+
+def row_of(totals: Totals, statistics: list[float]) -> Any:
+    """Return a step's statistics as loops take them: of a model's own step, by their names.
+
+    Args:
+        totals: What the step left, or left when it was recorded.
+        statistics: Its statistics.
+    """
+    if totals.names is None:
+        return statistics
+    return dict(zip(totals.names, statistics[1:], strict=True))
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return the replicas' outputs as one structure of arrays; who had no examples adds nothing.
+
+    Args:
+        parts: A structure of arrays a replica, of None where it had no examples.
+
+    Raises:
+        ValueError: An output has no axis for the examples.
+    """
+    given = [each for each in parts if _nest.flatten(each)[0] is not None]
+
+    def join(*arrays: Any) -> Any:
+        if not arrays[0].ndim:
+            raise ValueError(
+                "What a model predicts has a row an example. Received: a scalar output. Return "
+                "outputs of shape (batch, ...)."
+            )
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+    return _nest.map_structure(join, *given)
 
 
 def _state_of_weights(model: CompiledNetwork) -> str:

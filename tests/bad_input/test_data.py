@@ -18,7 +18,7 @@ X = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, CLASSES, size=12)
 
 AMBIGUOUS = "Data cardinality is ambiguous. Make sure all arrays contain the same number of samples"
-ONE_INPUT = "must be one array; models have one input and one output for now"
+ONE_INPUT = "`x` must be one array, as the model has one input. Received: a "
 NUMBERS = "must hold numbers (bool, integer or floating-point). Received: "
 FITS_NOT = 'Input 0 of layer "sequential" is incompatible with the layer: expected shape=(None, 5)'
 DATA: dict[str, tuple[dict[str, Any], str]] = {
@@ -52,7 +52,7 @@ DATA: dict[str, tuple[dict[str, Any], str]] = {
     "strings as weights": ({"sample_weight": ["a"] * 12}, f"`sample_weight` {NUMBERS}"),
     "several inputs": ({"x": [X, X]}, ONE_INPUT),
     "inputs by name": ({"x": {"a": X}}, ONE_INPUT),
-    "several targets": ({"y": [Y, Y]}, ONE_INPUT),
+    "several targets": ({"y": [Y, Y]}, "y_true and y_pred have different structures"),
     "no x": ({"x": None}, "`fit` needs input data. Received: x=None"),
     "no y": ({"y": None}, "`fit` needs targets to compute the loss. Received: y=None"),
     "no y for validation": ({"validation_data": (X, None)}, "`validation` needs targets"),
@@ -221,7 +221,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         "`validation` needs `validation_steps` for a dataset that never ends",
     ),
     "no targets": (lambda: batches(X), {}, "`fit` needs batches of (x, y) or (x, y, sample_weig"),
-    "a dict": (lambda: iter([{"x": X, "y": Y}]), {}, "one array; models have one input and one"),
+    "a dict": (lambda: iter([{"x": X, "y": Y}]), {}, "`fit` needs batches of (x, y) or"),
     "a tuple of one": (lambda: iter([(X,)]), {}, "Received: a batch without targets, which the"),
     "no targets for validation": (
         batches,
@@ -399,5 +399,5 @@ def test_a_model_that_is_not_built_stays_so(
         model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
     with pytest.raises(ValueError, match=message):
         train(model, **change)
-    assert (model.built, model.weights, model.metrics) == (False, [], [])
+    assert (model.built, model.weights, model.metrics[1].metrics) == (False, [], [])
     assert train(model, x=X[:, :2]).epoch == [0]

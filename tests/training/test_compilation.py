@@ -20,8 +20,10 @@ def test_what_a_model_says_of_it(make_line: MakeLine) -> None:
     assert isinstance(model.optimizer, mr.optim.SGD)
     assert float(model.optimizer.learning_rate) == 0.5
     assert model.loss == "mse"
-    assert [type(metric) for metric in model.metrics] == [mr.metrics.MeanSquaredError]
-    assert model.metrics_names == ["loss", "mse"]
+    tracker, compiled = model.metrics
+    assert isinstance(tracker, mr.metrics.Mean)
+    assert [type(metric) for metric in compiled.metrics] == [mr.metrics.MeanSquaredError]
+    assert model.metrics_names == ["loss", "compile_metrics"]  # As in Keras 3.15.1.
     empty = mr.Sequential()
     assert (empty.optimizer, empty.loss, empty.metrics) == (None, None, [])
 
@@ -44,10 +46,10 @@ def test_optimizers(optimizer: Any, strategy: mr.MirroredStrategy) -> None:
 
 
 def test_its_arguments_are_those_of_keras() -> None:
-    """Those of Keras 3.15, in its order; an optimizer is to be given, and "auto" is our default."""
+    """Those of Keras 3.15, in its order; no optimizer and "auto" are our defaults."""
     parameters = inspect.signature(mr.Model.compile).parameters
     assert {name: each.default for name, each in parameters.items() if name != "self"} == {
-        "optimizer": inspect.Parameter.empty,
+        "optimizer": None,
         "loss": None,
         "loss_weights": None,
         "metrics": None,
@@ -98,7 +100,6 @@ NAMES: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("options", "names"), NAMES.values(), ids=NAMES)
 def test_names_of_metrics(options: dict[str, Any], names: list[str], make_line: MakeLine) -> None:
     model = make_line(**options)
-    assert [metric.name for metric in model.metrics] == names
     logs = model.evaluate(X, Y, verbose=0, return_dict=True)
     assert list(logs) == ["loss", *names]
 
@@ -115,10 +116,11 @@ def test_metrics_wait_for_the_shape_of_the_output(strategy: mr.MirroredStrategy)
     with strategy.scope():
         model = mr.Sequential([mr.layers.Dense(3, "softmax")])
         model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    assert model.metrics == []
+    (_, compiled) = model.metrics
+    assert compiled.metrics == []
     model.fit(X, [0, 1, 2, 1], verbose=0)
-    assert [type(metric) for metric in model.metrics] == [mr.metrics.SparseCategoricalAccuracy]
-    assert model.metrics_names == ["loss", "accuracy"]
+    assert [type(metric) for metric in compiled.metrics] == [mr.metrics.SparseCategoricalAccuracy]
+    assert compiled.names == ["accuracy"]
 
 
 def test_objects_are_used_as_they_are(strategy: mr.MirroredStrategy) -> None:
@@ -127,7 +129,8 @@ def test_objects_are_used_as_they_are(strategy: mr.MirroredStrategy) -> None:
         metric, loss = mr.metrics.MeanSquaredError(), mr.losses.MeanSquaredError()
         optimizer = mr.optim.Adam()
         model.compile(optimizer, loss, metrics=[metric])
-    assert (model.optimizer, model.loss, model.metrics) == (optimizer, loss, [metric])
+    assert (model.optimizer, model.loss) == (optimizer, loss)
+    assert model.metrics[1].metrics == [metric]
     shown = model.evaluate(X, Y, verbose=0)[1]
     assert float(metric.result()) == shown
 
@@ -170,11 +173,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "reduction='none'.",
     ),
     "metric": ({"metrics": ["foo"]}, "Could not interpret metric identifier: foo"),
-    "no metric": ({"metrics": [None]}, "Could not interpret metric identifier: None"),
     "weighted metric": ({"weighted_metrics": "foo"}, "Could not interpret metric identifier: foo"),
-    "metrics by output": ({"metrics": {"out": "mse"}}, "`metrics` is a list of metrics; models"),
-    "nested metrics": ({"metrics": [["mse"]]}, "`metrics` is a list of metrics; models have one"),
-    "loss weights": ({"loss_weights": [1.0]}, "`loss_weights` is for models of several outputs"),
+    "loss weights": (
+        {"loss_weights": ["a"]},
+        "A weight of a loss is a finite number. Received: loss_weights='a'",
+    ),
 }
 
 

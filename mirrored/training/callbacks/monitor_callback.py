@@ -70,11 +70,12 @@ class MonitorCallback(Callback):
     def _direction(self) -> Any:
         """Return the comparison for a value of this name."""
         name = self.monitor.removeprefix("val_")
-        directions = {
-            metric.name: metric._direction
-            for metric in getattr(self.model, "metrics", ())
-            if getattr(metric, "_direction", None) is not None
-        }
+        directions: dict[str, str] = {}
+        for metric in getattr(self.model, "metrics", ()):
+            # Those of `compile` are one metric, which knows what logs call each of them.
+            for known, each in getattr(metric, "named", {metric.name: metric}).items():
+                if getattr(each, "_direction", None) is not None:
+                    directions[known] = each._direction
         if name in directions:
             return _HIGHER if directions[name] == "up" else _LOWER
         if name == "loss":

@@ -13,7 +13,8 @@ from mirrored import _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
-from mirrored.distribute import has_strategy
+from mirrored.distribute import get_replica_context, has_strategy
+from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape
@@ -190,12 +191,33 @@ class Loss(_overrides.Subclassable):
                 broadcast to what `call` returns, or None.
 
         Returns:
-            A scalar, or with the reduction "none" the weighted values that `call` returned.
+            A scalar, or with the reduction "none" the weighted values that `call` returned. In a
+            step that `fit` runs it is the one whose mean over replicas, each counted by its
+            examples, is that of the batch.
 
         Raises:
             ValueError: Shapes do not fit; or the mean over a batch was asked for in a strategy's
                 scope, where a replica does not see the whole batch.
         """
+        share = self._share()
+        if self.reduction == Reduction.NONE:
+            return self._weighted_values(y_true, y_pred, sample_weight)
+        if self.reduction == Reduction.SUM:
+            total = self._sum(y_true, y_pred, sample_weight)
+            # Each replica's counts by its share: so they add up to the sum over the batch.
+            return total if share in (None, 1.0) else total * (1.0 / share)
+        values = self.per_example(y_true, y_pred, sample_weight)
+        return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
+
+    def _share(self) -> float | None:
+        """Return what part of the batch is here in a step that `fit` runs; None in other loops.
+
+        Raises:
+            ValueError: In other loops a replica does not see the batch whose mean is asked for.
+        """
+        batch, context = global_batch(), get_replica_context()
+        if batch is not None and context is not None:
+            return batch.share(context.replica_id_in_sync_group) or 1.0
         if self.reduction == Reduction.SUM_OVER_BATCH_SIZE and has_strategy():
             raise ValueError(
                 "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss "
@@ -203,12 +225,7 @@ class Loss(_overrides.Subclassable):
                 f"loops. Received: {self.name!r} with reduction={self.reduction!r}. Divide the "
                 "sum by the global batch size."
             )
-        if self.reduction == Reduction.NONE:
-            return self._weighted_values(y_true, y_pred, sample_weight)
-        if self.reduction == Reduction.SUM:
-            return self._sum(y_true, y_pred, sample_weight)
-        values = self.per_example(y_true, y_pred, sample_weight)
-        return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
+        return None
 
     def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
         """Raise ValueError where sample weights do not fit what `call` returns; on the host.

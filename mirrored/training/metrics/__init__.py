@@ -1,6 +1,6 @@
 """What is reported beside the loss: the metrics there are, and how they are found by name.
 
-Each is a quotient of a total and a count, summed over all batches.
+Those that there are are quotients of a total and a count, summed over all batches.
 """
 
 from typing import Any
@@ -26,8 +26,8 @@ from mirrored.training.metrics.accuracy import (
 from mirrored.training.metrics.accuracy import accuracy_for as _accuracy_for
 from mirrored.training.metrics.mean import Mean as Mean
 from mirrored.training.metrics.mean import MeanSquaredError as MeanSquaredError
-from mirrored.training.metrics.metric import FunctionMetric as _FunctionMetric
 from mirrored.training.metrics.metric import Metric as Metric
+from mirrored.training.metrics.quotient import FunctionMetric as _FunctionMetric
 
 __all__ = [
     "MSE",
@@ -56,7 +56,8 @@ _METRICS: tuple[tuple[type[Metric], tuple[str, ...]], ...] = (
     (SparseCategoricalAccuracy, ()),
 )
 _BY_NAME = _by_name(_METRICS)
-_AUTOMATIC = ("accuracy", "acc")
+# What is the kind of accuracy that fits the loss and the shapes.
+AUTOMATIC = ("accuracy", "acc")
 
 
 @explained
@@ -75,15 +76,15 @@ def get(identifier: Any) -> Metric:
         >>> mr.metrics.get("BinaryAccuracy").name
         'binary_accuracy'
     """
-    return _find("metrics", identifier, Metric, _BY_NAME, _FunctionMetric, _AUTOMATIC)
+    return _find("metrics", identifier, Metric, _BY_NAME, _FunctionMetric, AUTOMATIC)
 
 
-def resolve(identifier: Any, loss: _Loss, output_shape: tuple[int | None, ...]) -> Metric:
+def resolve(identifier: Any, loss: _Loss | None, output_shape: tuple[int | None, ...]) -> Metric:
     """Return the metric for a model that is compiled; "accuracy" is of the kind that fits it.
 
     Args:
         identifier: As in `get`, or "accuracy" or "acc".
-        loss: The model's loss.
+        loss: The output's loss; None where it has none.
         output_shape: The model's output shape, (None, ...).
 
     Returns:
@@ -100,7 +101,7 @@ def resolve(identifier: Any, loss: _Loss, output_shape: tuple[int | None, ...]) 
         >>> type(metric).__name__, metric.name
         ('SparseCategoricalAccuracy', 'accuracy')
     """
-    automatic = isinstance(identifier, str) and identifier in _AUTOMATIC
+    automatic = isinstance(identifier, str) and identifier in AUTOMATIC
     metric = _accuracy_for(loss, output_shape) if automatic else get(identifier)
     if isinstance(identifier, str):
         metric.name = identifier  # So that the logs speak as the user does.

@@ -17,7 +17,8 @@ from mirrored.training.losses.values import (
     check_same_shape,
     class_indices,
 )
-from mirrored.training.metrics.metric import Comparison, Metric
+from mirrored.training.metrics.metric import Metric
+from mirrored.training.metrics.quotient import Comparison
 
 
 @explained
@@ -173,7 +174,7 @@ def _right_label(y_true: Tensor, y_pred: Tensor) -> Tensor:
     return ops.equal(labels, ops.argmax(y_pred, axis=-1, output_type=labels.dtype))
 
 
-def accuracy_for(loss: Loss, output_shape: tuple[int | None, ...]) -> Metric:
+def accuracy_for(loss: Loss | None, output_shape: tuple[int | None, ...]) -> Metric:
     """Return the kind of accuracy that fits a loss and the shape of the outputs."""
     if len(output_shape) == 1 or output_shape[-1] == 1:
         return BinaryAccuracy()

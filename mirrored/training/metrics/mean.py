@@ -10,17 +10,18 @@ from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses.squared_error import squared_errors
 from mirrored.training.losses.values import aligned, cast
-from mirrored.training.metrics.metric import (
+from mirrored.training.metrics.quotient import (
     Comparison,
-    Metric,
+    Quotient,
     Statistics,
     float_dtype,
+    share_of_batch,
     weighted_sums,
 )
 
 
 @explained
-class Mean(Metric):
+class Mean(Quotient):
     """The mean of values, weighted if weights are given.
 
     Args:
@@ -52,9 +53,18 @@ class Mean(Metric):
         """
         values = ops.convert_to_tensor(values)
         values = cast(values, float_dtype(values))
-        return weighted_sums(
-            ops.reshape(values, (1,)) if values.ndim == 0 else values, sample_weight
-        )
+        if values.ndim == 0:
+            return self._of_one(values, sample_weight)
+        return weighted_sums(values, sample_weight)
+
+    def _of_one(self, value: Tensor, sample_weight: Any) -> Statistics:
+        """Return the statistics of one number for all examples of a batch, or of a shard."""
+        if sample_weight is not None:
+            return weighted_sums(ops.reshape(value, (1,)), sample_weight)
+        # In a step of `fit` it counts by the examples, so that a batch counts once in all.
+        share = share_of_batch()
+        count = ops.constant(share, dtype=value.dtype)
+        return (value, count) if share == 1.0 else (value * count, count)
 
 
 @explained

@@ -1,256 +1,205 @@
-"""What all metrics share: a total and a count, which replicas add up on their own.
+"""What all metrics share: variables that replicas add to on their own, and one result of all."""
 
-Totals and counts add up exactly over batches and replicas, where means of means would not.
-"""
+import functools
+from typing import Any
 
-import math
-from collections.abc import Callable
-from typing import Any, ClassVar
+import numpy as np
 
-from mirrored import _overrides, devices, ops
+from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
 from mirrored._naming import snake_case
-from mirrored.distribute import (
-    DistributedVariable,
-    PerReplica,
-    get_replica_context,
-    get_strategy,
-    has_strategy,
-)
-from mirrored.ops import Tensor
-from mirrored.ops.spec import INTEGERS
-from mirrored.training.losses.values import (
-    as_predictions,
-    cast,
-    check_one_weight,
-    check_values,
-    example_weights,
-)
+from mirrored.distribute import SyncOnReadVariable, get_strategy
+from mirrored.layers import initializers
+from mirrored.layers.weights import find
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
-
-Statistics = tuple[Tensor, Tensor]
 
 
 @explained
 @absent_members("tf.keras.metrics.Metric")
 @refused_members("tf.keras.metrics.Metric", "from_config")
 class Metric(_overrides.Subclassable):
-    """Base of the metrics; a subclass gives the total and the count of a batch in `statistics`.
+    """Base of the metrics: a subclass makes variables, adds to them, and says what they result in.
 
     It is made in the scope of the strategy whose replicas update it. They do so without waiting for
-    each other; outside of them, the result is that of all together.
+    each other; the result is that of all together, in replicas too, where these meet for it. So
+    `update_state` should add sums over examples to the variables: then any number of replicas
+    gives what one gives.
 
     Args:
-        dtype: Accepted for compatibility; totals and counts are float64, so that they stay exact.
+        dtype: The dtype of variables that are made without one; None takes floatx.
         name: The name in logs and history; None takes that of the class.
+
+    Attributes:
+        name: The name in logs and history.
+
+    Raises:
+        TypeError: `dtype` is none that tensors have.
 
     Example:
         >>> import mirrored as mr
-        >>> metric = mr.metrics.BinaryAccuracy()
-        >>> metric.update_state([[1.0], [0.0]], [[0.9], [0.8]])
+        >>> class Positives(mr.metrics.Metric):
+        ...     def __init__(self, name="positives", **kwargs):
+        ...         super().__init__(name=name, **kwargs)
+        ...         self.count = self.add_weight(name="count", initializer="zeros")
+        ...
+        ...     def update_state(self, y_true, y_pred, sample_weight=None):
+        ...         found = mr.cast(mr.greater(y_pred, 0.5), self.dtype)
+        ...         self.count.assign_add(mr.reduce_sum(found))
+        ...
+        ...     def result(self):
+        ...         return self.count
+        >>> metric = Positives()
+        >>> metric.update_state([1.0, 0.0, 1.0], [0.9, 0.8, 0.1])
         >>> float(metric.result())
-        0.5
+        2.0
     """
 
-    _never_called = _overrides.METRIC
     _for_itself = _overrides.METRIC_ITSELF
     # "up" where more is better, "down" where less is: callbacks that look for the best ask for it.
     _direction: str | None = None
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Have ``result`` see what all replicas have together."""
+        super().__init_subclass__(**kwargs)
+        result = vars(cls).get("result")
+        if callable(result) and not hasattr(result, "_of_all_replicas"):
+            type.__setattr__(cls, "result", _of_all_replicas(result))
+
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
-        del dtype
         self.name = name or snake_case(type(self).__name__)
+        self._dtype = ops.as_dtype(ops.floatx() if dtype is None else dtype)
         # Training refuses a metric that was made for another strategy.
         self._strategy = get_strategy()
-        self._total, self._count = self._summed("total"), self._summed("count")
+        self._added: list[Variable] = []
 
-    def _summed(self, name: str) -> Variable:
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of variables that are made without one."""
+        return self._dtype
+
+    def add_variable(
+        self,
+        shape: Any,
+        initializer: Any,
+        dtype: Any = None,
+        aggregation: str = "sum",
+        name: str | None = None,
+    ) -> Variable:
+        """Make a variable of the metric's state: a copy a replica, which are put together on reads.
+
+        Args:
+            shape: Its shape, every size known.
+            initializer: What it starts as: a name, a number's initializer, or a function of shape
+                and dtype; None is "glorot_uniform", as in Keras.
+            dtype: Its dtype; None takes the metric's.
+            aggregation: How the replicas' copies become one: "sum", "mean" or
+                "only_first_replica".
+            name: Its name within the metric; None numbers it.
+
+        Raises:
+            ValueError: An unknown initializer or aggregation.
+        """
+        wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
+        make: Any = initializers.get("glorot_uniform" if initializer is None else initializer)
         with name_scope(""):  # As Keras' objects, it has names of its own.
-            return Variable(
-                0.0,
-                dtype=ops.float64,
-                name=f"{self.name}/{name}",
+            variable = Variable(
+                lambda: make(tuple(shape), dtype=wanted),
+                dtype=wanted,
+                trainable=False,
+                name=f"{self.name}/{name or f'variable_{len(self._added)}'}",
                 synchronization=VariableSynchronization.ON_READ,
-                aggregation=VariableAggregation.SUM,
+                aggregation=_aggregation(aggregation),
             )
+        self._added.append(variable)
+        return variable
+
+    def add_weight(
+        self,
+        shape: Any = (),
+        initializer: Any = None,
+        dtype: Any = None,
+        name: str | None = None,
+    ) -> Variable:
+        """Make a variable whose copies are added up; see `add_variable`.
+
+        Args:
+            shape: Its shape.
+            initializer: What it starts as.
+            dtype: Its dtype.
+            name: Its name within the metric.
+        """
+        return self.add_variable(shape, initializer, dtype, name=name)
 
     @property
     def variables(self) -> list[Variable]:
-        """The total and the count."""
-        return [self._total, self._count]
+        """The metric's variables, and those of metrics in its attributes."""
+        held: list[Any] = find(vars(self).values(), (Variable, Metric))
+        parts = [each.variables if isinstance(each, Metric) else [each] for each in held]
+        return list({id(each): each for part in parts for each in part}.values())
 
-    def statistics(self, *args: Any, **kwargs: Any) -> Statistics:
-        """Return the total and the count of a batch, scalars that add up over batches.
+    def update_state(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch, or in a replica its part of one; most are given targets and predictions.
 
-        It changes nothing, so that replicas can run it on their shards, empty ones included.
-        Most metrics are given `(y_true, y_pred, sample_weight=None)`.
+        Args:
+            *args: The subclass says which.
+            **kwargs: The subclass says which.
         """
         raise NotImplementedError(
-            f"The metric {type(self).__name__} has no `statistics`. Define "
-            "`statistics(self, y_true, y_pred, sample_weight=None)` that returns a total and a "
-            "count."
+            f"The metric {type(self).__name__} has no `update_state`. Define `update_state(self, "
+            "y_true, y_pred, sample_weight=None)`, which adds to variables of `add_weight`, and "
+            "`result(self)`."
         )
 
-    def shard_statistics(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
-    ) -> Statistics:
-        """Return the total and the count of a replica's shard of a batch in training.
-
-        Args:
-            y_true: The shard's targets.
-            y_pred: The shard's predictions.
-            sample_weight: Its weights, or None.
-            share: The shard's part of the examples of the batch, in [0, 1].
-        """
-        del share  # Sums over examples add up to those of the batch.
-        return self.statistics(y_true, y_pred, sample_weight)
-
-    def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Add a batch, or in a replica its part of one: the arguments are those of `statistics`."""
-        self.accumulate(*self.statistics(*args, **kwargs))
-
-    def accumulate(self, total: Any, count: Any) -> None:
-        """Add the total and the count of a batch.
-
-        Args:
-            total: The sum of the (weighted) values, a scalar.
-            count: The number of values, or the sum of their weights, a scalar.
-        """
-        for variable, value in ((self._total, total), (self._count, count)):
-            # Outside replicas the first one's copy gets it: it is the sum that counts.
-            copy = variable.local() if isinstance(variable, DistributedVariable) else variable
-            copy.assign_add(ops.cast(value, ops.float64))
-
-    def set_totals(self, total: float, count: float) -> None:
-        """Have this total and count, over all replicas together, instead of those so far.
-
-        Args:
-            total: The sum of the (weighted) values.
-            count: The number of values, or the sum of their weights.
-        """
-        rest = [0.0] * (self._strategy.num_replicas_in_sync - 1)
-        for variable, value in ((self._total, total), (self._count, count)):
-            # Not in equal parts: those would be rounded.
-            variable.assign(PerReplica([value, *rest]) if rest else value)
-
-    def result(self) -> Tensor:
-        """Return the total divided by the count since the last reset; 0 of nothing.
+    def result(self) -> Any:
+        """Return the value since the last reset, or a dict of values by name.
 
         In a replica, which then waits for the others, it is that of all of them too.
         """
-        total, count = self._total.read_value(), self._count.read_value()
-        context = get_replica_context()
-        if has_strategy() and context is not None:
-            total, count = context.all_reduce("sum", [total, count])
-        with devices.device(total.device):  # No other device is to be used for it.
-            return total / (count + ops.cast(ops.equal(count, 0.0), ops.float64))
+        raise NotImplementedError(
+            f"The metric {type(self).__name__} has no `result`. Define `result(self)`, which "
+            "returns one number, or a dict of numbers, computed from its variables."
+        )
 
     def reset_state(self) -> None:
         """Forget all batches; in a replica those that it added."""
         for variable in self.variables:
-            variable.assign(0.0)
+            variable.assign(ops.zeros(variable.shape, variable.dtype))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch and return the result so far."""
         self.update_state(*args, **kwargs)
         return self.result()
 
-
-def float_dtype(x: Tensor) -> Any:
-    """Return the dtype that the statistics of values are computed in."""
-    return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}>"
 
 
-def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Statistics:
-    """Return the sums of the values and of their weights, both in the values' dtype.
+def _of_all_replicas(result: Any) -> Any:
+    """Return a metric's `result` made to read, in a replica, what all of them have together."""
 
-    Elements are summed, not means of an example's elements: ones and zeros add up exactly.
+    @functools.wraps(result)
+    def run(self: Metric) -> Any:
+        with SyncOnReadVariable.reading_totals(self.variables):
+            # A variable's value is read while it is that of all replicas.
+            return _nest.map_structure(_value, result(self))
 
-    Raises:
-        ValueError: The weights do not broadcast to the values.
-    """
-    if sample_weight is None:
-        return ops.reduce_sum(values), ops.constant(float(values.size), dtype=values.dtype)
-    # As in Keras, weights of fewer axes than the values are for their first ones.
-    weights = ops.convert_to_tensor(sample_weight)
-    weights = example_weights(weights, values, min(max(weights.ndim, 1), values.ndim - averaged))
-    first, rest = values.shape[: max(weights.ndim, 1)], values.shape[max(weights.ndim, 1) :]
-    weights = ops.broadcast_to(weights, first)
-    if rest:
-        values = ops.reduce_sum(values, axis=tuple(range(len(first), values.ndim)))
-    return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(math.prod(rest))
+    run._of_all_replicas = True  # type: ignore[attr-defined]
+    return run
 
 
-class Comparison(Metric):
-    """The mean of what a comparison of targets and predictions gives, element by element."""
-
-    _averaged: ClassVar[int] = 0  # The last axes that sample weights cannot tell apart.
-
-    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
-        """Return the sum over a batch and the number of elements, or the sum of their weights.
-
-        Raises:
-            ValueError: The shapes do not fit.
-        """
-        y_pred = self._as_predictions(y_pred)
-        values = self._values(ops.convert_to_tensor(y_true), y_pred)
-        averaged = self._averaged if values.ndim > 1 else 0
-        return weighted_sums(cast(values, float_dtype(y_pred)), sample_weight, averaged)
-
-    def _as_predictions(self, y_pred: Any) -> Tensor:
-        return as_predictions(y_pred)
-
-    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Return a value for each element, of shape (batch, ...)."""
-        raise NotImplementedError
+def _value(leaf: Any) -> Any:
+    return leaf.read_value() if isinstance(leaf, Variable) else leaf
 
 
-class FunctionMetric(Comparison):
-    """A user's function of targets and predictions that returns a value an example, or one in all.
-
-    One number for a batch counts once, as in Keras, however many examples the batch has.
-    """
-
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        name = getattr(function, "__name__", None) or type(function).__name__
-        underscores = name[: len(name) - len(name.lstrip("_"))]
-        super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
-        self._function = function
-        # As in Keras: a loss as a metric is to become less.
-        if getattr(function, "__module__", "").startswith("mirrored.training.losses"):
-            self._direction = "down"
-
-    def shard_statistics(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
-    ) -> Statistics:
-        """Return a shard's total and count, in which one number for it counts by its share."""
-        values = self._values_in_its_dtype(y_true, y_pred)
-        total, count = self._counted(values, sample_weight)
-        return (total, count) if values.shape or share == 1 else (total * share, count * share)
-
-    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
-        """Return the total and the count of a batch."""
-        return self._counted(self._values_in_its_dtype(y_true, y_pred), sample_weight)
-
-    def _counted(self, values: Tensor, sample_weight: Any) -> Statistics:
-        if values.shape:
-            return weighted_sums(values, sample_weight)
-        if sample_weight is None:
-            return values, ops.constant(1.0, dtype=values.dtype)
-        weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
-        return values * weight, weight
-
-    def _values_in_its_dtype(self, y_true: Any, y_pred: Any) -> Tensor:
-        y_pred = as_predictions(y_pred)
-        values = self._values(ops.convert_to_tensor(y_true), y_pred)
-        return cast(values, float_dtype(y_pred))
-
-    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        if y_true.dtype not in INTEGERS:
-            y_true = cast(y_true, y_pred.dtype)
-        values = ops.convert_to_tensor(self._function(y_true, y_pred))
-        advice = "Leave the mean over the batch to the metric."
-        check_values(f"metric {self.name!r}", values, y_pred, advice)
-        return values
+def _aggregation(name: Any) -> VariableAggregation:
+    if isinstance(name, VariableAggregation):
+        return name
+    found = VariableAggregation.__members__.get(str(name).upper())
+    if found is None:
+        raise ValueError(
+            f"`aggregation` is one of {sorted(map(str.lower, VariableAggregation.__members__))}. "
+            f"Received: aggregation={name!r}"
+        )
+    return found

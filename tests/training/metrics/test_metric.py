@@ -53,24 +53,66 @@ def test_many_batches_do_not_lose_small_values() -> None:
     assert float(metric.result()) < 1.0
 
 
-def test_a_metric_without_statistics() -> None:
+def test_a_metric_without_methods() -> None:
     class Empty(Metric):
         pass
 
-    with pytest.raises(NotImplementedError, match=r"The metric Empty has no `statistics`"):
+    with pytest.raises(NotImplementedError, match=r"The metric Empty has no `update_state`"):
         Empty().update_state([1.0], [1.0])
+    with pytest.raises(NotImplementedError, match=r"The metric Empty has no `result`"):
+        Empty().result()
 
 
-def test_a_metric_of_the_users_own() -> None:
-    class Largest(Metric):
-        def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-            return ops.reduce_max(y_pred), ops.constant(1.0)
+class Range(Metric):
+    """How many predictions are in a range, and a metric inside: as Keras' own are written."""
 
-    metric = Largest()
-    assert metric.name == "largest"
-    metric.update_state([0.0], [1.0])
-    metric.update_state([0.0], [4.0])
-    assert float(metric.result()) == 2.5
+    def __init__(self, name: str = "range", **options: Any) -> None:
+        super().__init__(name=name, **options)
+        self.inside = self.add_weight(shape=(2,), initializer="zeros", name="inside")
+        self.mean = metrics.Mean()
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        found = ops.stack([ops.less(y_pred, 0.0), ops.greater(y_pred, 0.0)])
+        counts = ops.reduce_sum(ops.cast(found, self.dtype), axis=1)
+        self.inside.assign(self.inside + counts)
+        self.mean.update_state(y_pred)
+
+    def result(self) -> Any:
+        return {"below": self.inside[0], "above": self.inside[1], "mean": self.mean.result()}
+
+
+@ONE_AND_THREE
+def test_a_metric_of_the_users_own(strategy: mr.MirroredStrategy, how: Any) -> None:
+    metric = made(strategy, Range)
+    values = [-1.0, 2.0, 3.0, -4.0, 5.0, 0.0, 7.0]
+
+    def step(x: Any) -> Any:
+        def update(part: Any) -> Any:
+            metric.update_state(None, part)
+            return metric.result()
+
+        return strategy.run(update, (x,))
+
+    told = strategy.experimental_local_results(how(step)(spread(strategy, values)))
+    for found in (*told, metric.result()):
+        assert {name: float(value) for name, value in found.items()} == {
+            "below": 2.0,
+            "above": 4.0,
+            "mean": pytest.approx(12.0 / 7.0),
+        }
+    assert [v.name for v in metric.variables] == ["range/inside:0", "mean/total:0", "mean/count:0"]
+    metric.reset_state()
+    assert [float(each) for each in metric.result().values()] == [0.0, 0.0, 0.0]
+
+
+def test_variables_of_a_metric() -> None:
+    metric = Range(dtype="float64")
+    assert (metric.dtype, metric.inside.dtype) == (ops.float64, ops.float64)
+    first = metric.add_variable((), "ones", "int32", "only_first_replica")
+    assert (first.name, first.dtype, int(first)) == ("range/variable_1:0", ops.int32, 1)
+    assert first.aggregation is mr.VariableAggregation.ONLY_FIRST_REPLICA
+    with pytest.raises(ValueError, match=r"`aggregation` is one of .* Received: aggregation='max'"):
+        metric.add_variable((), "zeros", aggregation="max")
 
 
 def test_metrics_know_their_strategy() -> None:

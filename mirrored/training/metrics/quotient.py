@@ -1,0 +1,214 @@
+"""Metrics that are a total divided by a count, which replicas add up on their own.
+
+Totals and counts add up exactly over batches and replicas, where means of means would not.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from mirrored import devices, ops
+from mirrored._naming import snake_case
+from mirrored.distribute import (
+    DistributedVariable,
+    PerReplica,
+    SyncOnReadVariable,
+    get_replica_context,
+)
+from mirrored.distribute.global_batch import global_batch
+from mirrored.ops import Tensor
+from mirrored.ops.spec import INTEGERS
+from mirrored.training.losses.values import (
+    as_predictions,
+    cast,
+    check_one_weight,
+    check_values,
+    example_weights,
+)
+from mirrored.training.metrics.metric import Metric
+
+Statistics = tuple[Tensor, Tensor]
+
+
+class Quotient(Metric):
+    """A total divided by a count; a subclass gives those of a batch in `statistics`.
+
+    `Metric` says what the arguments are.
+    """
+
+    _never_called: ClassVar[Mapping[str, str]] = {}
+    _for_itself = Metric._for_itself | {"accumulate", "set_totals", "shard_statistics"}
+
+    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+        super().__init__(dtype, name)
+        # Exact for as long as an epoch lasts, whatever the metric's dtype.
+        self._total = self.add_variable((), "zeros", ops.float64, name="total")
+        self._count = self.add_variable((), "zeros", ops.float64, name="count")
+
+    def statistics(self, *args: Any, **kwargs: Any) -> Statistics:
+        """Return the total and the count of a batch, scalars that add up over batches.
+
+        It changes nothing, so that replicas can run it on their shards, empty ones included.
+        """
+        raise NotImplementedError
+
+    def shard_statistics(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
+    ) -> Statistics:
+        """Return the total and the count of a replica's shard of a batch in training.
+
+        Args:
+            y_true: The shard's targets.
+            y_pred: The shard's predictions.
+            sample_weight: Its weights, or None.
+            share: The shard's part of the examples of the batch, in [0, 1].
+        """
+        del share  # Sums over examples add up to those of the batch.
+        return self.statistics(y_true, y_pred, sample_weight)
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """Add a batch, or in a replica its part of one: the arguments are those of `statistics`."""
+        self.accumulate(*self.statistics(*args, **kwargs))
+
+    def accumulate(self, total: Any, count: Any) -> None:
+        """Add the total and the count of a batch.
+
+        Args:
+            total: The sum of the (weighted) values, a scalar.
+            count: The number of values, or the sum of their weights, a scalar.
+        """
+        for variable, value in ((self._total, total), (self._count, count)):
+            if isinstance(variable, SyncOnReadVariable) and not variable.counts:
+                continue
+            # Outside replicas the first one's copy gets it: it is the sum that counts.
+            copy = variable.local() if isinstance(variable, DistributedVariable) else variable
+            copy.assign_add(ops.cast(value, ops.float64))
+
+    def set_totals(self, total: float, count: float) -> None:
+        """Have this total and count, over all replicas together, instead of those so far.
+
+        Args:
+            total: The sum of the (weighted) values.
+            count: The number of values, or the sum of their weights.
+        """
+        rest = [0.0] * (self._strategy.num_replicas_in_sync - 1)
+        for variable, value in ((self._total, total), (self._count, count)):
+            # Not in equal parts: those would be rounded.
+            variable.assign(PerReplica([value, *rest]) if rest else value)
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether it has seen something since the last reset."""
+        return float(self._count) != 0.0
+
+    def result(self) -> Tensor:
+        """Return the total divided by the count since the last reset; 0 of nothing."""
+        total, count = self._total.read_value(), self._count.read_value()
+        with devices.device(total.device):  # No other device is to be used for it.
+            return total / (count + ops.cast(ops.equal(count, 0.0), ops.float64))
+
+
+def share_of_batch() -> float:
+    """Return what part of the examples of the step that `fit` runs this replica has; else 1."""
+    batch, context = global_batch(), get_replica_context()
+    if batch is None or context is None:
+        return 1.0
+    return batch.share(context.replica_id_in_sync_group)
+
+
+def float_dtype(x: Tensor) -> Any:
+    """Return the dtype that the statistics of values are computed in."""
+    return x.dtype if x.dtype in (ops.float32, ops.float64) else ops.as_dtype(ops.floatx())
+
+
+def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Statistics:
+    """Return the sums of the values and of their weights, both in the values' dtype.
+
+    Elements are summed, not means of an example's elements: ones and zeros add up exactly.
+
+    Raises:
+        ValueError: The weights do not broadcast to the values.
+    """
+    if sample_weight is None:
+        return ops.reduce_sum(values), ops.constant(float(values.size), dtype=values.dtype)
+    # As in Keras, weights of fewer axes than the values are for their first ones.
+    weights = ops.convert_to_tensor(sample_weight)
+    weights = example_weights(weights, values, min(max(weights.ndim, 1), values.ndim - averaged))
+    first, rest = values.shape[: max(weights.ndim, 1)], values.shape[max(weights.ndim, 1) :]
+    weights = ops.broadcast_to(weights, first)
+    if rest:
+        values = ops.reduce_sum(values, axis=tuple(range(len(first), values.ndim)))
+    return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(math.prod(rest))
+
+
+class Comparison(Quotient):
+    """The mean of what a comparison of targets and predictions gives, element by element."""
+
+    _averaged: ClassVar[int] = 0  # The last axes that sample weights cannot tell apart.
+
+    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
+        """Return the sum over a batch and the number of elements, or the sum of their weights.
+
+        Raises:
+            ValueError: The shapes do not fit.
+        """
+        y_pred = self._as_predictions(y_pred)
+        values = self._values(ops.convert_to_tensor(y_true), y_pred)
+        averaged = self._averaged if values.ndim > 1 else 0
+        return weighted_sums(cast(values, float_dtype(y_pred)), sample_weight, averaged)
+
+    def _as_predictions(self, y_pred: Any) -> Tensor:
+        return as_predictions(y_pred)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        """Return a value for each element, of shape (batch, ...)."""
+        raise NotImplementedError
+
+
+class FunctionMetric(Comparison):
+    """A user's function of targets and predictions that returns a value an example, or one in all.
+
+    One number for a batch counts once, as in Keras, however many examples the batch has.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        name = getattr(function, "__name__", None) or type(function).__name__
+        underscores = name[: len(name) - len(name.lstrip("_"))]
+        super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
+        self._function = function
+        # As in Keras: a loss as a metric is to become less.
+        if getattr(function, "__module__", "").startswith("mirrored.training.losses"):
+            self._direction = "down"
+
+    def shard_statistics(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
+    ) -> Statistics:
+        """Return a shard's total and count, in which one number for it counts by its share."""
+        values = self._values_in_its_dtype(y_true, y_pred)
+        total, count = self._counted(values, sample_weight)
+        return (total, count) if values.shape or share == 1 else (total * share, count * share)
+
+    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
+        """Return the total and the count of a batch."""
+        return self._counted(self._values_in_its_dtype(y_true, y_pred), sample_weight)
+
+    def _counted(self, values: Tensor, sample_weight: Any) -> Statistics:
+        if values.shape:
+            return weighted_sums(values, sample_weight)
+        if sample_weight is None:
+            return values, ops.constant(1.0, dtype=values.dtype)
+        weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
+        return values * weight, weight
+
+    def _values_in_its_dtype(self, y_true: Any, y_pred: Any) -> Tensor:
+        y_pred = as_predictions(y_pred)
+        values = self._values(ops.convert_to_tensor(y_true), y_pred)
+        return cast(values, float_dtype(y_pred))
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        if y_true.dtype not in INTEGERS:
+            y_true = cast(y_true, y_pred.dtype)
+        values = ops.convert_to_tensor(self._function(y_true, y_pred))
+        advice = "Leave the mean over the batch to the metric."
+        check_values(f"metric {self.name!r}", values, y_pred, advice)
+        return values

@@ -1,0 +1,286 @@
+"""Steps that a model defines itself: `train_step` and its like, run on every replica.
+
+A replica with n_r of the batch's n examples counts by n_r / n in all that is put together: the
+gradients, the values that the step returns, means of what variables are assigned. So a loss is the
+mean over a shard's examples, and N replicas compute what one does.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mirrored import _nest, ops
+from mirrored.autodiff.tape import telling_of_gradients
+from mirrored.distribute import DistributedVariable, get_replica_context
+from mirrored.distribute.global_batch import GlobalBatch
+from mirrored.distribute.sharding import sharding_of
+from mirrored.layers.weights import find
+from mirrored.ops import Tensor
+from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.spec import FLOATS, INTEGERS
+from mirrored.optim import Optimizer
+from mirrored.training.metrics import Metric
+from mirrored.training.model_steps import SteppedNetwork
+from mirrored.training.running_means import LatestLogs, RunningMeans, is_mean
+from mirrored.training.step import Shards, Step, Totals
+from mirrored.training.utilities import pack_x_y_sample_weight
+from mirrored.variables import Variable
+
+# What a model overrides to have each kind of step of its own.
+_FOR_ALL = ("compute_loss", "compute_metrics", "get_metrics_result", "reset_metrics", "metrics")
+_FOR = {
+    "train": ("train_step", *_FOR_ALL),
+    "test": ("test_step", *_FOR_ALL),
+    "predict": ("predict_step",),
+}
+
+
+def is_own(model: SteppedNetwork, kind: str) -> bool:
+    """Return whether a step of a kind is the model's own, or updates metrics of its own.
+
+    Args:
+        model: The model, which is compiled but for prediction.
+        kind: "train", "test" or "predict".
+    """
+    if any(_is_overridden(model, name) for name in _FOR[kind]):
+        return True
+    if kind == "predict":
+        return False
+    if any(metrics for _, metrics in model._walk_with(Metric)):
+        return True
+    given = _nest.flatten(model.required_compilation().given[2:])
+    return not all(is_mean(each) for each in given if isinstance(each, Metric))
+
+
+def _is_overridden(model: SteppedNetwork, name: str) -> bool:
+    return name in vars(model) or getattr(type(model), name) is not getattr(SteppedNetwork, name)
+
+
+def step_of(model: SteppedNetwork) -> Step:
+    """Return what computes a model's steps.
+
+    Args:
+        model: A model that is compiled, but for prediction.
+    """
+    return OwnStep(model)
+
+
+def means_of(model: SteppedNetwork, kind: str) -> RunningMeans | LatestLogs:
+    """Return what makes logs of the steps of one epoch.
+
+    Args:
+        model: The model.
+        kind: "train" or "test".
+    """
+    return LatestLogs(model) if is_own(model, kind) else RunningMeans(model)
+
+
+class OwnStep(Step):
+    """The steps of a model of which some are its own.
+
+    Args:
+        model: The model.
+    """
+
+    _model: SteppedNetwork
+
+    def train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
+        """Take one step of training; see `Step`. Where it raises, nothing was changed."""
+        if not is_own(self._model, "train"):
+            return super().train(shards, examples, check)
+        with self._whole():
+            totals = self._own(self._model.train_step, shards, examples)
+            check(totals)
+        return totals
+
+    def test(self, shards: Shards, examples: int) -> Totals:
+        """Return what the model makes of one global batch, without training."""
+        if not is_own(self._model, "test"):
+            return super().test(shards, examples)
+        with self._whole():
+            return self._own(self._model.test_step, shards, examples)
+
+    def _outputs(self, x: Any) -> Any:
+        return self._model.predict_step(pack_x_y_sample_weight(x))
+
+    # ------------------------------------------------------------------ around the replicas
+
+    def _own(self, method: Callable[[Any], Any], shards: Shards, examples: int) -> Totals:
+        """Run a step on all replicas, and put together what it returns."""
+        strategy = self._strategy
+        batch = GlobalBatch(sharding_of(examples, strategy.num_replicas_in_sync).sizes)
+        logs: list[_Logs] = []
+
+        def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
+            replica = _replica()
+            notes = _Notes(batch, replica)
+            with telling_of_gradients(notes.note):
+                returned = method(pack_x_y_sample_weight(x, y, sample_weight))
+            made = _Logs(returned)
+            if not batch.is_empty(replica):
+                logs.append(made)
+                made.check_like(logs[0])
+            return made.as_vectors(notes.loss(), batch.share(replica))
+
+        with batch.in_force():
+            outcome = self._with_zeros(self._run(on_replica, tuple(shards)))
+            values = strategy.reduce("sum", outcome["values"])
+            whole = strategy.experimental_local_results(outcome.get("integers"))
+        losses = strategy.experimental_local_results(outcome["loss"])
+        if logs[0].integers:
+            parts = [each for each, size in zip(whole, batch.sizes, strict=True) if size]
+            with strategy.replica_scope(0):
+                values = _with_integers(values, parts)
+        return Totals(values, None, losses, logs[0].names)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Take back what a step wrote before it failed, where Python runs it op by op."""
+        if active_recorder() is not None:
+            yield  # A recorded step writes at its end, once nothing can fail any more.
+            return
+        optimizers = optimizers_of(self._model)
+        slots = [each.slots() for each in optimizers]
+        variables = [*self._model.variables, *(v for each in optimizers for v in each.variables)]
+        variables += [v for metric in self._model.metrics for v in metric.variables]
+        before = [(copy, copy.read_value()) for each in variables for copy in _copies(each)]
+        try:
+            yield
+        except BaseException:
+            for optimizer, known in zip(optimizers, slots, strict=True):
+                optimizer.restore_slots(known)
+            for copy, value in before:
+                copy.assign(value)
+            raise
+
+
+def optimizers_of(model: Any) -> list[Optimizer]:
+    """Return the optimizers of a model: that of `compile`, and those in its attributes.
+
+    Args:
+        model: The model.
+    """
+    held = find(vars(model).values(), Optimizer)
+    first = [] if model.optimizer is None else [model.optimizer]
+    return list({id(each): each for each in (*first, *held)}.values())
+
+
+def _copies(variable: Variable) -> Sequence[Any]:
+    return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
+
+
+def _replica() -> int:
+    context: Any = get_replica_context()
+    return int(context.replica_id_in_sync_group)
+
+
+class _Notes:
+    """What a replica's step differentiates: the losses, which are to be finite, and gradients."""
+
+    def __init__(self, batch: GlobalBatch, replica: int) -> None:
+        self._batch, self._replica = batch, replica
+        self._losses: list[Tensor] = []
+
+    def note(self, targets: list[Any], sources: list[Any], gradients: list[Tensor | None]) -> None:
+        """Take what a tape was asked for."""
+        trained = [isinstance(each, Variable) and each.trainable for each in sources]
+        if not any(trained):
+            return
+        for target in targets:
+            if target.shape != ():
+                raise ValueError(
+                    "A loss is one number: the mean over a shard's examples, so that replicas' "
+                    "shards can be put together by their examples. Received: a loss of shape "
+                    f"{target.shape}. Take `mr.reduce_mean` of it."
+                )
+        self._batch.note_gradients(gradients)
+        if not self._batch.is_empty(self._replica):
+            with only():  # No tape that is open has anything to learn from it.
+                self._losses += [ops.cast(each, ops.float64) for each in targets]
+
+    def loss(self) -> Tensor:
+        """Return the sum of the losses: finite where all of them are."""
+        return ops.add_n(self._losses) if self._losses else ops.zeros((), ops.float64)
+
+
+class _Logs:
+    """What a replica's step returned: numbers by name.
+
+    Args:
+        returned: A dict of numbers, in which dicts are taken apart; or None.
+
+    Attributes:
+        names: The names, those of integers at the end.
+    """
+
+    def __init__(self, returned: Any) -> None:
+        self._floats: dict[str, Tensor] = {}
+        self._integers: dict[str, Tensor] = {}
+        with only():
+            self._take({} if returned is None else returned)
+        self.names = (*self._floats, *self._integers)
+
+    @property
+    def integers(self) -> bool:
+        """Whether there are integers, which have to be the same on all replicas."""
+        return bool(self._integers)
+
+    def _take(self, returned: Any) -> None:
+        if not isinstance(returned, Mapping):
+            raise TypeError(
+                'A step of a model returns a dict of numbers by name, as {"loss": loss}. Received: '
+                f"{returned!r:.200} (of type {type(returned).__name__})."
+            )
+        for name, value in returned.items():
+            if isinstance(value, Mapping):
+                self._take(value)
+                continue
+            number = _number(str(name), value)
+            kind, dtype = (
+                (self._integers, ops.int64)
+                if number.dtype in INTEGERS
+                else (self._floats, ops.float64)
+            )
+            kind[str(name)] = ops.cast(number, dtype)
+
+    def check_like(self, first: "_Logs") -> None:
+        """Raise unless the first replica's step returned the same names."""
+        if self.names != first.names:
+            raise ValueError(
+                "A step returns the same names on all replicas. Received: "
+                f"{list(first.names)} on the first, and {list(self.names)}."
+            )
+
+    def as_vectors(self, loss: Tensor, share: float) -> dict[str, Tensor]:
+        """Return the loss; this and the numbers, as they count in the sums; and the integers."""
+        with only():
+            numbers = ops.stack([loss, *self._floats.values()])
+            found = {"loss": loss, "values": numbers if share == 1.0 else numbers * share}
+            if self._integers:
+                found["integers"] = ops.stack(list(self._integers.values()))
+        return found
+
+
+def _number(name: str, value: Any) -> Tensor:
+    """Return a number that a step returned."""
+    try:
+        number = ops.convert_to_tensor(value)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or number.shape != () or number.dtype not in (*FLOATS, *INTEGERS):
+        raise TypeError(
+            "A step of a model returns numbers by name: floats, which are put together by each "
+            "replica's part of the examples, or integers, which are the same on all replicas. "
+            f"Received: {name!r}: {value!r:.200}. Return its mean over the shard's examples."
+        )
+    return number
+
+
+def _with_integers(values: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    """Return the values with the integers behind them; the loss is NaN where these differ."""
+    first, *others = [each.copy_to(values._device) for each in parts]
+    loss = values[:1]
+    for each in others:
+        differ = ops.reduce_any(ops.not_equal(each, first))
+        loss = ops.where(differ, ops.constant(float("nan"), ops.float64), loss)
+    return ops.concat([loss, values[1:], ops.cast(first, ops.float64)], axis=0)

@@ -1,0 +1,380 @@
+"""Steps that a model defines itself: any number of replicas computes what one does."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mirrored as mr
+from mirrored.errors import NonFiniteLossError
+
+X = np.random.default_rng(5).normal(size=(11, 3))
+Y = X.sum(axis=1, keepdims=True) + 0.5
+W = np.random.default_rng(6).uniform(0.5, 2.0, size=11)
+
+
+def on(replicas: int) -> Any:
+    """Return a strategy of so many simulated GPUs, of which there are four."""
+    if replicas == 1:
+        return mr.distribute.OneDeviceStrategy("GPU:0")
+    return mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)])
+
+
+@pytest.fixture(autouse=True)
+def _four() -> None:
+    mr.config.experimental.set_simulated_gpus(4)
+    mr.keras.backend.set_floatx("float64")
+
+
+class Own(mr.Model):
+    """A model with a `train_step` as in Keras' guides, whose parts are chosen by the test."""
+
+    parts: frozenset[str] = frozenset()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.tracker = mr.metrics.Mean(name="tracked")
+        self.error = mr.metrics.MeanSquaredError(name="error")
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Take one step."""
+        x, y, weights = mr.keras.utils.unpack_x_y_sample_weight(data)
+        with mr.GradientTape() as tape:
+            predictions = self(x, training=True)
+            if "compute_loss" in self.parts:
+                loss = self.compute_loss(x, y, predictions, weights)
+            else:
+                loss = mr.reduce_mean((predictions - y) ** 2)
+            if "penalty" in self.parts:
+                loss = loss + mr.add_n(self.losses)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        if "clip" in self.parts:
+            self.optimizer.clipnorm = 0.5
+        if "apply" in self.parts:
+            self.optimizer.apply(gradients, self.trainable_variables)
+        else:
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.tracker.update_state(loss)
+        self.error.update_state(y, predictions)
+        logs = {"loss": loss, "steps": mr.constant(3), "nested": {"tracked": self.tracker.result()}}
+        if "metrics" in self.parts:
+            logs |= self.compute_metrics(x, y, predictions, weights)
+        return logs
+
+
+def trained(
+    replicas: int, kind: type[mr.Model], batch: int, *, eager: bool = False, **options: Any
+) -> tuple[dict[str, list[float]], list[np.ndarray[Any, Any]]]:
+    """Return the history and the weights of two epochs."""
+    with on(replicas).scope():
+        mr.random.set_seed(4)
+        inputs = mr.layers.Input((3,))
+        hidden = mr.layers.Dense(4, "tanh", kernel_regularizer="l2")(inputs)
+        model = kind(inputs, mr.layers.Dense(1)(hidden))
+        model.compile(mr.optim.Adam(0.05), run_eagerly=eager, **options)
+    history = model.fit(X, Y, batch, epochs=2, sample_weight=W, verbose=0).history
+    return history, model.get_weights()
+
+
+def same(first: Any, second: Any) -> None:
+    """Hold that two runs gave the same, but for the order of sums."""
+    assert first[0].keys() == second[0].keys()
+    for name, values in first[0].items():
+        np.testing.assert_allclose(values, second[0][name], rtol=1e-10, err_msg=name)
+    for a, b in zip(first[1], second[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=8)
+@given(
+    parts=st.frozensets(st.sampled_from(["compute_loss", "penalty", "clip", "apply", "metrics"])),
+    batch=st.sampled_from([1, 2, 4, 5, 11]),
+    replicas=st.integers(2, 4),
+    loss=st.sampled_from(["mse", mr.losses.MeanSquaredError(reduction="sum")]),
+    eager=st.booleans(),
+)
+def test_replicas_train_as_one_device(
+    parts: frozenset[str], batch: int, replicas: int, loss: Any, eager: bool
+) -> None:
+    kind = type("Drawn", (Own,), {"parts": parts})
+    options = {"loss": loss, "metrics": ["mse"], "weighted_metrics": ["mse"]}
+    same(
+        trained(1, kind, batch, **options),
+        trained(replicas, kind, batch, eager=eager, **options),
+    )
+
+
+class WithLoss(mr.Model):
+    """A model whose step is Keras' own, and its loss that of `compile`."""
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Return the loss; without `training`, as Keras had it before 3.3."""
+        return super().compute_loss(x, y, y_pred, sample_weight)
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum"])
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_the_steps_of_keras_are_those_of_fit(replicas: int, reduction: str) -> None:
+    loss = mr.losses.MeanSquaredError(reduction=reduction)
+    options = {"loss": loss, "metrics": ["mse"], "weighted_metrics": ["mse"]}
+    plain = trained(1, mr.Model, 4, **options)
+    assert list(plain[0]) == ["loss", "mse", "weighted_mse"]
+    same(plain, trained(replicas, WithLoss, 4, **options))
+
+
+def test_a_shard_counts_by_its_examples() -> None:
+    """As issue reports of Keras have it: batch 5 on 2 replicas, where shards have 3 and 2."""
+
+    class Line(mr.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            with mr.GradientTape() as tape:
+                loss = mr.reduce_mean((self(x) - y) ** 2)
+            self.optimizer.apply(tape.gradient(loss, self.weights), self.weights)
+            return {"loss": loss, "examples": mr.cast(mr.shape(x)[0], "float64")}
+
+    x = np.arange(1.0, 6.0).reshape(5, 1)
+    results = []
+    for replicas in (1, 2):
+        with on(replicas).scope():
+            inputs = mr.layers.Input((1,))
+            dense = mr.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+            model = Line(inputs, dense(inputs))
+            model.compile(mr.optim.SGD(1.0))
+        logs = model.train_on_batch(x, x * 0.0, return_dict=True)
+        results.append((logs["loss"], logs["examples"], model.get_weights()[0].item()))
+    assert results[0] == (11.0, 5.0, 1.0 - 22.0)
+    # A count of a shard is not one of the batch: its mean by examples is (3 * 3 + 2 * 2) / 5.
+    assert results[1] == pytest.approx((11.0, 2.6, 1.0 - 22.0))
+
+
+# ------------------------------------------------------------------------------ two optimizers
+
+
+class Adversaries(mr.Model):
+    """Two models with an optimizer each, as in Keras' guide on generators and discriminators."""
+
+    spoilt = False
+
+    def __init__(self, first: mr.Model, second: mr.Model) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def compile(self, one: Any, other: Any) -> None:  # type: ignore[override]
+        """Take two optimizers."""
+        super().compile()
+        self.one, self.other = one, other
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Update the first model, then the second one by the first as it is then."""
+        with mr.GradientTape() as tape:
+            first = mr.reduce_mean(mr.nn.softplus(-self.first(data)))
+        weights = self.first.trainable_weights
+        self.one.apply(tape.gradient(first, weights), weights)
+        with mr.GradientTape() as tape:
+            second = mr.reduce_mean(mr.nn.softplus(self.first(self.second(data))))
+            if self.spoilt:
+                second = second + mr.math.log(mr.reduce_min(data) * 0.0 - 1.0)
+        weights = self.second.trainable_weights
+        self.other.apply(tape.gradient(second, weights), weights)
+        return {"first": first, "second": second}
+
+
+def adversaries(replicas: int) -> Adversaries:
+    """Return two models, of which the second has no weights yet."""
+    with on(replicas).scope():
+        mr.random.set_seed(2)
+        first = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(1)])
+        model = Adversaries(first, mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(3)]))
+        model.compile(mr.optim.Adam(0.1), mr.optim.SGD(0.1))
+    return model
+
+
+def test_two_optimizers() -> None:
+    results = []
+    for replicas in (1, 3):
+        model = adversaries(replicas)
+        history = model.fit(X, epochs=2, batch_size=4, verbose=0).history
+        results.append((history, model.get_weights()))
+    same(*results)
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+def test_a_step_with_two_optimizers_is_whole(eager: bool) -> None:
+    """The second loss is NaN, after the first optimizer was asked for its step."""
+    model = adversaries(2)
+    model.run_eagerly = eager
+    before, model.spoilt = model.get_weights(), True
+    with pytest.raises(NonFiniteLossError, match="The loss is not finite in step 1 of epoch 1"):
+        model.fit(X, verbose=0)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert [int(each.iterations) for each in (model.one, model.other)] == [0, 0]
+    assert len(model.one.slots()) == 0
+    model.spoilt = False
+    model.compile(model.one, model.other)  # What a step reads from attributes is recorded.
+    model.fit(X, verbose=0)
+    assert [int(each.iterations) for each in (model.one, model.other)] == [1, 1]
+
+
+# ------------------------------------------------------------------------------ other steps
+
+
+def test_steps_of_evaluation_and_prediction() -> None:
+    class Doubled(mr.Model):
+        def test_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            return {"b": mr.reduce_mean(y - self(x)), "a": 2.0}
+
+        def predict_step(self, data: Any) -> Any:
+            return {"twice": super().predict_step(data) * 2.0, "row": data[:, 0]}
+
+    with on(3).scope():
+        inputs = mr.layers.Input((3,))
+        model = Doubled(inputs, mr.layers.Dense(1, kernel_initializer="ones")(inputs))
+        model.compile()
+    logs = model.evaluate(X, Y, batch_size=11, verbose=0, return_dict=True)
+    assert logs == pytest.approx({"a": 2.0, "b": 0.5})
+    assert model.evaluate(X, Y, batch_size=11, verbose=0) == pytest.approx([2.0, 0.5])
+    for found in (model.predict(X, batch_size=4, verbose=0), model.predict_on_batch(X)):
+        np.testing.assert_allclose(found["twice"], 2.0 * (Y - 0.5))
+        np.testing.assert_array_equal(found["row"], X[:, 0])
+
+
+def test_one_batch() -> None:
+    with on(3).scope():
+        inputs = mr.layers.Input((3,))
+        model = mr.Model(inputs, mr.layers.Dense(1, kernel_initializer="zeros")(inputs))
+        model.compile(mr.optim.SGD(0.1), "mse", metrics=["mse"])
+    expected = float((Y**2).mean())
+    assert model.test_on_batch(X, Y) == pytest.approx([expected, expected])
+    logs = model.train_on_batch(X, Y, sample_weight=W, return_dict=True)
+    assert logs == pytest.approx({"loss": float((W[:, None] * Y**2).mean()), "mse": expected})
+    assert model.train_on_batch(X, Y)[0] < expected
+    assert int(model.optimizer.iterations) == 2
+    assert model.predict_on_batch(X).shape == (11, 1)
+
+
+def test_a_loss_that_no_metric_is_told_of_is_that_of_the_last_step() -> None:
+    """Keras 3.15.1 shows 0.0 for it after an epoch."""
+
+    class Told(mr.Model):
+        def test_step(self, data: Any) -> dict[str, Any]:
+            return {"loss": mr.reduce_mean(data)}
+
+    model = Told()
+    model.compile()
+    assert model.evaluate(X, verbose=0) == pytest.approx(X.mean())
+
+
+def test_an_override_of_metrics_says_what_is_reported() -> None:
+    class Reported(mr.Model):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.seen = mr.metrics.Mean(name="seen")
+
+        @property
+        def metrics(self) -> Any:
+            return [self.seen]
+
+        def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+            self.seen.update_state(x)
+            return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    history, _ = trained(3, Reported, 4, loss="mse", metrics=["mse"])
+    assert history.keys() == {"seen"}
+    np.testing.assert_allclose(history["seen"], [X.mean()] * 2)
+
+
+# ------------------------------------------------------------------------------ what is refused
+
+REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] = {
+    "no scalar": (
+        lambda model, loss: model.optimizer.apply(
+            loss[0].gradient(loss[1], model.weights), model.weights
+        ),
+        ValueError,
+        "A loss is one number: the mean over a shard's examples",
+    ),
+    "average": (
+        lambda model, loss: mr.nn.compute_average_loss(loss[1]),
+        RuntimeError,
+        "Received: a call of `compute_average_loss` in it",
+    ),
+    "penalties": (
+        lambda model, loss: mr.nn.scale_regularization_loss(loss[1]),
+        RuntimeError,
+        "Received: a call of `scale_regularization_loss` in it",
+    ),
+    "all-reduce": (
+        lambda model, loss: mr.distribute.get_replica_context().all_reduce(
+            "sum", loss[0].gradient(loss[2], model.weights)
+        ),
+        RuntimeError,
+        "Received: `all_reduce` of a gradient.",
+    ),
+    "no dict": (lambda model, loss: 3.0, TypeError, "A step of a model returns a dict of numbers"),
+    "a vector": (
+        lambda model, loss: {"loss": loss[1]},
+        TypeError,
+        "A step of a model returns numbers by name: floats",
+    ),
+    "a text": (
+        lambda model, loss: {"loss": "high"},
+        TypeError,
+        "Received: 'loss': 'high'.",
+    ),
+    "a shard's count": (
+        lambda model, loss: {"count": mr.shape(loss[1])[0]},
+        ValueError,
+        "An integer that a step returns is the same on all replicas.",
+    ),
+}
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+@pytest.mark.parametrize(("act", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_a_step_may_not_do(act: Any, error: Any, message: str, eager: bool) -> None:
+    """It is refused before anything is written, on one replica too where it can be seen there."""
+
+    class Refused(mr.Model):
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with mr.GradientTape(persistent=True) as tape:
+                losses = mr.reduce_mean((self(x) - y) ** 2, axis=1)
+                loss = mr.reduce_mean(losses)
+            self.optimizer.apply(tape.gradient(loss, self.weights), self.weights)
+            return act(self, (tape, losses, loss))
+
+    for replicas in (1, 3):
+        if replicas == 1 and "integer" in message:
+            continue
+        with on(replicas).scope():
+            inputs = mr.layers.Input((3,))
+            model = Refused(inputs, mr.layers.Dense(1)(inputs))
+            model.compile("sgd", run_eagerly=eager)
+        before = model.get_weights()
+        with pytest.raises(error, match=re.escape(message)):
+            model.fit(X, Y, batch_size=11, verbose=0)
+        for old, new in zip(before, model.get_weights(), strict=True):
+            np.testing.assert_array_equal(old, new)
+        assert int(model.optimizer.iterations) == 0
+
+
+def test_without_an_optimizer_or_a_loss() -> None:
+    inputs = mr.layers.Input((3,))
+    model = mr.Model(inputs, mr.layers.Dense(1)(inputs))
+    model.compile(loss="mse")
+    with pytest.raises(ValueError, match=r"No optimizer to train with\. Provide an `optimizer`"):
+        model.fit(X, Y, verbose=0)
+    assert model.evaluate(X, Y, verbose=0) > 0
+    model.compile("sgd")
+    for use in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
+        with pytest.raises(ValueError, match=r"No loss to compute\. Provide a `loss` argument"):
+            use(X, Y)
