@@ -22,12 +22,8 @@ from mirrored.optim import get as get_optimizer
 from mirrored.program import TraceCache
 from mirrored.training.callbacks import History
 from mirrored.training.compiled_metrics import CompiledMetrics
-from mirrored.training.compiled_outputs import (
-    CompiledOutputs,
-    check_names,
-    compile_outputs,
-    numbered,
-)
+from mirrored.training.compiled_outputs import CompiledOutputs, numbered
+from mirrored.training.matched_outputs import check_names, compile_outputs
 from mirrored.training.metrics import Mean, Metric
 from mirrored.training.network import Network
 

@@ -110,9 +110,10 @@ def test_the_placement_log_of_building_it(
         made += ["ReadVariableOp GPU:0", f"Identity GPU:{i}"]
         made += [f"VarHandleOp GPU:{i}", f"AssignVariableOp GPU:{i}"]
     # An initial value is computed once, on the first GPU: of the kernel a uniform number that is
-    # scaled and moved, of the bias a zero, of the optimizer its step count and learning rate.
+    # scaled and moved, of the bias a zero, of the optimizer its step count and learning rate, of
+    # the mean of the loss a total and a count.
     kernel = ["RandomUniform", "_EagerConst", "Mul", "_EagerConst", "AddV2"]
-    initial = [kernel, ["Fill"], ["_EagerConst"], ["_EagerConst"]]
+    initial = [kernel, ["Fill"], ["_EagerConst"], ["_EagerConst"], ["Fill"], ["Fill"]]
     expected = [each for ops in initial for each in [*(f"{op} GPU:0" for op in ops), *made]]
     assert done.log[: 1 + gpus] == created(*range(gpus))
     names = ", ".join(f"'{FULL}GPU:{i}'" for i in range(gpus)) + ("," if gpus == 1 else "")
@@ -120,7 +121,9 @@ def test_the_placement_log_of_building_it(
     assert done.log[-len(expected) :] == executing(*expected)
 
 
-def test_the_placement_log_of_training_it(run_program: Callable[..., Any]) -> None:
+def test_the_placement_log_of_training_it(
+    run_program: Callable[..., Any], executing: Callable[..., list[str]]
+) -> None:
     gpus, steps = 4, 10
     text = BUILD.format(before="") + ONE_POINT + LOGGED + FIT
     others = (
@@ -138,7 +141,10 @@ def test_the_placement_log_of_training_it(run_program: Callable[..., Any]) -> No
     called = re.compile(rf"Executing op (__inference_train_function_\d+) in device {FULL}GPU:0")
     calls = [number for number, line in enumerate(log) if called.fullmatch(line)]
     first, last = calls[0], calls[-1]
-    assert log[first : last + 1] == [log[first]] * 2 * steps
+    # Between the epochs the mean of the loss is told its total and count, and begins anew.
+    on_all = [f"{op} GPU:{i}" for op in ("_EagerConst", "AssignVariableOp") for i in range(gpus)]
+    epoch = [log[first]] * steps
+    assert log[first : last + 1] == [*epoch, *executing(*on_all * 2 * 2), *epoch]
 
     start = max(number for number in range(first) if not placed.fullmatch(log[number])) + 1
     nodes = [placed.fullmatch(line).groups() for line in log[start:first]]

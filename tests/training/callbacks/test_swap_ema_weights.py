@@ -66,6 +66,7 @@ def test_an_evaluation_that_ends_early(
     assert values(model) == (WEIGHT, AVERAGE)
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_an_interrupt_waits_until_all_have_changed_places(
     model: mr.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
