@@ -94,8 +94,8 @@ def main(folder: Path) -> float:
     history = model.fit(x, y, batch_size=BATCH_SIZE, epochs=2, verbose=0)
     assert_type(history.history["loss"], list[float])
     values = assert_type(model.evaluate(x, y, return_dict=True, verbose=0), dict[str, float])
-    assert_type(model.predict(x, verbose=0), np.ndarray[Any, Any])
-    assert_type((doubled(mr.ones((2,))), three()), tuple[mr.Tensor, mr.Tensor])
+    outputs: np.ndarray[Any, Any] = model.predict(x, verbose=0)  # Or a structure of several.
+    assert_type((doubled(mr.ones(outputs.shape)), three()), tuple[mr.Tensor, mr.Tensor])
     assert_type(training.optimizer.learning_rate.assign(0.05), mr.Variable)
     assert_type(mr.train.latest_checkpoint(folder), str | None)
     assert_type(mr.train.Checkpoint(model=model).save(str(folder / "model")), str)
