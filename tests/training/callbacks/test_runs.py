@@ -49,6 +49,13 @@ def test_the_table_has_every_run() -> None:
     assert KERAS.keys() == callback_runs.RUNS.keys()
 
 
-@pytest.mark.parametrize("name", callback_runs.RUNS)
+# Each takes a fit or more: a third is run by all who run the tests.
+RUNS = [
+    name if number % 3 == 0 else pytest.param(name, marks=pytest.mark.slow)
+    for number, name in enumerate(callback_runs.RUNS)
+]
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_runs_on_three_replicas(name: str) -> None:
     check(callback_runs.outcome(mr.keras, name, ".safetensors"), KERAS[name], name)
