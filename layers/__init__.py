@@ -19,6 +19,9 @@ from mirrored.layers.layer import Layer as Layer
 
 if _typing.TYPE_CHECKING:
     from mirrored.layers.activation import Activation as Activation
+    from mirrored.layers.activity_regularization import (
+        ActivityRegularization as ActivityRegularization,
+    )
     from mirrored.layers.flatten import Flatten as Flatten
     from mirrored.layers.joining import Concatenate as Concatenate
     from mirrored.layers.joining import Dot as Dot
@@ -39,6 +42,7 @@ if _typing.TYPE_CHECKING:
 
 __all__ = [
     "Activation",
+    "ActivityRegularization",
     "Add",
     "Average",
     "Concatenate",
@@ -70,6 +74,7 @@ __all__ = [
 
 _LATE = {
     "mirrored.layers.activation": "Activation",
+    "mirrored.layers.activity_regularization": "ActivityRegularization",
     "mirrored.layers.flatten": "Flatten",
     "mirrored.layers.joining": "Concatenate Dot concatenate dot",
     "mirrored.layers.merging": """

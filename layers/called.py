@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from mirrored import _nest, graph, ops
 from mirrored.graph import Node, SymbolicTensor, placeholders
+from mirrored.layers import added_losses
 from mirrored.layers.building import unbuilt, undone_on_failure
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.shapes import (
@@ -37,6 +38,7 @@ class Called(WeightOwner):
 
     def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
         super().__init__(name, trainable, dtype)
+        self.activity_regularizer: Any = None
         self._inbound_nodes: deque[Node] = deque()
         self._example_shape: Shape | None = None
         self._input_shape: Shapes = None
@@ -67,6 +69,52 @@ class Called(WeightOwner):
 
     def _build_scope(self) -> AbstractContextManager[Any]:
         raise NotImplementedError
+
+    # Losses.
+
+    def add_loss(self, loss: Any) -> None:
+        """Add to the loss that training minimises; to be called in `call`.
+
+        It is there, as one of `losses`, until the layer is called anew. `fit`, `evaluate` and
+        `Model.compute_loss` add it to the loss of `compile`, if there is one. A replica's counts
+        by its part of the examples: so it is a mean over them, as `mr.reduce_mean` gives.
+
+        Args:
+            loss: A tensor, or several in lists, tuples and dicts; of one that is no scalar
+                training takes the sum.
+
+        Raises:
+            ValueError: It is no tensor, or a placeholder.
+            NotImplementedError: This is a functional model.
+
+        Example:
+            >>> import mirrored as mr
+            >>> class Small(mr.layers.Layer):
+            ...     def call(self, inputs):
+            ...         self.add_loss(0.5 * mr.reduce_mean(inputs**2))
+            ...         return inputs
+            >>> layer = Small()
+            >>> outputs = layer([[1.0, 3.0]])
+            >>> [float(loss) for loss in layer.losses]
+            [2.5]
+        """
+        losses = _nest.flatten(loss)
+        for each in losses:
+            if not isinstance(each, Tensor | Variable):
+                raise ValueError(
+                    "`add_loss()` can only be called from inside `build()` or `call()`, on a "
+                    f"tensor input. Received invalid value: {each!r:.200} (of type {type(each)})"
+                )
+        added_losses.hold(self, [ops.convert_to_tensor(each) for each in losses])
+
+    def _regularize(self, outputs: Any) -> None:
+        """Add the penalty on outputs, each divided by the number of examples."""
+        for output in _nest.flatten(outputs):
+            if isinstance(output, Tensor | Variable):
+                loss = self.activity_regularizer(output)
+                if output.ndim:  # 0 for no examples.
+                    loss = ops.divide_no_nan(loss, ops.cast(output.shape[0], loss.dtype))
+                self.add_loss(loss)
 
     # Placeholders.
 
@@ -110,7 +158,7 @@ class Called(WeightOwner):
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._run(*self._as_tensors(args, kwargs), training)
 
-        with self._build_scope():
+        with self._build_scope(), added_losses.ignoring_losses():
             return graph.results_of(call, args, kwargs, repr(self))
 
     def _build_inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

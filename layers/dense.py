@@ -10,7 +10,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
 from mirrored.layers import activations, initializers, regularizers
-from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
@@ -30,6 +30,7 @@ class Dense(Layer):
         bias_initializer: What the bias, of shape (units,), starts as; None likewise.
         kernel_regularizer: The penalty on the kernel, if any.
         bias_regularizer: The penalty on the bias, if any.
+        activity_regularizer: The penalty on the outputs, divided by the number of examples, if any.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -56,9 +57,10 @@ class Dense(Layer):
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
-        **options: Unpack[LayerOptions],
+        activity_regularizer: Any = None,
+        **options: Unpack[PlainOptions],
     ) -> None:
-        super().__init__(**options)
+        super().__init__(activity_regularizer=activity_regularizer, **options)
         self.units = as_positive("units", units)
         self.activation = activations.get(activation)
         self.use_bias = use_bias

@@ -4,7 +4,6 @@ A layer is a forward function plus its variables; a layer that holds others has 
 """
 
 import inspect
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar, Self, TypedDict, overload
@@ -15,6 +14,7 @@ from mirrored import _nest, _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored.graph import SymbolicTensor, placeholders
+from mirrored.layers import added_losses, regularizers
 from mirrored.layers.building import building
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
 from mirrored.layers.called import Called
@@ -30,20 +30,32 @@ from mirrored.layers.shapes import (
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 
-# Whether the layer whose `call` is running trains; sublayers that it calls follow it.
-_training: ContextVar[bool | None] = ContextVar("mirrored_training", default=None)
-# Returns that; None where nobody said.
-layer_mode: Callable[[], bool | None] = _training.get
+_OUTSIDE: Any = object()
+# Whether the layer whose `call` is running trains, None where nobody said; sublayers that it calls
+# follow it.
+_training: ContextVar[bool | None] = ContextVar("mirrored_training", default=_OUTSIDE)
 _AS_IT_IS = nullcontext()
 
 
-class LayerOptions(TypedDict, total=False):
-    """The options that every layer has; see ``Layer``."""
+def layer_mode() -> bool | None:
+    """Return whether the layer whose `call` is running trains; None where nobody said."""
+    mode = _training.get()
+    return None if mode is _OUTSIDE else mode
+
+
+class PlainOptions(TypedDict, total=False):
+    """The options of layers that say themselves what is penalised."""
 
     name: str | None
     trainable: bool
     dtype: Any
     input_shape: object
+
+
+class LayerOptions(PlainOptions, total=False):
+    """The options that every layer has; see ``Layer``."""
+
+    activity_regularizer: Any
 
 
 @explained
@@ -56,6 +68,8 @@ class Layer(Called):
     assigns to attributes, also in lists, tuples and dicts, count as parts of it.
 
     Args:
+        activity_regularizer: The penalty on its outputs, divided by the number of examples: a
+            name, a function of a tensor, or None.
         name: Its name; for None the class's name in snake case, numbered.
         trainable: Whether training changes its weights.
         dtype: The dtype of its weights and of what it computes with, or a policy such as
@@ -119,6 +133,7 @@ class Layer(Called):
     def __init__(
         self,
         *,
+        activity_regularizer: Any = None,
         name: str | None = None,
         trainable: bool = True,
         dtype: Any = None,
@@ -126,6 +141,7 @@ class Layer(Called):
     ) -> None:
         example_shape = None if input_shape is None else as_shape(input_shape)
         super().__init__(name, trainable, dtype)
+        self.activity_regularizer = regularizers.get(activity_regularizer)
         self._example_shape = example_shape
         self._input_dtype = self._compute_dtype
         mixed = self._compute_dtype != self._dtype
@@ -305,8 +321,13 @@ class Layer(Called):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         """Run ``call``, its sublayers following the mode it runs in."""
+        outer = _training.get()
+        if outer is _OUTSIDE:
+            outer = None
+            if added_losses.held:
+                added_losses.forget(self._walk())
         if training is None:
-            training = _training.get()
+            training = outer
         if training is None:
             training = self._training_default
         token = _training.set(None if training is None else bool(training))
@@ -317,6 +338,8 @@ class Layer(Called):
                     output = self.call(*args, **kwargs, training=bool(training))
                 else:
                     output = self.call(*args, **kwargs)
+            if self.activity_regularizer is not None:
+                self._regularize(output)
         except Exception as error:
             shapes = [
                 f"{shapes_of(each)}" for each in (*args, *kwargs.values()) if each is not None

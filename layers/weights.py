@@ -3,6 +3,7 @@
 It is apart from how layers are called, so that each of the two can be read alone.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ from mirrored._interrupt import InterruptGuard
 from mirrored._name_scope import name_scope
 from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
-from mirrored.layers import initializers, regularizers
+from mirrored.layers import added_losses, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Regularizer
@@ -232,8 +233,29 @@ class WeightOwner(Subclassable):
 
     @property
     def losses(self) -> list[Tensor]:
-        """The penalties' present values, one scalar a regularized weight."""
-        return [penalty(weight) for weight, penalty in self.regularized_weights]
+        """What is added to the loss in training: `add_loss`, then the penalties on weights.
+
+        Those that the layer and its sublayers added are there from their calls until the next
+        call that none of them is in the midst of; those of a step that `fit` or `evaluate` ran
+        are gone with it. A penalty is the present one, a scalar for each regularized weight.
+        """
+        penalties = [penalty(weight) for weight, penalty in self.regularized_weights]
+        return [*self._added_losses(), *penalties]
+
+    def _added_losses(self) -> list[Tensor]:
+        """Return what this layer and its sublayers added to the loss, without penalties."""
+        return added_losses.held_by(self._in_order_of_losses())
+
+    def _in_order_of_losses(self) -> Iterator["WeightOwner"]:
+        """Yield what `_walk` does in the order of Keras' `losses`: parts of parts from the last."""
+        yield self
+        seen, waiting = {id(self)}, deque(self._sublayers)
+        while waiting:
+            layer = waiting.popleft()
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                yield layer
+                waiting.extendleft(layer._sublayers)
 
     def count_params(self) -> int:
         """Return the number of scalars in the weights.

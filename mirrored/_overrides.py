@@ -9,10 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 _STEPS = "Override `train_step`, `test_step` or `predict_step`."
-_LOOP = (
-    "Write a training loop of your own: a step with GradientTape and optimizer.apply_gradients, "
-    "which strategy.run or mr.function runs."
-)
 _METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
 _MASKS = "There are no masks here: give what is masked the sample weight 0."
 _SHAPES = "Define `compute_output_shape(self, input_shape)`."
@@ -29,10 +25,9 @@ _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of Cros
 LAYER: Mapping[str, str] = {
     "compute_mask": _MASKS,
     **dict.fromkeys(("compute_output_spec", "symbolic_call"), _SHAPES),
-    "activity_regularizer": f"Give `add_weight` a `regularizer`. Or: {_LOOP}",
     "input_spec": "Define `check_input_shape(self, input_shape)`, which raises ValueError.",
     "autocast": "Give the layer a `dtype`, or cast in `call`.",
-    "losses": f"Give `add_weight` a `regularizer`. Or: {_LOOP}",
+    "losses": "Call `add_loss` in `call`, or give `add_weight` a `regularizer`.",
     "metrics": _METRICS,
     **dict.fromkeys(("save_own_variables", "load_own_variables"), _FILES),
     **dict.fromkeys(("trainable", "weights", "variables"), _FROZEN),

@@ -99,7 +99,7 @@ def test_an_argument_that_is_like_none_leads_to_all_there_are() -> None:
         mr.layers.Dropout(0.5, noise_shape=None)  # type: ignore[call-arg]
     assert str(caught.value) == (
         "Dropout() got an unexpected keyword argument 'noise_shape'. Its arguments are: rate, "
-        "seed, name, trainable, dtype, input_shape."
+        "seed, activity_regularizer, name, trainable, dtype, input_shape."
     )
 
 

@@ -351,6 +351,13 @@ HELD: dict[str, dict[str, str]] = {
         "two-replicas-run": "test_id_plus_one test_structures_are_regrouped",
     },
     "distribute/test_values.py": {"per-replica-repr": "test_per_replica_repr"},
+    "layers/test_added_losses.py": {
+        "added-losses": "test_losses_are_there_until_a_call_begins "
+        "test_what_is_no_tensor_is_refused test_a_functional_model_adds_none"
+    },
+    "training/test_step_losses.py": {
+        "added-losses": "test_added_losses_are_keras test_a_model_without_a_loss"
+    },
     "layers/test_policy.py": {
         "mixed-precision": "test_a_mixed_layer test_policies_that_there_are_not",
     },

@@ -179,7 +179,6 @@ def test_advice_is_one_sentence_or_more() -> None:
         (lambda: mr.layers.Dense(1), "compute_mask"),
         (mr.optim.SGD, "apply_gradients"),
         (mr.losses.MeanSquaredError, "__call__"),
-        (lambda: mr.layers.Dense(1), "activity_regularizer"),
         (lambda: mr.layers.Dense(1), "input_spec"),
         (mr.optim.Adam, "lr"),
     ],
@@ -194,7 +193,6 @@ def test_assignments_to_instances_are_refused(make: Any, name: str) -> None:
 def test_properties_that_can_be_set_are_set() -> None:
     layer = mr.layers.Dense(1)
     layer.trainable = False
-    layer.activity_regularizer = None  # As Keras' own layers have it.
     assert layer.trainable is False
     with pytest.raises(AttributeError, match="cannot be set"):
         layer.weights = []  # type: ignore[misc]

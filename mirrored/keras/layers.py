@@ -14,6 +14,7 @@ from mirrored.layers import Layer as Layer
 
 if _typing.TYPE_CHECKING:
     from mirrored.layers import Activation as Activation
+    from mirrored.layers import ActivityRegularization as ActivityRegularization
     from mirrored.layers import Add as Add
     from mirrored.layers import Average as Average
     from mirrored.layers import Concatenate as Concatenate
@@ -34,8 +35,8 @@ if _typing.TYPE_CHECKING:
 
 _LATE = {
     "mirrored.layers": """
-        Activation Add Average Concatenate Dot Flatten Maximum Minimum Multiply Subtract add average
-        concatenate dot maximum minimum multiply subtract
+        Activation ActivityRegularization Add Average Concatenate Dot Flatten Maximum Minimum
+        Multiply Subtract add average concatenate dot maximum minimum multiply subtract
     """,
 }
 _public_module("tf.keras.layers", __name__, _LATE)

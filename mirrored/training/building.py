@@ -11,6 +11,7 @@ from mirrored import ops
 from mirrored.distribute import Strategy, get_strategy, has_strategy, in_cross_replica_context
 from mirrored.graph import drawn_anywhere
 from mirrored.layers import Layer
+from mirrored.layers.added_losses import ignoring_losses
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.shapes import Shape, Shapes, map_shapes
 from mirrored.ops import Tensor
@@ -131,7 +132,7 @@ class BuiltOnZeros(Layer):
     def _output_on_zeros(self, input_shape: Shapes) -> Any:
         """Return the outputs for one example of zeros."""
         arguments = self._called_with
-        with only():  # No tape that is open has anything to learn from it.
+        with only(), ignoring_losses():  # No tape that is open has anything to learn from it.
             if arguments is not None:
                 args, kwargs = arguments.mapped(self._zeros_like)
                 return self.as_outputs(self._run(args, kwargs, training=False))

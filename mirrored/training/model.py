@@ -316,11 +316,7 @@ class Model(SteppedNetwork):
         loop.check_context(method)
         compilation = self.required_compilation()
         kind = "train" if method in ("fit", "train_on_batch") else "test"
-        if is_own(self, kind):
-            return
-        if not compilation.has_loss:
-            compilation.required_outputs()
-        if kind == "train":
+        if kind == "train" and not is_own(self, kind):
             compilation.required_optimizer()
 
     def train_on_batch(

@@ -274,6 +274,24 @@ class Network(BuiltOnZeros):
             lambda own: self._dtype if own is not None and own.kind == "f" else None, dtypes
         )
 
+    def add_loss(self, loss: Any) -> None:
+        """Add to the loss that training minimises; to be called in a subclass's `call`.
+
+        Args:
+            loss: A tensor, or several; see `Layer.add_loss`.
+
+        Raises:
+            ValueError: It is no tensor, or a placeholder.
+            NotImplementedError: This is a functional model.
+        """
+        if self._part is not None:
+            raise NotImplementedError(
+                "A functional model has no `call` of its own in which a loss could be added. "
+                f"Received: `add_loss` of the model {self.name!r}. Call the `add_loss` of a layer "
+                "in its `call`, or override `compute_loss`."
+            )
+        super().add_loss(loss)
+
     def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the layers in order; subclasses define their own.
 

@@ -38,6 +38,8 @@ _FOR = {
 def is_own(model: SteppedNetwork, kind: str) -> bool:
     """Return whether a step of a kind is the model's own, or updates metrics of its own.
 
+    It is too where `compile` was given no loss.
+
     Args:
         model: The model, which is compiled but for prediction.
         kind: "train", "test" or "predict".
@@ -46,6 +48,8 @@ def is_own(model: SteppedNetwork, kind: str) -> bool:
         return True
     if kind == "predict":
         return False
+    if not model.required_compilation().has_loss:
+        return True  # Then there is what layers add: whether they do shows in the step.
     if any(metrics for _, metrics in model._walk_with(Metric)):
         return True
     given = _nest.flatten(model.required_compilation().given[2:])

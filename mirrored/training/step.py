@@ -16,6 +16,7 @@ from mirrored.autodiff import GradientTape
 from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.errors import NonFiniteLossError
+from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
@@ -166,8 +167,15 @@ class Step:
                 loss = output.loss.shard(target, prediction, weights, examples)
                 losses.append(loss)
                 terms.append(loss if output.weight is None else loss * output.weight)
+        terms += self._added(x, terms[0].dtype, examples)
         total = terms[0] if len(terms) == 1 else ops.add_n(terms)
         return [total, *losses] if len(losses) > 1 else [total], parts
+
+    def _added(self, x: Any, dtype: Any, examples: int) -> list[Tensor]:
+        """Return what layers added to the loss: means of a shard, which count by its examples."""
+        added = self._model._added_losses()
+        share = _rows(x) / examples
+        return [ops.reduce_sum(ops.cast(each, dtype)) * share for each in added]
 
     def _penalty(self) -> Tensor | None:
         penalties = [penalty(weight) for weight, penalty in self._regularized]
@@ -193,7 +201,7 @@ class Step:
         complete: list[Any] = []
 
         def part(x: Any, *rest: Any) -> Any:
-            examples = next(each for each in _nest.flatten(x) if each is not None).shape[0]
+            examples = _rows(x)
             # Replicas run one at a time, the first one first, and larger shards come first. So if
             # it is complete before this one begins, there is no meeting.
             if examples or not complete:
@@ -203,7 +211,10 @@ class Step:
                     return result
             return _nest.map_structure(lambda _: None, complete[0])
 
-        return self._strategy.run(part, shards)
+        try:
+            return self._strategy.run(part, shards)
+        finally:
+            forget(self._model._walk(), of_all=True)  # A recording's would keep all of it.
 
     def _with_zeros(self, outcome: Any) -> Any:
         """Put zeros where a replica without examples gave None."""
@@ -236,6 +247,12 @@ class Step:
                 "they are. Use them in the model's `call`, or set trainable=False on their layer.",
                 unused,
             )
+
+
+def _rows(x: Any) -> int:
+    """Return how many examples inputs have."""
+    first = next(each for each in _nest.flatten(x) if each is not None)
+    return int(first.shape[0])
 
 
 def _statistics(losses: list[Tensor], parts: list[OutputPart], examples: int) -> Tensor:
@@ -272,7 +289,7 @@ def failed_step(
         f"The loss is not finite in {where}: {loss} over the batch"
         f"{f', first on {place}' if bad else ', from the penalties or the sum'}. The weights "
         f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
-        "values in the data, or lower the learning rate."
+        "values in the data, as `fit(validate_data=True)` does, or lower the learning rate."
     )
 
 

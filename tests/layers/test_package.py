@@ -11,7 +11,15 @@ import pytest
 
 from mirrored import layers, ops
 from mirrored.autodiff import GradientTape
-from mirrored.layers import Activation, Dense, Dropout, Flatten, InputLayer, Layer
+from mirrored.layers import (
+    Activation,
+    ActivityRegularization,
+    Dense,
+    Dropout,
+    Flatten,
+    InputLayer,
+    Layer,
+)
 from mirrored.layers.merging import Merge
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +69,9 @@ CASES = {
     "Dense one example": Case(Dense, (1, 1), dense(identity), {"units": 1}),
     "Activation": Case(Activation, (5, 3), np.tanh, {"activation": "tanh"}),
     "Activation rank 1": Case(Activation, (5,), np.tanh, {"activation": "tanh"}),
+    "ActivityRegularization": Case(
+        ActivityRegularization, (5, 3), identity, {"l1": 0.1, "l2": 0.2}
+    ),
     "Flatten": Case(Flatten, (5, 2, 3), lambda x: x.reshape(5, 6)),
     "Flatten rank 1": Case(Flatten, (5,), lambda x: x[:, None]),
     "Flatten rank 2": Case(Flatten, (5, 3), identity),

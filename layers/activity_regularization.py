@@ -1,0 +1,52 @@
+"""A penalty on activations as a layer of its own.
+
+For models that name it apart from the layer whose outputs it is on.
+"""
+
+from typing import Unpack
+
+from mirrored._arguments import explained
+from mirrored.layers.layer import Layer, PlainOptions
+from mirrored.layers.regularizers import L1L2
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+
+
+@explained
+class ActivityRegularization(Layer):
+    """Returns its inputs, and adds a penalty on them to the loss.
+
+    The penalty is (l1 * sum(abs(inputs)) + l2 * sum(square(inputs))) / examples.
+
+    Args:
+        l1: The factor of the sum of absolute values.
+        l2: The factor of the sum of squares.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: A factor is negative or not a finite number.
+
+    Example:
+        >>> layer = ActivityRegularization(l2=0.5)
+        >>> layer([[1.0, 2.0], [0.0, 1.0]]).shape
+        (2, 2)
+        >>> [float(loss) for loss in layer.losses]
+        [1.5]
+    """
+
+    def __init__(self, l1: float = 0.0, l2: float = 0.0, **options: Unpack[PlainOptions]) -> None:
+        penalty = L1L2(l1=l1, l2=l2)
+        super().__init__(activity_regularizer=penalty, **options)
+        self.l1, self.l2 = penalty.l1, penalty.l2
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless there is one input."""
+        self._require_rank(input_shape, 0)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs``, of any shape."""
+        return inputs
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return ``input_shape``."""
+        return input_shape

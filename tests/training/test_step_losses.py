@@ -1,0 +1,168 @@
+"""What layers add to the loss, and the reductions of losses: Keras' numbers on any replicas."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirrored as mr
+
+X = np.sin(np.arange(33.0)).reshape(11, 3)
+Y = np.cos(np.arange(11.0)).reshape(11, 1)
+W = 1.0 + np.arange(11.0) % 4.0
+
+layers = mr.layers
+
+
+class Added(layers.Layer):
+    """Returns its inputs, and adds their mean square, and the means of their columns."""
+
+    def call(self, inputs: Any) -> Any:
+        """Return the inputs."""
+        columns = mr.reduce_mean(inputs, axis=0)
+        self.add_loss([0.5 * mr.reduce_mean(inputs**2), {"columns": 0.1 * columns}])
+        return inputs
+
+
+class Nested(layers.Layer):
+    """Layers in a layer, with a loss of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Added()
+        self.dense = layers.Dense(3, activity_regularizer="l2", kernel_regularizer="l2")
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights."""
+        self.dense.build(input_shape)
+        super().build(input_shape)
+
+    def call(self, inputs: Any) -> Any:
+        """Call them."""
+        self.add_loss(0.1 * mr.reduce_mean(mr.abs(inputs)))
+        return self.dense(self.first(inputs))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the shape."""
+        return input_shape
+
+
+class Subclassed(mr.Model):
+    """A model that adds a loss in its `call`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = layers.Dense(4, "tanh", activity_regularizer="l1")
+        self.last = layers.Dense(1)
+
+    def call(self, inputs: Any) -> Any:
+        """Return the outputs."""
+        hidden = self.hidden(inputs)
+        self.add_loss(0.3 * mr.reduce_mean(hidden))
+        return self.last(hidden)
+
+
+def shared() -> mr.Model:
+    """Return a functional model whose one layer is called twice."""
+    x, added = layers.Input((3,)), Added()
+    return mr.Model(x, layers.Dense(1)(added(layers.Dense(3)(added(x)))))
+
+
+def chain(*between: mr.layers.Layer) -> mr.Model:
+    """Return a model of layers."""
+    return mr.Sequential([layers.Input((3,)), *between, layers.Dense(1)])
+
+
+def subclassed() -> mr.Model:
+    """Return a model with weights."""
+    model = Subclassed()
+    model.build((None, 3))
+    return model
+
+
+def outputs() -> mr.Model:
+    """Return a model with two outputs, of which one is penalised."""
+    x = layers.Input((3,))
+    hidden = Added()(layers.Dense(2, name="h")(x))
+    one = layers.Dense(1, activity_regularizer="l2", name="one")(hidden)
+    return mr.Model(x, [one, layers.Dense(1, name="other")(hidden)])
+
+
+MODELS: dict[str, Callable[[], mr.Model]] = {
+    "added": lambda: chain(layers.Dense(4, "tanh"), Added()),
+    "nested": lambda: chain(Nested()),
+    "shared": shared,
+    "subclassed": subclassed,
+    "outputs": outputs,
+    "activity": lambda: chain(
+        layers.Dense(4, activity_regularizer="l2"),
+        layers.Activation("tanh", activity_regularizer="l1"),
+        layers.ActivityRegularization(l1=0.1, l2=0.2),
+    ),
+    "activity of a function": lambda: chain(
+        layers.Flatten(activity_regularizer=lambda x: mr.reduce_max(x) * 0.0 + mr.reduce_sum(x))
+    ),
+}
+
+# What `run` returns, by Keras 3.15.1.
+KERAS: dict[str, tuple[list[float], float, float]] = {
+    "added": ([3.615806, 0.9201778], 0.7562492, 10.80621),
+    "nested": ([3.31111, 0.9670582], 0.8969545, 7.123948),
+    "shared": ([3.419925, 0.9085995], 0.8222817, 7.01075),
+    "subclassed": ([3.440535, 0.7629093], 0.6035152, 10.96752),
+    "outputs": ([9.01723, 1.227349], 1.125009, 3.167348),
+    "activity": ([3.973461, 1.216239], 1.021351, 10.51754),
+    "activity of a function": ([1.401073, 0.9014542], 0.7366241, 1.610623),
+}
+
+
+def run(
+    model: mr.Model, loss: Any, weights: Any = None, *, eager: bool = False
+) -> tuple[list[float], float, float]:
+    """Return the losses of two epochs, that of an evaluation, and the sum of the weights' sizes."""
+    shapes = [each.shape for each in model.get_weights()]
+    model.set_weights([np.sin(1.0 + np.arange(np.prod(each))).reshape(each) for each in shapes])
+    model.compile(mr.keras.optimizers.SGD(0.1), loss, run_eagerly=eager)
+    y = [Y, Y] if len(model.outputs) == 2 else Y
+    options = {"sample_weight": weights, "verbose": 0}
+    history = model.fit(X, y, batch_size=4, epochs=2, shuffle=False, **options).history
+    found = model.evaluate(X, y, batch_size=5, **options, return_dict=True)["loss"]
+    return history["loss"], found, float(sum(np.abs(each).sum() for each in model.get_weights()))
+
+
+def on(replicas: int) -> Any:
+    """Return a strategy of so many simulated GPUs, of which there are four."""
+    return mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)])
+
+
+@pytest.fixture(autouse=True)
+def _four() -> None:
+    mr.config.experimental.set_simulated_gpus(4)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_added_losses_are_keras(name: str, replicas: int) -> None:
+    """Batches of 4, 4 and 3 examples, on three replicas: one has two, then all have one."""
+    with on(replicas).scope():
+        model = MODELS[name]()
+        found = run(model, "mse", eager=name == "nested" and replicas > 1)
+    for one, other in zip(found, KERAS[name], strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_model_without_a_loss(replicas: int) -> None:
+    """It trains on what layers add; a step that finds nothing to train on writes nothing."""
+    with on(replicas).scope():
+        found = run(chain(Added(), layers.Dense(3), Added()), None)
+        model = chain()
+        model.compile("sgd")
+    for one, other in zip(found, ([0.6770744, 0.5885721], 0.5360717, 10.05364), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5)
+    before = model.get_weights()
+    for use in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="No loss to compute"):
+            use(X, Y, verbose=0)
+    np.testing.assert_array_equal(before[0], model.get_weights()[0])
