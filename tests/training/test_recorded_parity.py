@@ -124,6 +124,7 @@ class Merged(mr.layers.Layer):
 LAYERS: dict[str, Row] = {
     **dict.fromkeys(MERGES, dense(Merged)),
     "Activation": dense(lambda: mr.layers.Activation("relu")),
+    "ActivityRegularization": dense(lambda: mr.layers.ActivityRegularization(0.1, 0.2)),
     "Dense": dense(use_bias=False),
     "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
     "Flatten": dense(),
