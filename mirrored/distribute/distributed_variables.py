@@ -29,6 +29,7 @@ from mirrored.ops.hooks import active_listeners, only
 from mirrored.ops.spec import FLOATS, DType
 from mirrored.ops.tensor import Tensor
 from mirrored.ops.tensor_shape import TensorShape
+from mirrored.program import register_variable
 from mirrored.variables import (
     DeviceVariable,
     Prepared,
@@ -422,3 +423,7 @@ class SyncOnReadVariable(DistributedVariable):
             # Shares are whole numbers: the first replica's is what the others leave.
             share = ops.cast(total / count, self.dtype)
             return share if replica else total - share * (count - 1)
+
+
+for _kind in (MirroredVariable, SyncOnReadVariable):
+    register_variable(_kind, lambda variable: variable.copies)

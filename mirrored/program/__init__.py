@@ -5,6 +5,7 @@ A recorder makes a graph, which is scheduled, given memory, and bound to arrays 
 
 from mirrored.program.arguments import register_in_force as register_in_force
 from mirrored.program.arguments import register_per_replica as register_per_replica
+from mirrored.program.arguments import register_variable as register_variable
 from mirrored.program.buffers import Arenas as Arenas
 from mirrored.program.decorator import function as function
 from mirrored.program.executor import THREADS_FROM as THREADS_FROM

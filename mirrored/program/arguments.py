@@ -23,6 +23,9 @@ from mirrored.program.iterator import PeekingIterator
 # Types whose values hold one value a replica, with a function that makes another one like it.
 _per_replica: dict[type, Callable[[Any, list[Any]], Any]] = {}
 
+# Types of variables, each with a function from one to its copies.
+_variables: dict[type, Callable[[Any], Sequence[Any]]] = {}
+
 # Functions that return what else is in force where a function is called.
 _in_force: list[Callable[[], Any]] = []
 
@@ -62,6 +65,28 @@ def register_per_replica(kind: type, rebuild: Callable[[Any, list[Any]], Any]) -
     _per_replica[kind] = rebuild
 
 
+def register_variable(kind: type, copies: Callable[[Any], Sequence[Any]]) -> None:
+    """Let what was recorded for a variable serve others of its kind.
+
+    Args:
+        kind: Its type.
+        copies: From one to its copies, each of which has one value on one device.
+    """
+    _variables[kind] = copies
+
+
+def is_variable(leaf: Any) -> bool:
+    """Return whether a leaf is a variable that `register_variable` knows."""
+    return type(leaf) in _variables
+
+
+def kind_of(variable: Any) -> Any:
+    """Return what is equal for variables of one kind, in all but their values and names."""
+    modes = variable.trainable, variable.synchronization, variable.aggregation
+    copies = [(tuple(c.shape), c.dtype, c.device) for c in _variables[type(variable)](variable)]
+    return type(variable), getattr(variable, "strategy", None), *modes, *copies
+
+
 # A tensor that is fed to a program: what it is like, where, and for which replica, or SHARED.
 Input = tuple[TensorSpec, Device, int]
 
@@ -78,18 +103,21 @@ class Arguments:
         arrays: The values to feed.
         iterators: The iterators over datasets among them.
         known: Those that are known by their identity, which is theirs while somebody keeps them.
+        variables: The variables among them, which are known so too.
         structures: What they were made of.
     """
 
     __slots__ = (
         "_device",
         "_key",
+        "_places",
         "arrays",
         "inputs",
         "iterators",
         "key",
         "known",
         "structures",
+        "variables",
     )
 
     def __init__(self, *structures: Any) -> None:
@@ -98,6 +126,8 @@ class Arguments:
         self.arrays: list[Any] = []
         self.iterators: list[PeekingIterator] = []
         self.known: list[Any] = []
+        self.variables: list[Any] = []
+        self._places: list[int] = []
         self._device = place("_Arg", ("GPU", "CPU"))
         # What is in force around the call is part of it: code may ask for it.
         self._key: list[Any] = [self._device, default_float(), *map(call, _in_force)]
@@ -153,12 +183,31 @@ class Arguments:
             self._key += _key_of(leaf)
         else:
             self._key += ("object", id(leaf))
-            self.known.append(leaf)
+            if is_variable(leaf):
+                self.variables.append(leaf)
+                self._places.append(len(self._key) - 1)
+            else:
+                self.known.append(leaf)
 
     def _feed(self, array: Any, given: Input) -> None:
         self._key.append(given)
         self.arrays.append(array)
         self.inputs.append(given)
+
+    def copies(self) -> list[Any]:
+        """Return the copies of all variables, each once."""
+        copies = (copy for each in self.variables for copy in _variables[type(each)](each))
+        return list({id(copy): copy for copy in copies}.values())
+
+    def alike(self) -> Any:
+        """Return a key that is equal for calls whose variables are of the same kinds too.
+
+        It says which of them are the same variable.
+        """
+        key, numbers = list(self._key), {id(copy): i for i, copy in enumerate(self.copies())}
+        for i, each in zip(self._places, self.variables, strict=True):
+            key[i] = kind_of(each), *(numbers[id(copy)] for copy in _variables[type(each)](each))
+        return tuple(key)
 
     def with_tensors(self, tensors: list[Tensor]) -> tuple[Any, ...]:
         """Return the structures with these tensors in the places of what is fed."""

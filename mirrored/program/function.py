@@ -32,9 +32,11 @@ from mirrored.program.arguments import Arguments
 from mirrored.program.concrete_function import ConcreteFunction, Structure, described, outlined
 from mirrored.program.dataset_inputs import DatasetInputs, Demand
 from mirrored.program.parameters import Parameters
+from mirrored.program.reachable import reaches
 from mirrored.program.results import as_tensors
 from mirrored.program.running_eagerly import functions_run_eagerly
 from mirrored.program.signature import Signature
+from mirrored.program.templates import Templates
 from mirrored.program.trace_cache import Trace, TraceCache
 from mirrored.program.tracing import trace
 from mirrored.program.variable_access import Moves, variable_writes
@@ -72,6 +74,7 @@ class Function(Generic[_P, _R]):
         self.python_function: Callable[..., _R] = python_function
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
         self._traces = TraceCache(f"The function {self._name}")
+        self._templates = Templates()
         # What calls with arguments of one kind took from datasets, if they did, the latest first.
         self._demands: dict[Any, list[Demand]] = {}
         self._under: dict[int, tuple[Any, Function[..., Any]]] = {}
@@ -82,6 +85,7 @@ class Function(Generic[_P, _R]):
     def lose_devices(self) -> None:
         """Forget what calls were like: that names devices and strategies which are about to go."""
         self._demands.clear()
+        self._templates.clear()
         self._under.clear()
 
     def __reduce__(self) -> Any:
@@ -191,7 +195,7 @@ class Function(Generic[_P, _R]):
             args, kwargs = self._signature.converted(args, kwargs)
         arguments = Arguments(args, kwargs)
         with self._traces.lock, contextlib.closing(DatasetInputs([])) as dataset_inputs:
-            known = self._known(arguments.key, dataset_inputs)
+            known = self._known(arguments, dataset_inputs)
             return known or self._record(arguments, dataset_inputs)[0]
 
     def experimental_get_tracing_count(self) -> int:
@@ -217,6 +221,8 @@ class Function(Generic[_P, _R]):
         """
         texts = []
         for each in self._traces:
+            if each.given is None:
+                continue
             arguments = list(self.parameters.named(*each.given))
             returned = None if each.results is None else each.results.structure
             texts.append(described(arguments, returned, verbose=verbose))
@@ -241,7 +247,7 @@ class Function(Generic[_P, _R]):
     def _run_with(self, arguments: Arguments, dataset_inputs: DatasetInputs) -> Any:
         """Run the function with elements of datasets, recorded before where it has to be."""
         while True:
-            recorded, moves = self._known(arguments.key, dataset_inputs), -1
+            recorded, moves = self._known(arguments, dataset_inputs), -1
             if recorded is None:
                 recorded, moves = self._record(arguments, dataset_inputs)
             # Not while it is recorded: its replicas have threads, which may write too.
@@ -252,12 +258,34 @@ class Function(Generic[_P, _R]):
                     dataset_inputs.take()
                     return recorded.call(arguments.arrays + dataset_inputs.arrays)
 
-    def _known(self, key: Any, dataset_inputs: DatasetInputs) -> Trace | None:
+    def _known(self, arguments: Arguments, dataset_inputs: DatasetInputs) -> Trace | None:
         """Return the recording for such arguments and elements of datasets, if there is one."""
+        demand = self._demand(arguments.key, dataset_inputs)
+        known = None if demand is None else self._traces.find((arguments.key, demand))
+        if known is not None or not arguments.variables:
+            return known
+        alike = arguments.alike()
+        demand = self._demand(alike, dataset_inputs)
+        bound = None if demand is None else self._templates.bound((alike, demand), arguments)
+        if bound is None or demand is None:
+            return None
+        self._note(arguments.key, demand)
+        return self._traces.keep((arguments.key, demand), bound, recorded=False)
+
+    def _demand(self, key: Any, dataset_inputs: DatasetInputs) -> Demand | None:
+        """Return what such a call takes from datasets, where these can give it; None: unknown."""
         for demand in self._demands.get(key, _TAKES_NOTHING):
             if dataset_inputs.match(demand):
-                return self._traces.find((key, demand))
+                return demand
         return None
+
+    def _note(self, key: Any, demand: Demand) -> None:
+        """Note what a call took from datasets."""
+        if demand or key in self._demands:
+            demands = self._demands.setdefault(key, [])
+            if demand not in demands:
+                demands.insert(0, demand)
+                del demands[_MOST_PLANS:]
 
     def under(self, runner: Any, run: Callable[..., Any]) -> "Function[..., Any]":
         """Return a function that runs this one under a strategy, recorded as a whole.
@@ -298,20 +326,23 @@ class Function(Generic[_P, _R]):
             args, kwargs = arguments.with_tensors(fed)
             return as_tensors(self.python_function(*args, **kwargs), self.python_function)
 
+        variables = [*arguments.variables, *arguments.copies()]
+        ways = [self.python_function, *arguments.known]
+        hidden = bool(variables) and not reaches(ways, variables, (TraceCache, Templates))
         # As TensorFlow has a function for each object that it is a method of.
         is_first = not any(_same(arguments.known, each.kept) for each in self._traces)
         made = trace(
             self._name, arguments.inputs, function, dataset_inputs=dataset_inputs, may_make=is_first
         )
-        moves = Moves.count
+        moves, demand = Moves.count, dataset_inputs.demand
         made.kept, made.given = arguments.known, outlined(arguments.structures)
-        made.program()  # Where there is no room for it, it is not kept.
-        if dataset_inputs.demand or arguments.key in self._demands:
-            demands = self._demands.setdefault(arguments.key, [])
-            if dataset_inputs.demand not in demands:
-                demands.insert(0, dataset_inputs.demand)
-                del demands[_MOST_PLANS:]
-        return self._traces.keep((arguments.key, dataset_inputs.demand), made), moves
+        made.watch(arguments.variables)
+        if hidden:
+            made = self._templates.add((arguments.alike(), demand), made, arguments)
+            self._note(arguments.alike(), demand)
+        made.program(made.arenas)  # Where there is no room for it, it is not kept.
+        self._note(arguments.key, demand)
+        return self._traces.keep((arguments.key, demand), made), moves
 
 
 class _Method(functools.partial[Any]):

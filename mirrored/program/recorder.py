@@ -297,6 +297,8 @@ class GraphRecorder:
         for value in self._constants.values():
             if value.constant is not None and value.constant._id > self._first_id:
                 value.data, value.constant = np.asarray(value.constant.numpy()), None
+        for kept in (self._bound, self._written, self._storages):
+            kept.clear()  # The results have the recorder, and need not have its variables.
         return self.graph
 
     def _bind_to(self, variable: Any, storage: Any, place: int) -> None:

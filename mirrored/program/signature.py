@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from mirrored import _nest
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import convert_to_tensor, to_array
 from mirrored.ops.spec import TensorSpec, has_shape
 from mirrored.ops.tensor import Tensor
-from mirrored.program.arguments import with_parts
+from mirrored.program.arguments import is_variable, kind_of, with_parts
 
 
 class Signature:
@@ -203,12 +204,21 @@ def conformed(name: str, value: Any, like: Any) -> Any:
 
     Raises:
         TypeError: It is another structure, or no such tensors.
+        InvalidArgumentError: It is no variable of the kind of one that is in the structure.
     """
     if isinstance(like, Slot):
         return with_parts(value, lambda part: _tensor(name, part, like.spec))
     if isinstance(like, dict) and isinstance(value, dict) and value.keys() == like.keys():
         made = {key: conformed(name, value[key], like[key]) for key in value}
         return _nest.rebuild_dict(value, made)
+    if is_variable(like):
+        if isinstance(value, Tensor) or (is_variable(value) and kind_of(value) != kind_of(like)):
+            raise InvalidArgumentError(
+                f"cannot compute {name}: an input was expected to be a variable like {like!r} "
+                f"(a resource tensor). Received: {value!r:.200}"
+            )
+        if is_variable(value):
+            return value
     if not isinstance(like, list | tuple | dict):
         alike = type(value) is type(like) or {type(value), type(like)} <= {bool, int, float}
         if value is like or (alike and value == like):

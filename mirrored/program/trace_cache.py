@@ -4,7 +4,9 @@ A loop that makes a new kind of call every time would record for ever, so it is 
 """
 
 import contextlib
+import functools
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +34,7 @@ _WARN_AT = 16
 _NOTHING_TO_SPOIL = contextlib.nullcontext()
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Trace:
     """A recorded function, and the program that runs it once it is asked for.
 
@@ -41,7 +43,9 @@ class Trace:
         replicas: How many replicas run in it.
         results: What it returns; None where a dataset ends in it: it does what comes before.
         kept: What its key is made of, so that no other object takes over an identity.
-        given: The arguments of a call that it is for, with slots for tensors.
+        given: The arguments of a call that it is for, with slots for tensors; None: as for another.
+        arenas: Memory that it shares with others, of which one runs at a time; None: its own.
+        watched: The variables that it is for and does not keep: without one of them it is gone.
     """
 
     graph: Graph
@@ -49,6 +53,8 @@ class Trace:
     results: Results | None = None
     kept: list[Any] = field(default_factory=list)
     given: Any = ((), {})
+    arenas: Arenas | None = None
+    watched: "list[weakref.ref[Any]]" = field(default_factory=list)
     _program: "Runnable | None" = None
     _planned: "Planned | None" = None
 
@@ -90,7 +96,8 @@ class Trace:
             OutOfRangeError: A dataset ends in it: what comes before that is done.
         """
         graph, results = self.graph, self.results
-        program, returned = self._program or self.program(), graph.outputs
+        program = self._program if self.arenas is None else self.program(self.arenas)
+        program, returned = program or self.program(), graph.outputs
         # Before anything is written: what is returned needs memory too.
         storages = [value.device.allocate(*value.spec) for value in returned] if returned else ()
         with InterruptGuard(whole=True, may_break=True) if graph.writes else _NOTHING_TO_SPOIL:
@@ -113,6 +120,20 @@ class Trace:
         pool: ThreadPool = strategy.thread_pool(program.threads)
         return pool
 
+    def watch(self, variables: Sequence[Any]) -> None:
+        """Be gone, with all memory, as soon as one of these variables is: others get its identity.
+
+        Args:
+            variables: The variables, of which the graph keeps none.
+        """
+        lose = functools.partial(_lose, weakref.ref(self))
+        self.watched = [weakref.ref(each, lose) for each in variables]
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether a variable that it was for is gone."""
+        return any(each() is None for each in self.watched)
+
     def let_go(self) -> None:
         """Let go of what a run left: observers, and memory that is elsewhere when taken again."""
         if isinstance(self._program, Program):
@@ -120,6 +141,21 @@ class Trace:
         elif self._program is not None:
             self._planned = self._program.planned
             self._program = None
+
+
+class _Gone:
+    """Stands for a variable that is gone, and so is where no graph expects it."""
+
+    def pinned(self) -> None:
+        """Return no place."""
+
+
+def _lose(known: "weakref.ref[Trace]", _: Any) -> None:
+    """Leave of a trace what is never current."""
+    trace = known()
+    if trace is not None:
+        trace.graph = Graph(reads=[(_Gone(), None, 0)])
+        trace._program = trace._planned = None
 
 
 class TraceCache:
@@ -174,19 +210,25 @@ class TraceCache:
             latest = self._latest = key, known
         return latest[1] if latest[1].graph.is_current() else None
 
-    def keep(self, key: Hashable, made: Trace) -> Trace:
+    def keep(self, key: Hashable, made: Trace, *, recorded: bool = True) -> Trace:
         """Keep a trace, and return it.
 
         Args:
             key: What it was recorded for.
             made: The trace.
+            recorded: Whether it is a recording of its own.
         """
         known = self._kept.get(key)
         self._kept[key] = made
         self._kept.move_to_end(key)
         self._latest = key, made
+        if len(self._kept) > self._most:
+            for gone in [each for each, trace in self._kept.items() if trace.is_gone]:
+                del self._kept[gone]
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
+        if not recorded:
+            return made
         self.made += known is None
         if self.made == _WARN_AT:
             logger.warning(

@@ -20,6 +20,7 @@ from mirrored.ops.op import OPS
 from mirrored.ops.spec import DType, TensorSpec, check_same_dtype
 from mirrored.ops.tensor import Tensor, new_id
 from mirrored.ops.tensor_shape import TensorShape
+from mirrored.program import register_variable
 from mirrored.program.variable_access import Moves, variable_writes
 from mirrored.variables.variable import (
     Prepared,
@@ -302,4 +303,5 @@ def own(tensor: Tensor) -> Tensor:
     return tensor
 
 
+register_variable(DeviceVariable, lambda variable: (variable,))
 set_variable_maker(DeviceVariable)

@@ -288,18 +288,6 @@ def test_a_part_of_a_long_vector() -> None:
         np.testing.assert_array_equal(function(x).numpy(), 2 * x * (2 * x)[150_000])
 
 
-def test_variables_as_arguments() -> None:
-    first, second, runs = mr.Variable(1.0), mr.Variable(10.0), []
-
-    @mr.function
-    def grown(v: Any) -> Any:
-        runs.append(v)
-        return v.assign_add(1.0) * 1.0
-
-    assert [float(grown(each)) for each in (first, second, first)] == [2, 11, 3]
-    assert len(runs) == 2
-
-
 def test_a_variable_made_inside_is_made_when_recorded() -> None:
     """As an object that makes it on first use would have it."""
 

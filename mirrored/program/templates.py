@@ -1,0 +1,71 @@
+"""What a function recorded for variables, which serves others of their kinds in their place.
+
+Programs for one kind of call run one at a time, and share the memory that they compute in.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+from mirrored.program.arguments import Arguments
+from mirrored.program.buffers import Arenas
+from mirrored.program.rebinding import Template, template_of
+from mirrored.program.trace_cache import Trace
+
+_MOST = 64
+
+
+class Templates:
+    """A function's recordings without the variables that they were made for, by kinds of calls."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._known: OrderedDict[Any, tuple[Template, Trace]] = OrderedDict()
+
+    def add(self, key: Any, made: Trace, arguments: Arguments) -> Trace:
+        """Keep a recording without its variables where it serves others; return that of the call.
+
+        Args:
+            key: The kind of the call.
+            made: The recording, which is not to be used from now on.
+            arguments: What it was made for.
+        """
+        template = template_of(made.graph, arguments.copies())
+        if template is None:
+            return made
+        made.arenas = Arenas()
+        bound = _bound(template, made, arguments)
+        bound.given = made.given
+        bound.program(bound.arenas)  # Where there is no room for it, neither is kept.
+        self._known[key] = template, made
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        return bound
+
+    def bound(self, key: Any, arguments: Arguments) -> Trace | None:
+        """Return a recording bound to the variables of a call, where there is one for its kind.
+
+        Args:
+            key: The kind of the call.
+            arguments: The call's arguments.
+
+        Raises:
+            ResourceExhaustedError: A device has no room for it.
+        """
+        known = self._known.get(key)
+        if known is None or not known[0].takes(arguments.copies()):
+            return None
+        self._known.move_to_end(key)
+        bound = _bound(*known, arguments)
+        bound.program(bound.arenas)
+        return bound
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._known.clear()
+
+
+def _bound(template: Template, made: Trace, arguments: Arguments) -> Trace:
+    graph = template.bound(arguments.copies())
+    trace = Trace(graph, made.replicas, made.results, made.kept, None, made.arenas)
+    trace.watch(arguments.variables)
+    return trace
