@@ -39,7 +39,7 @@ def inside_call() -> bool:
 
 def _within(frame: FrameType | None) -> bool:
     """Return whether a frame, or one further out up to the user's code, begins a node."""
-    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == _PACKAGE:
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
         if frame.f_code in _nodes_begin:
             return True
         frame = frame.f_back

@@ -13,7 +13,7 @@ from mirrored.keras_functions.promotion import floats as _floats
 from mirrored.keras_functions.promotion import numbers as _numbers
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
-from mirrored.ops.spec import FLOATS
+from mirrored.ops.spec import FLOATS, INDICES
 
 
 def rsqrt(x: Any) -> Tensor:
@@ -337,7 +337,7 @@ def one_hot(
     """Return rows of 0 with a 1 at each index.
 
     Args:
-        x: The indices.
+        x: The indices; floats lose their fractions.
         num_classes: How many places a row has.
         axis: Along which axis they are.
         dtype: The dtype; None: float32.
@@ -353,4 +353,7 @@ def one_hot(
     """
     if sparse:
         raise ValueError("Tensors are not sparse here. Leave `sparse` out.")
-    return ops.one_hot(x, num_classes, axis=axis, dtype=dtype or ops.float32)
+    places = ops.convert_to_tensor(x)
+    if places.dtype not in INDICES:
+        places = ops.cast(places, ops.int64)
+    return ops.one_hot(places, num_classes, axis=axis, dtype=dtype or ops.float32)

@@ -188,7 +188,7 @@ def one_hot(
     """Return a new axis of which one element is on, for each index; none where there is no such.
 
     Args:
-        indices: Integers.
+        indices: Integers; or a NumPy array of booleans, or of floats without fractions.
         depth: The size of the axis.
         on_value: What it has at the index; None: 1.
         off_value: What it has elsewhere; None: 0.
@@ -207,6 +207,8 @@ def one_hot(
                [0., 0., 1.]], dtype=float32)
     """
     places, (size,) = adopt(indices, None), as_shape(int(depth))
+    if places.dtype not in INDICES | {uint8, int8}:
+        places = adopt(indices, int64)
     if places.dtype not in INDICES | {uint8, int8}:
         raise InvalidArgumentError(
             f"Indices are int32, int64, uint8 or int8. Received: {places.dtype.name} [Op:OneHot]"

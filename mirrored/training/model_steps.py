@@ -161,12 +161,12 @@ class SteppedNetwork(CompiledNetwork):
         return self.get_metrics_result()
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """Return what the metrics say, by name."""
+        """Return what the metrics say, by name, in the order of the names."""
         found: dict[str, Any] = {}
         for metric in self.metrics:
             result = metric.result()
             found.update(result if isinstance(result, dict) else {metric.name: result})
-        return found
+        return dict(sorted(found.items()))
 
     def reset_metrics(self) -> None:
         """Let all metrics begin anew, as at the beginning of an epoch."""

@@ -235,7 +235,8 @@ class _Logs:
                 'A step of a model returns a dict of numbers by name, as {"loss": loss}. Received: '
                 f"{returned!r:.200} (of type {type(returned).__name__})."
             )
-        for name, value in returned.items():
+        for name in sorted(returned, key=str):  # As Keras' logs are, in dicts within too.
+            value = returned[name]
             if isinstance(value, Mapping):
                 self._take(value)
                 continue

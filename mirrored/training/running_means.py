@@ -24,6 +24,7 @@ class RunningMeans:
         outputs = compilation.required_outputs()
         self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]
         self._metrics: dict[str, Any] = outputs.named_metrics
+        self._names = sorted({*(each.name for each in self._trackers), *self._metrics})
         self.examples = 0
         # On the host: the metrics are told of the sums where somebody asks.
         self._losses = [0.0] * len(self._trackers)
@@ -49,10 +50,11 @@ class RunningMeans:
                 sums[1] += row[first + 2 * number + 1]
 
     def logs(self) -> dict[str, float]:
-        """Return the means by name."""
+        """Return the means by name, in the order of the names."""
         count = self.examples or 1
-        named = zip(self._trackers, self._losses, strict=True)
-        logs = {each.name: total / count for each, total in named}
+        logs = dict.fromkeys(self._names, 0.0)
+        for each, loss in zip(self._trackers, self._losses, strict=True):
+            logs[each.name] = loss / count
         for (name, metric), (total, number) in zip(self._metrics.items(), self._sums, strict=True):
             metric.set_totals(total, number)
             logs[name] = total / (number or 1.0)  # What its `result` is, without an operation.
@@ -105,7 +107,7 @@ class LatestLogs:
         if tracker in self._model.metrics and not tracker.has_counted:
             # Where no step updated it: Keras shows 0.
             found[tracker.name] = self._logs[tracker.name]
-        return found
+        return {name: found[name] for name in self._logs}
 
 
 def is_mean(metric: Any) -> bool:

@@ -94,6 +94,12 @@ def test_there_are_no_values(use: Callable[[Any], Any], kind: type[Exception]) -
         use(Input((4,)))
 
 
+def test_code_that_has_no_module() -> None:
+    found = {"mr": mr}
+    exec("shape = mr.keras.Input((3,)).shape", found)  # Whose frame has no `__name__`.
+    assert found["shape"] == (None, 3)
+
+
 def test_placeholders_hash_and_compare_by_identity() -> None:
     x, y = Input((4,)), Input((4,))
     assert len({x, y}) == 2

@@ -73,6 +73,7 @@ RESULTS: list[tuple[Callable[[], Any], Any, str]] = [
     (lambda: K.swapaxes([[1, 2]], 0, -1), [[1], [2]], "int32"),
     (lambda: K.full((2,), 2.5, "int32"), [2, 2], "int32"),
     (lambda: K.convert_to_tensor(C([1.5]), "int32"), [1], "int32"),
+    (lambda: K.one_hot(C([1.9, -1.0]), 2, dtype="int32"), [[0, 1], [0, 0]], "int32"),
 ]
 
 
