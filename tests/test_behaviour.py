@@ -497,6 +497,10 @@ HELD: dict[str, dict[str, str]] = {
     "training/test_own_steps.py": {
         "own-steps": "test_what_a_step_may_not_do test_replicas_train_as_one_device"
     },
+    "training/test_replica_comparison.py": {
+        "compare-replicas": "test_right_steps_pass test_wrong_steps_are_found_by_name "
+        "test_under_any_strategy_nothing_changes"
+    },
     "training/test_loop.py": {
         "loss-shown": "test_logs_of_a_batch_are_the_means_so_far",
         "progress": "test_logs_of_a_batch_are_the_means_so_far",

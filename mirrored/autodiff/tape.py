@@ -46,10 +46,20 @@ _told: ContextVar[Told | None] = ContextVar("mirrored_gradients_told", default=N
 def telling_of_gradients(told: Told) -> Within:
     """Return the context in which a function is told of all gradients that tapes are asked for.
 
+    Those that are told outside of it are told before.
+
     Args:
         told: Called as `told(targets, sources, gradients)`. What it raises the tape's user gets.
     """
-    return Within(_told, told)
+    outer = _told.get()
+    if outer is None:
+        return Within(_told, told)
+
+    def both(targets: list[Any], sources: list[Any], gradients: list[Tensor | None]) -> None:
+        outer(targets, sources, gradients)
+        told(targets, sources, gradients)
+
+    return Within(_told, both)
 
 
 _NoneMode = Literal["none", UnconnectedGradients.NONE]

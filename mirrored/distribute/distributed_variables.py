@@ -37,7 +37,7 @@ from mirrored.variables import (
     VariableAggregation,
     VariableSynchronization,
 )
-from mirrored.variables.device_variable import VariableState
+from mirrored.variables.device_variable import VariableState, stand_ins
 from mirrored.variables.scatters import Change
 
 _REDUCED = (VariableAggregation.SUM, VariableAggregation.MEAN)
@@ -149,7 +149,14 @@ class DistributedVariable(Variable):
             f"variable {self.name!r}. Use `v.assign(mr.tensor_{method}(v, indices, updates))`."
         )
 
+    def whole(self) -> VariableState:
+        """Return the state of a variable that has the value of all copies together."""
+        return self._copies[0].state()
+
     def __reduce__(self) -> Any:
+        others = stand_ins()
+        if others is not None:
+            return others.make, (self.whole(),)
         states: list[VariableState] = []
         for copy in self._copies:
             state = copy.state()
@@ -311,6 +318,16 @@ class SyncOnReadVariable(DistributedVariable):
     """
 
     __slots__ = ()
+
+    def whole(self) -> VariableState:
+        """Return the state of a variable that has what the copies have together."""
+        states = [copy.state() for copy in self._copies]
+        if self.aggregation not in _REDUCED:
+            return states[0]
+        total = np.sum([each.value for each in states], axis=0, dtype=self.dtype)
+        if self.aggregation is VariableAggregation.MEAN:
+            total = (total / len(states)).astype(self.dtype)
+        return states[0]._replace(value=np.asarray(total))
 
     @staticmethod
     def reading_totals(variables: Sequence[Variable]) -> Within:

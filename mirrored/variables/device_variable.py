@@ -4,12 +4,15 @@ An assign gives the variable another tensor, and where recorded programs need it
 one place, a read is a copy.
 """
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
+from mirrored._contexts import Within
 from mirrored.backends import Storage
 from mirrored.devices import Device
 from mirrored.devices.timing import copy_from_host, copy_within
@@ -90,6 +93,44 @@ class VariableState(NamedTuple):
                 synchronization=self.synchronization,
                 aggregation=self.aggregation,
             )
+
+
+class StandIns:
+    """Copies of variables that stand in for them, while something is tried out that changes none.
+
+    What is tried out runs on the copies; where it writes an older variable, it fails.
+
+    Args:
+        make: From the state of a variable to what stands in for it.
+    """
+
+    def __init__(self, make: Callable[[VariableState], Variable]) -> None:
+        self.make = make
+        self._oldest = new_id()
+
+    def in_force(self) -> Within:
+        """Return the context in which deep copies have these, and no older variable is written."""
+        return Within(_stand_ins, self)
+
+    def check_written(self, variable: "DeviceVariable") -> None:
+        """Raise RuntimeError where a variable is older than these.
+
+        Args:
+            variable: A variable that is about to be written.
+        """
+        if variable._id < self._oldest:
+            raise RuntimeError(
+                "What is tried out runs on copies of the model, and writes nothing else. "
+                f"Received: a new value for the variable {variable.name!r}, which is not reached "
+                "through attributes of the model. Keep what has it, as a metric or an optimizer, "
+                "in an attribute, and use it as that of `self`."
+            )
+
+
+_stand_ins: ContextVar[StandIns | None] = ContextVar("mirrored_stand_ins", default=None)
+
+# Returns what makes copies in this context; None: they are like what they are copies of.
+stand_ins: Callable[[], StandIns | None] = _stand_ins.get
 
 
 class DeviceVariable(Variable):
@@ -203,6 +244,9 @@ class DeviceVariable(Variable):
         )
 
     def __reduce__(self) -> Any:
+        others = stand_ins()
+        if others is not None:
+            return others.make, (self.state(),)
         return VariableState.restored, (self.state(), self.device)
 
     def pinned(self) -> tuple[VariableStorage, int]:
@@ -265,6 +309,9 @@ class DeviceVariable(Variable):
     def commit(self, value: Prepared, method: str = "assign") -> None:
         """Take over a value that `prepare` or an op on this device made; allocates nothing."""
         recorder = active_recorder()
+        others = stand_ins()
+        if others is not None:
+            others.check_written(self)
         if isinstance(value, np.ndarray):
             copy_from_host(self._device, value, self._tensor._array)
         elif recorder is not None:

@@ -286,10 +286,14 @@ class CrossDeviceOps(_overrides.Subclassable):
 
 
 class FirstLines:
-    """Counts lines of the log that are alike, from any thread: TensorFlow writes ten."""
+    """Counts lines of the log that are alike, from any thread: TensorFlow writes ten.
 
-    def __init__(self) -> None:
-        self._left = _LINES
+    Args:
+        lines: How many may be written.
+    """
+
+    def __init__(self, lines: int = _LINES) -> None:
+        self._left = lines
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:

@@ -1,0 +1,294 @@
+"""One step of training on one device, and the same on several replicas: the first difference.
+
+A step of a model's own runs on each replica's shard, and not all that it may do there makes what
+it would make of the whole batch.
+"""
+
+import contextvars
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mirrored._arguments import explained
+from mirrored._numbers import check_count
+from mirrored.data.arrays import is_stream
+from mirrored.data.columns import described
+from mirrored.data.stored import Given
+from mirrored.distribute import DistributedVariable, split_sizes
+from mirrored.ops.rng_state import RngState, current_rng_state, drawing_from
+from mirrored.training import loop
+from mirrored.training.compilation import running
+from mirrored.training.eager_steps import EagerSteps
+from mirrored.training.inputs import GivenData, prepare
+from mirrored.training.model import Model
+from mirrored.training.own_steps import means_of, optimizers_of
+from mirrored.training.replica_copies import ReplicaCopy
+from mirrored.training.step_notes import Event, StepNotes, plain_name
+from mirrored.training.value_differences import Tolerances, Value
+from mirrored.variables import Variable
+
+# What makes each kind of thing differ where nothing before it does.
+_CAUSES = {
+    "output": (
+        "A layer that looks at other examples than the one whose row it computes, as at the mean "
+        "of its inputs over the batch, sees those of its shard: gather what it needs of all "
+        "replicas with `get_replica_context().all_reduce`. Random numbers are the same where they "
+        "come from mirrored's, by a shape that begins with the batch."
+    ),
+    "loss": (
+        "A loss is the mean over the shard's examples. Usual causes are `reduce_sum` in the place "
+        "of `reduce_mean`, a mean over the elements that a mask leaves, and pairs of examples "
+        "within the batch, of which a shard has others."
+    ),
+    "gradient": (
+        "The losses agree, so look at what the step does to its shard's gradients before the "
+        "optimizer puts them together: clip with the optimizer's `clipnorm`, `clipvalue` or "
+        "`global_clipnorm`, which come after the sum, and leave out what scales with the batch."
+    ),
+    "log": (
+        "A float that a step returns counts by its shard's part of the examples: return the mean "
+        "over the shard's examples, or the result of a metric, in the place of a sum or a count."
+    ),
+    "weight": (
+        "The gradients agree, so look for what assigns it beside the optimizer: of replicas' "
+        "values a variable takes the mean or the sum that its `aggregation` says."
+    ),
+    "state": (
+        "Values that replicas assign become one as the variable's `aggregation` says, a mean by "
+        "their examples. That is exact for means; a variance, a largest value or a count of steps "
+        "takes `get_replica_context().all_reduce` before it is assigned."
+    ),
+    "slot": "The gradients agree, so look for what writes it beside the optimizer.",
+    "metric": (
+        "`update_state` adds sums over the shard's examples to variables of `add_weight`. What it "
+        "adds once a step, or assigns, is there once a replica."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ReplicaComparison:
+    """What was compared, and found to agree.
+
+    Attributes:
+        shards: How many examples each replica had.
+        compared: What was compared, in the order of the step.
+        largest: That of it which differed most.
+        difference: By what part of its norm that differed.
+    """
+
+    shards: tuple[int, ...]
+    compared: tuple[str, ...]
+    largest: str
+    difference: float
+
+
+@explained
+def compare_replicas(
+    model: Model,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    replicas: int = 2,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> ReplicaComparison:
+    """Take one step of training on one device and on several replicas, and compare the two.
+
+    Both steps run op by op on copies of the model, whose replicas are all on the host's CPU, so it
+    does not matter which devices there are and under which strategy the model was made. The model,
+    its optimizers, its metrics and the random streams stay as they are. Compared are, in the order
+    of the step, what layers return for each example, the losses, the gradients that optimizers
+    get, what the step returns, and then all variables: weights, states of layers, optimizers'
+    slots, and metrics'.
+
+    A step that `fit` runs on shards is to make what it makes of the whole batch; see
+    `Model.train_step`. Here it shows where it does not: where a loss is a sum over examples, or is
+    made of pairs of them, where a step clips its shard's gradients, or a layer looks at its batch.
+
+    Args:
+        model: A model that is compiled, whether it has a `train_step` of its own or not.
+        x: The inputs of one batch, arrays of shape (examples, ...). Where all replicas would have
+            equally many examples the last one is left out, since some mistakes show in uneven
+            shards alone.
+        y: The targets.
+        sample_weight: A weight for each example.
+        replicas: On how many replicas the second step runs.
+        rtol: By what part of its norm a value may differ, and by ten times that the change of a
+            variable, since optimizers divide by small numbers. None: the root of what the coarsest
+            dtype of the model's layers can tell from 1, which is 3.5e-4 for float32.
+        atol: How far it may differ besides, an element. None: ten times what that dtype can tell
+            from 1.
+
+    Returns:
+        What was compared, and the largest difference.
+
+    Raises:
+        AssertionError: Something differs. The text names the first thing that does, with both
+            values and the usual causes.
+        InvalidArgumentError: The model is not compiled.
+        ValueError: There are fewer than two examples, or an argument is out of range.
+        TypeError: The model is none, something that it holds cannot be copied, or `x` is no batch.
+        RuntimeError: The step writes a variable that is not reached through the model.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Summed(mr.Model):
+        ...     def compute_loss(self, x, y, y_pred, sample_weight, training=True):
+        ...         return mr.reduce_sum((y_pred - y) ** 2)
+        >>> inputs = mr.layers.Input((1,))
+        >>> model = Summed(inputs, mr.layers.Dense(1, kernel_initializer="zeros")(inputs))
+        >>> model.compile("sgd")
+        >>> mr.debugging.compare_replicas(model, [[1.0], [2.0], [3.0]], [[1.0], [1.0], [1.0]])
+        Traceback (most recent call last):
+        ...
+        AssertionError: One device and 2 replicas, with shards of 2 and 1 examples, make different
+        steps. First differs the loss that is differentiated: 3 on one device, 1.66667 on 2
+        replicas. ...
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"`compare_replicas` takes a model. Received: {model!r:.200}")
+    loop.check_context("compare_replicas")
+    model._check_ready("train_on_batch")
+    check_count("replicas", replicas, least=2)
+    if is_stream(x):
+        raise TypeError(
+            f"`compare_replicas` takes one batch. Received: {described(x)}. Take a batch of it, as "
+            "in `x, y = next(iter(dataset))`."
+        )
+    arrays = GivenData(
+        use="fit", x=x, y=y, sample_weight=sample_weight, batch_size=None, steps=None
+    ).arrays()
+    if arrays.size < 2:
+        raise ValueError(
+            "Replicas are compared on two examples or more, since one is whole on one of them. "
+            f"Received: {arrays.size} examples."
+        )
+    uneven = arrays.size > 2 and arrays.size % replicas == 0
+    examples = arrays.size - 1 if uneven else arrays.size
+    draws = current_rng_state()
+    # Whatever is in force here, such as a strategy's scope or a tape, is nothing to the copies.
+    one, many = (
+        contextvars.Context().run(_values, model, arrays, examples, count, draws)
+        for count in (1, replicas)
+    )
+    return _compared(
+        one, many, tuple(split_sizes(examples, replicas)), Tolerances(model, rtol, atol)
+    )
+
+
+def _compared(
+    one: dict[Event, Value], many: dict[Event, Value], shards: tuple[int, ...], within: Tolerances
+) -> ReplicaComparison:
+    """Return what agrees, or raise AssertionError with the first thing that does not."""
+    found = within.differences(one, many)
+    differing = [each for each in found if not each.agrees]
+    if not differing:
+        largest = max(found, key=lambda each: each.difference)
+        return ReplicaComparison(
+            shards, tuple(str(each.event) for each in found), str(largest.event), largest.difference
+        )
+    first, *others = differing
+    sizes = f"{', '.join(map(str, shards[:-1]))} and {shards[-1]}"
+    text = (
+        f"One device and {len(shards)} replicas, with shards of {sizes} examples, make different "
+        f"steps. First differs {first.event}: {first.values(len(shards))}. "
+        f"{_CAUSES[first.event.kind]}"
+    )
+    if others:
+        shown = "; ".join(str(each.event) for each in others[:3])
+        text += f" After it differ {len(others)} more: {shown}{'; ...' if others[3:] else '.'}"
+    raise AssertionError(text)
+
+
+def _values(
+    model: Model, arrays: Given, examples: int, replicas: int, draws: RngState
+) -> dict[Event, Value]:
+    """Return what one step makes on a copy of the model, in its order."""
+    with ExitStack() as stack:
+        # Both steps draw the same numbers, and nobody else misses them.
+        stack.enter_context(
+            drawing_from(RngState(draws.seed, draws.draws, dict(draws.draws_by_seed)))
+        )
+        try:
+            copy = ReplicaCopy(model, replicas)
+            stack.enter_context(copy.stand_ins.in_force())
+            return _step(copy, arrays, examples)
+        except Exception as error:
+            where = f"{replicas} replicas" if replicas > 1 else "one device"
+            error.add_note(
+                f"Raised where `compare_replicas` takes a step on {where}, with a copy of the "
+                "model: a step uses that by `self`, and what it has of the model elsewhere is none."
+            )
+            raise
+
+
+def _step(copy: ReplicaCopy, arrays: Given, examples: int) -> dict[Event, Value]:
+    model = copy.model
+    data = GivenData(use="fit", x=None, batch_size=examples, steps=1)
+    with ExitStack() as stack:
+        epochs = stack.enter_context(closing(data.of_arrays(arrays)))
+        prepare(model, epochs, use="fit")
+        stack.enter_context(running(model, "compare_replicas"))
+        stack.enter_context(copy.strategy.scope())
+        epochs.begin()
+        means = means_of(model, "train")
+        notes = StepNotes(model, tuple(split_sizes(examples, copy.strategy.num_replicas_in_sync)))
+        stack.enter_context(notes.taken())
+        steps = EagerSteps(model)
+        for span in epochs.spans(1):
+            steps.train(span, lambda _: "the step that is compared", means.add, lambda: True)
+        found = {event: Value(value) for event, value in notes.values().items()}
+        for name, number in means.logs().items():
+            found[Event("log", name)] = Value(np.asarray(number))
+        return found | _variables(copy)
+
+
+def _variables(copy: ReplicaCopy) -> dict[Event, Value]:
+    """Return the values of all variables after the step, with those before."""
+    counts: Counter[tuple[str, str]] = Counter()
+    found: dict[Event, Value] = {}
+    seen: set[int] = set()
+    for kind, variable, trained in _kinds(copy):
+        if id(variable) in seen:
+            continue
+        seen.add(id(variable))
+        name = plain_name(variable)
+        before = copy.known.get(id(variable))
+        # A step begins with metrics that begin anew.
+        known = None if before is None or kind == "metric" else before[1]
+        by = None if trained is None else plain_name(trained)
+        event = Event(kind, name, counts[kind, name])
+        counts[kind, name] += 1
+        found[event] = Value(_read(variable), known, by)
+    return found
+
+
+def _kinds(copy: ReplicaCopy) -> Iterator[tuple[str, Variable, Variable | None]]:
+    """Yield the variables, each with its kind, and the weight that it belongs to."""
+    model = copy.model
+    trained = {id(each) for each in model.trainable_variables}
+    for variable in model.variables:
+        is_weight = id(variable) in trained
+        yield "weight" if is_weight else "state", variable, variable if is_weight else None
+    for optimizer in optimizers_of(model):
+        for variable, slots in optimizer.slots().values():
+            yield "weight", variable, variable
+            for slot in slots:
+                yield "slot", slot, variable
+    for metric in model.metrics:
+        for variable in metric.variables:
+            yield "metric", variable, None
+    for variable, _ in copy.known.values():
+        yield "state", variable, None
+
+
+def _read(variable: Any) -> np.ndarray[Any, Any]:
+    if isinstance(variable, DistributedVariable):
+        return variable.whole().value
+    return np.asarray(variable.numpy())
