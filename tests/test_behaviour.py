@@ -356,7 +356,8 @@ HELD: dict[str, dict[str, str]] = {
         "test_what_is_no_tensor_is_refused test_a_functional_model_adds_none"
     },
     "training/test_step_losses.py": {
-        "added-losses": "test_added_losses_are_keras test_a_model_without_a_loss"
+        "added-losses": "test_added_losses_are_keras test_a_model_without_a_loss",
+        "weighted-losses": "test_reductions_are_keras",
     },
     "layers/test_policy.py": {
         "mixed-precision": "test_a_mixed_layer test_policies_that_there_are_not",

@@ -105,6 +105,34 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     ),
 }
 
+# By name: the reduction, and the sample weights.
+REDUCTIONS: dict[str, tuple[str, Any]] = {
+    "mean": ("mean", W),
+    "by weights": ("mean_with_sample_weight", W),
+    "by no weights": ("mean_with_sample_weight", None),
+    "by weights of 0": ("mean_with_sample_weight", W * (np.arange(11) % 8 > 3)),
+}
+
+
+class WithLoss(mr.Model):
+    """A model whose loss is Keras' own, in a step that is not that of `fit`."""
+
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the loss."""
+        return super().compute_loss(*args, **kwargs)
+
+
+def reduced(
+    name: str, kind: type[mr.Model] = mr.Model, *, eager: bool = False
+) -> tuple[list[float], float, float]:
+    """Return what `run` does of a model with a reduction."""
+    reduction, weights = REDUCTIONS[name]
+    x = layers.Input((3,))
+    hidden = Added()(layers.Dense(2, "tanh", kernel_regularizer="l2")(x))
+    model = kind(x, layers.Dense(1)(hidden))
+    return run(model, mr.losses.MeanSquaredError(reduction=reduction), weights, eager=eager)
+
+
 # What `run` returns, by Keras 3.15.1.
 KERAS: dict[str, tuple[list[float], float, float]] = {
     "added": ([3.615806, 0.9201778], 0.7562492, 10.80621),
@@ -114,6 +142,10 @@ KERAS: dict[str, tuple[list[float], float, float]] = {
     "outputs": ([9.01723, 1.227349], 1.125009, 3.167348),
     "activity": ([3.973461, 1.216239], 1.021351, 10.51754),
     "activity of a function": ([1.401073, 0.9014542], 0.7366241, 1.610623),
+    "mean": ([7.109198, 2.359314], 1.77363, 5.587705),
+    "by weights": ([3.366637, 1.228195], 0.9560986, 5.72284),
+    "by no weights": ([2.875734, 1.160004], 0.9234996, 5.776831),
+    "by weights of 0": ([1.259201, 0.7815062], 1.026205, 6.849025),
 }
 
 
@@ -148,6 +180,17 @@ def test_added_losses_are_keras(name: str, replicas: int) -> None:
     with on(replicas).scope():
         model = MODELS[name]()
         found = run(model, "mse", eager=name == "nested" and replicas > 1)
+    for one, other in zip(found, KERAS[name], strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("kind", [mr.Model, WithLoss])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_are_keras(name: str, kind: type[mr.Model], replicas: int) -> None:
+    """The first batch of `by weights of 0` has no weight at all, as some shards."""
+    with on(replicas).scope():
+        found = reduced(name, kind, eager=name == "by weights" and replicas > 1)
     for one, other in zip(found, KERAS[name], strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5)
 

@@ -16,6 +16,7 @@ from mirrored._naming import snake_case
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import only
 from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
@@ -25,6 +26,7 @@ from mirrored.training.losses.values import (
     check_one_weight,
     check_values,
     fitted_shape,
+    refusal,
     weighted,
     weighted_means,
 )
@@ -44,7 +46,14 @@ class Reduction:
     NONE = "none"
 
 
-_REDUCTIONS = (Reduction.SUM_OVER_BATCH_SIZE, Reduction.SUM, Reduction.NONE)
+_BY_WEIGHTS = "mean_with_sample_weight"
+_REDUCTIONS = (
+    Reduction.SUM_OVER_BATCH_SIZE,
+    "mean",
+    _BY_WEIGHTS,
+    Reduction.SUM,
+    Reduction.NONE,
+)
 
 
 @explained
@@ -55,8 +64,10 @@ class Loss(_overrides.Subclassable):
 
     Args:
         name: The name that errors show; None takes that of the class.
-        reduction: "sum_over_batch_size" (the sum divided by the number of examples, whatever
-            their weights), "sum", or "none" for a value an example.
+        reduction: "sum_over_batch_size" or "mean" (the sum divided by the number of examples,
+            whatever their weights), "mean_with_sample_weight" (divided by the sum of the weights,
+            where there are some; 0 where they add up to 0), "sum", or "none" for a value an
+            example.
 
     Attributes:
         targets_are_labels: Whether targets are indices of classes, not numbers to be cast to the
@@ -151,6 +162,9 @@ class Loss(_overrides.Subclassable):
         """
         if self.reduction == Reduction.SUM:
             return self._sum(y_true, y_pred, sample_weight)
+        if self.reduction == _BY_WEIGHTS and sample_weight is not None:
+            mean, is_whole = self._mean_by_weights(y_true, y_pred, sample_weight)
+            return mean * (y_pred.shape[0] / examples) if is_whole else mean
         return ops.reduce_sum(self.per_example(y_true, y_pred, sample_weight)) * (1.0 / examples)
 
     def _sum(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
@@ -159,6 +173,27 @@ class Loss(_overrides.Subclassable):
     def _weighted_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         y_pred = ops.convert_to_tensor(y_pred)
         return weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
+
+    def _mean_by_weights(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, bool]:
+        """Return the sum of the weighted losses, divided by that of all replicas' weights.
+
+        Also whether it is the shard's own mean: `call` returned one number. Otherwise it is the
+        shard's part of the mean over the batch.
+        """
+        y_pred = ops.convert_to_tensor(y_pred)
+        values = self._values(y_true, y_pred, sample_weight)
+        weights = cast(ops.convert_to_tensor(sample_weight), values.dtype)
+        total = ops.reduce_sum(weighted(values, weights))
+        if not values.shape:
+            return total, True
+        if weights.shape[:1] not in ((), values.shape[:1]):  # A shard's number of them would count.
+            raise ValueError(refusal(weights.shape, values.shape))
+        with only():  # Weights are given: no tape has to do with what they add up to.
+            divisor = ops.reduce_sum(weights)
+            context = get_replica_context()
+            if weights.shape and context is not None and context.num_replicas_in_sync > 1:
+                divisor = context.all_reduce("sum", divisor)
+        return ops.divide_no_nan(total, divisor), False
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does: a tensor of shape (batch, ...), or one number for the batch."""
@@ -203,9 +238,10 @@ class Loss(_overrides.Subclassable):
         if self.reduction == Reduction.NONE:
             return self._weighted_values(y_true, y_pred, sample_weight)
         if self.reduction == Reduction.SUM:
-            total = self._sum(y_true, y_pred, sample_weight)
-            # Each replica's counts by its share: so they add up to the sum over the batch.
-            return total if share in (None, 1.0) else total * (1.0 / share)
+            return _by_share(self._sum(y_true, y_pred, sample_weight), share)
+        if self.reduction == _BY_WEIGHTS and sample_weight is not None:
+            mean, is_whole = self._mean_by_weights(y_true, y_pred, sample_weight)
+            return mean if is_whole else _by_share(mean, share)
         values = self.per_example(y_true, y_pred, sample_weight)
         return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
 
@@ -218,7 +254,7 @@ class Loss(_overrides.Subclassable):
         batch, context = global_batch(), get_replica_context()
         if batch is not None and context is not None:
             return batch.share(context.replica_id_in_sync_group) or 1.0
-        if self.reduction == Reduction.SUM_OVER_BATCH_SIZE and has_strategy():
+        if self.reduction not in (Reduction.SUM, Reduction.NONE) and has_strategy():
             raise ValueError(
                 "Please use `mr.losses.Reduction.SUM` or `mr.losses.Reduction.NONE` for loss "
                 "reduction when losses are used with a strategy outside of the built-in training "
@@ -254,6 +290,11 @@ class Loss(_overrides.Subclassable):
             (3, 1)
         """
         return targets.align_last_axis(y, output_shape)
+
+
+def _by_share(part: Tensor, share: float | None) -> Tensor:
+    """Return what, counted by a replica's share of the batch, is the replica's part of it."""
+    return part if share is None or share == 1.0 else part * (1.0 / share)
 
 
 class LossByLastAxis(Loss):

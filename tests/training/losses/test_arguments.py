@@ -100,7 +100,24 @@ def test_weights_refused(weights: Array) -> None:
         losses.MeanSquaredError()(np.zeros((2, 1)), np.zeros((2, 1)), weights)
 
 
-@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum", "none"])
+def test_weights_of_a_mean_by_weights() -> None:
+    """They count as they are given, before they broadcast, as in Keras 3.15.1."""
+    loss = losses.MeanSquaredError(reduction="mean_with_sample_weight")
+    y, p = np.arange(12.0).reshape(3, 2, 2), np.ones((3, 2, 2))
+    for weights, expected in (
+        ([[1.0], [2.0], [3.0]], 265.0 / 3.0),
+        ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 283.0 / 6.0),
+        (2.0, 193.0),
+        ([0.0, 0.0, 0.0], 0.0),
+    ):
+        assert float(loss(y, p, weights)) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="must have one weight an example"):
+        loss(y, p, [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    "reduction", ["sum_over_batch_size", "sum", "none", "mean_with_sample_weight"]
+)
 def test_one_number_for_the_batch(reduction: str) -> None:
     """It is the loss, whatever the reduction, as in Keras 3.15."""
 
@@ -202,5 +219,7 @@ def test_the_mean_over_a_batch_is_refused_in_a_scope() -> None:
             ValueError, match=r"Please use `mr.losses.Reduction.SUM` or `mr.losses."
         ):
             losses.MeanSquaredError()(y, p)
+        with pytest.raises(ValueError, match="with reduction='mean_with_sample_weight'"):
+            losses.MeanSquaredError(reduction="mean_with_sample_weight")(y, p, [1.0, 1.0])
         assert float(losses.MeanSquaredError(reduction="sum")(y, p)) == 0.0
     assert float(losses.MeanSquaredError()(y, p)) == 0.0

@@ -185,6 +185,8 @@ def test_reductions_and_weights(case: Case, dtype: str) -> None:
             (None, weighted),
             ("sum", weighted.sum()),
             ("sum_over_batch_size", weighted.sum() / 6),  # Examples, not the sum of weights.
+            ("mean", weighted.sum() / 6),
+            ("mean_with_sample_weight", weighted.sum() / (6 if given is None else np.sum(given))),
         ):
             result = make(reduction=reduction)(y, p, given)
             assert result.dtype == dtype
@@ -198,7 +200,7 @@ def test_no_examples(case: Case, dtype: str) -> None:
     y, p = make_targets((0, 4)), np.zeros((0, 4), dtype)
     assert make().per_example(y, p).shape == (0,)
     assert make(reduction="none")(y, p).shape == (0,)
-    for reduction in ("sum", "sum_over_batch_size"):
+    for reduction in ("sum", "sum_over_batch_size", "mean_with_sample_weight"):
         for weights in (None, np.zeros(0)):
             result = make(reduction=reduction)(y, p, weights)
             assert result.shape == ()
