@@ -14,8 +14,8 @@ from mirrored._contexts import Within
 from mirrored.devices import Device, placed_as, refuse_reset_where
 from mirrored.errors import OperatorNotAllowedInGraphError
 from mirrored.ops.op import Op
-from mirrored.ops.spec import TensorSpec
-from mirrored.ops.tensor import Tensor, new_id
+from mirrored.ops.spec import DType, Shape, TensorSpec, as_shape
+from mirrored.ops.tensor import Operators, Tensor, new_id
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -213,3 +213,80 @@ class RecordedTensor(Tensor):
 
     def __repr__(self) -> str:
         return f"<mr.Tensor: {self._described()}, recorded>"
+
+
+class UnknownShape(Operators):
+    """Stands for a result of a function that runs whenever a recorded one does.
+
+    `set_shape`, `ensure_shape` and `reshape` say which shape it has, each run checks it, and from
+    then on it is a tensor. Before that it may be returned; whatever asks for its shape, or computes
+    with it, is refused.
+    """
+
+    def __init__(
+        self,
+        dtype: DType,
+        shaped: Callable[[TensorSpec, bool], Tensor],
+        value: Callable[[], Tensor],
+    ) -> None:
+        """Note its dtype, what makes a tensor of it, and what returns its value after a run."""
+        self._dtype = dtype
+        self._shaped = shaped
+        self.value = value
+        self._tensor: Tensor | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        return self._dtype
+
+    @property
+    def shape(self) -> Any:
+        """The shape that was said; until then it is refused."""
+        return self._as_tensor().shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Say what shape it has; later it is checked, as an `ensure_shape` of it is.
+
+        Args:
+            shape: All its sizes.
+        """
+        if self._tensor is not None:
+            self._tensor.set_shape(shape)
+        elif shape is not None and None not in tuple(shape):
+            self._tensor = self._shaped(TensorSpec(as_shape(shape), self._dtype), False)
+
+    def reshaped(self, shape: Shape) -> Tensor:
+        """Return it in a shape, of which a run checks the number of elements.
+
+        Args:
+            shape: The sizes, none of which is -1.
+        """
+        return self._shaped(TensorSpec(shape, self._dtype), True)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its shape was said."""
+        return self._tensor is not None
+
+    def _as_tensor(self) -> Tensor:
+        if self._tensor is None:
+            self._refuse()
+        return self._tensor
+
+    def numpy(self) -> NoReturn:
+        """Raise OperatorNotAllowedInGraphError: it has no value while it is recorded."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise OperatorNotAllowedInGraphError(
+            "What a `py_function` or a `numpy_function` returns has a shape only when it runs, and "
+            "what computes with it in a recorded function has to know it before. Received: "
+            f"{self!r}, in a function that is being recorded. Say which it is: `y = "
+            "mr.ensure_shape(y, shape)` or `y.set_shape(shape)`, with all sizes; each run checks "
+            "it. Or call it outside, or run without recording: compile(run_eagerly=True), or leave "
+            "mr.function away."
+        )
+
+    def __repr__(self) -> str:
+        return f"<mr.Tensor: shape=<unknown>, dtype={self._dtype.name}>"

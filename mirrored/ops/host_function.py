@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from mirrored._arguments import explained
 from mirrored.devices import log_placement, place
 from mirrored.devices.timing import kernel_work, observers, tell
-from mirrored.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from mirrored.ops.conversion import adopt, convert_to_tensor, to_array
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops.conversion import adopt, convert_to_tensor, from_host, to_array
 from mirrored.ops.hooks import active_recorder
 from mirrored.ops.host_tensor import transfer
+from mirrored.ops.recorded_host_function import recorded_call
 from mirrored.ops.spec import DType, TensorSpec, as_dtype
+from mirrored.ops.tensor import Tensor
 
 
 @explained
@@ -26,7 +28,9 @@ def numpy_function(
 ) -> Any:
     """Call a Python function on NumPy arrays and return its results as tensors on the CPU.
 
-    No gradient flows through it.
+    No gradient flows through it. In a recorded function it is called in each run of that, and its
+    results have no shape until `ensure_shape`, `reshape` or their `set_shape` says which: each run
+    checks it before anything is written. One replica calls it after the other.
 
     Args:
         func: Takes one array an input and returns an array, or a sequence of them.
@@ -36,7 +40,8 @@ def numpy_function(
 
     Raises:
         InvalidArgumentError: The device asked for is no CPU and soft placement is off, or the
-            results are not as many or of the dtypes that `Tout` says.
+            results are not as many or of the dtypes that `Tout` says, or not of the shapes.
+        OperatorNotAllowedInGraphError: It is in a function that is recorded for a real GPU.
 
     Example:
         >>> import mirrored as mr
@@ -46,23 +51,31 @@ def numpy_function(
     several = isinstance(Tout, list | tuple)
     dtypes = [as_dtype(each) for each in (Tout if several else [Tout])]
     device = place("PyFunc", ("CPU",))
-    arrays = [np.asarray(adopt(value, None).numpy()) for value in inp]
+
+    def run(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        results = func(*arrays)
+        nothing = results is None and not dtypes
+        values = [] if nothing else list(results) if several else [results]
+        if len(values) != len(dtypes):
+            raise InvalidArgumentError(
+                f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes "
+                "[Op:PyFunc]"
+            )
+        pairs = zip(values, dtypes, strict=True)
+        return [_checked(*each, position) for position, each in enumerate(pairs)]
+
+    given = [adopt(value, None) for value in inp]
+    if active_recorder() is not None:
+        made: list[Any] = list(recorded_call(run, given, dtypes, eager=False))
+        return made if several else made[0]
+    arrays = [np.asarray(each.numpy()) for each in given]
     log_placement("PyFunc", device)
     start = perf_counter_ns() if observers else 0
-    results = func(*arrays)
+    results = run(*arrays)
     if start:
         nbytes = sum(array.nbytes for array in arrays)
         tell(kernel_work("PyFunc", (), device, nbytes, 0), start)
-    values = list(results) if several else [results]
-    if len(values) != len(dtypes):
-        raise InvalidArgumentError(
-            f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes "
-            "[Op:PyFunc]"
-        )
-    tensors = [
-        transfer(_checked(value, dtype, position), device)
-        for position, (value, dtype) in enumerate(zip(values, dtypes, strict=True))
-    ]
+    tensors = [transfer(each, device) for each in results]
     return tensors if several else tensors[0]
 
 
@@ -75,21 +88,24 @@ def py_function(
 ) -> Any:
     """Call a Python function on tensors, which it may look at, and return its results as tensors.
 
-    What it computes with operations has a gradient. It runs as any Python code does: on the
-    devices that are current, and not in a recorded function.
+    What it computes with operations has a gradient, but in a recorded function. It runs as any
+    Python code does, on the devices that are current; in a recorded function in each call of that,
+    as `numpy_function` does.
 
     Args:
         func: Takes one tensor an input and returns a tensor, an array or a number, or a list of
             such; None returns a decorator.
         inp: The inputs.
-        Tout: The dtype of the result, or a list of dtypes for a list of results.
+        Tout: The dtype of the result, or a list of dtypes for a list of results. A `TensorSpec`
+            says the shape too.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
         TypeError: `Tout` or `inp` is missing.
         ValueError: `func` cannot be called.
         InvalidArgumentError: The results are not as many or of the dtypes that `Tout` says.
-        OperatorNotAllowedInGraphError: It is called in a function that is being recorded.
+        OperatorNotAllowedInGraphError: It is in a function that is recorded for a real GPU, or its
+            gradient is asked for in one that is recorded.
 
     Example:
         >>> import mirrored as mr
@@ -113,27 +129,38 @@ def py_function(
         raise ValueError(
             f"Expected func to be callable. Received func={func!r} of type {type(func)}."
         )
-    if active_recorder() is not None:
-        raise OperatorNotAllowedInGraphError(
-            "A recorded function replays operations, not Python: `py_function` cannot be called in "
-            "it. Call it outside, compute with operations alone, or run without recording: "
-            "compile(run_eagerly=True), or leave mr.function away."
-        )
     several = isinstance(Tout, list | tuple) and not isinstance(Tout, TensorSpec)
-    wanted = Tout if several else [Tout]
-    dtypes = [as_dtype(each.dtype if isinstance(each, TensorSpec) else each) for each in wanted]
-    result = func(*(adopt(value, None) for value in inp))
-    values = list(result) if isinstance(result, list | tuple) else [result] * (result is not None)
-    if len(values) != len(dtypes):
-        raise InvalidArgumentError(
-            f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes. A "
-            "list that is one value is made an array first. [Op:EagerPyFunc]"
-        )
-    try:
-        tensors = [convert_to_tensor(*each) for each in zip(values, dtypes, strict=True)]
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{error} [Op:EagerPyFunc]") from error
-    return tensors if several else tensors[0]
+    wanted = [
+        each if isinstance(each, TensorSpec) else as_dtype(each)
+        for each in (Tout if several else [Tout])
+    ]
+    dtypes = [each.dtype if isinstance(each, TensorSpec) else each for each in wanted]
+    given = [adopt(value, None) for value in inp]
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        result = func(*tensors)
+        values = list(result) if isinstance(result, list | tuple) else [result]
+        if result is None:
+            values = []
+        if len(values) != len(dtypes):
+            raise InvalidArgumentError(
+                f"The function returns {len(values)} values, but Tout names {len(dtypes)} dtypes. "
+                "A list that is one value is made an array first. [Op:EagerPyFunc]"
+            )
+        try:
+            return [convert_to_tensor(*each) for each in zip(values, dtypes, strict=True)]
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"{error} [Op:EagerPyFunc]") from error
+
+    def run_on_arrays(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        return [np.asarray(each.numpy()) for each in run(*map(from_host, arrays))]
+
+    made: list[Any]
+    if active_recorder() is not None:
+        made = list(recorded_call(run_on_arrays, given, wanted, eager=True))
+    else:
+        made = list(run(*given))
+    return made if several else made[0]
 
 
 def _checked(value: Any, dtype: DType, position: int) -> NDArray[Any]:

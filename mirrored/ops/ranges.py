@@ -10,6 +10,7 @@ from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.comparison import EQUAL, LESS
 from mirrored.ops.conversion import adopt, as_tensors, constant, convert_to_tensor
+from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.joining import axis_of
 from mirrored.ops.select import SELECT
 from mirrored.ops.shaping import BROADCAST_TO, CONCAT, IDENTITY, RESHAPE, cast, expand_dims
@@ -327,6 +328,8 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
         >>> mr.ensure_shape([[1, 2]], (None, 2)).shape
         (1, 2)
     """
+    if isinstance(x, UnknownShape):
+        x.set_shape(shape)
     tensor = adopt(x, None)
     sizes = tensor.shape if shape is None else tuple(shape)
     if not has_shape(tensor.shape, sizes):

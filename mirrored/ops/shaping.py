@@ -10,6 +10,7 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, as_tensors
+from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.op import OPS, Grads, Op, OpCall, register
 from mirrored.ops.slicing import STRIDED_SLICE, sliced_along
 from mirrored.ops.spec import (
@@ -111,6 +112,10 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
         >>> mr.reshape([1, 2, 3, 4], (2, -1)).shape
         (2, 2)
     """
+    if isinstance(tensor, UnknownShape) and not tensor.is_known:
+        sizes = tuple(as_integers(shape, "The shape"))
+        if -1 not in sizes:
+            return tensor.reshaped(sizes)
     x = adopt(tensor, None)
     return RESHAPE(x, shape=_resolved(x.shape, shape))
 

@@ -21,7 +21,7 @@ from mirrored.devices import Device, device, empty_with, place
 from mirrored.devices.timing import copy_work, observers, tell
 from mirrored.errors import DevicesResetError
 from mirrored.ops.sharing import capsule, is_readable, shared
-from mirrored.ops.spec import DType, TensorSpec
+from mirrored.ops.spec import DType, TensorSpec, has_shape, shape_text
 from mirrored.ops.tensor_shape import TensorShape
 
 _new_tuple = tuple.__new__  # Shapes of tensors need no check.
@@ -270,7 +270,7 @@ def _optional_int(item: Any) -> int | None:
 @refused_members(
     "tf.Tensor",
     "T astype backing_device clip consumers cpu eval experimental_ref gpu graph "
-    "is_packed item max mean min name op ravel ref reshape set_shape sum tolist transpose "
+    "is_packed item max mean min name op ravel ref reshape sum tolist transpose "
     "value_index",
 )
 class Tensor(Operators):
@@ -354,6 +354,21 @@ class Tensor(Operators):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # The host.
+
+    def set_shape(self, shape: Any) -> None:
+        """Check that the tensor has a shape; it has it already.
+
+        Args:
+            shape: Its sizes, of which some may be None; None: any shape.
+
+        Raises:
+            ValueError: It has another one.
+        """
+        if shape is not None and not has_shape(self.shape, tuple(shape)):
+            raise ValueError(
+                f"Tensor's shape {shape_text(self.shape)} is not compatible with supplied shape "
+                f"{shape_text(tuple(shape))}."
+            )
 
     @property
     def assign(self) -> Callable[..., Any]:

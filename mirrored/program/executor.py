@@ -35,6 +35,7 @@ def choose_executor(
     "serial" one thread runs everything and products use all cores, or one where the largest takes
     fewer than 100 million operations. "auto" takes threads where there are several replicas and
     cores, and each replica's products take at least 20 million operations between two meetings.
+    Calls of users' functions are made by one thread.
 
     Args:
         graph: The program.
@@ -43,6 +44,9 @@ def choose_executor(
         executor: "auto", "threads" or "serial".
     """
     work = {node: product_operations(node) for node in graph.nodes}
+    if any(node.op.name in ("PyFunc", "EagerPyFunc") for node in graph.nodes):
+        # What it calls is the user's, who may wait there for the caller's thread to write.
+        replicas = 1
     if replicas > 1 and executor == "auto" and available_threads() > 1:
         # A function may take several steps, and replicas meet in each.
         beside = [stage for stage in schedule.stages if stage[0].replica != SHARED]

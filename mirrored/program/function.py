@@ -9,6 +9,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import (
+    TYPE_CHECKING,
     Any,
     Concatenate,
     Generic,
@@ -32,15 +33,16 @@ from mirrored.program.arguments import Arguments
 from mirrored.program.concrete_function import ConcreteFunction, Structure, described, outlined
 from mirrored.program.dataset_inputs import DatasetInputs, Demand
 from mirrored.program.parameters import Parameters
-from mirrored.program.reachable import reaches
 from mirrored.program.results import as_tensors
 from mirrored.program.running_eagerly import functions_run_eagerly
 from mirrored.program.signature import Signature
-from mirrored.program.templates import Templates
 from mirrored.program.trace_cache import Trace, TraceCache
 from mirrored.program.tracing import trace
 from mirrored.program.variable_access import Moves, variable_writes
 from mirrored.program.variable_creation import is_ruled, refuse, ruled_by
+
+if TYPE_CHECKING:
+    from mirrored.program.templates import Templates
 
 _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")
@@ -74,7 +76,7 @@ class Function(Generic[_P, _R]):
         self.python_function: Callable[..., _R] = python_function
         self._name: str = getattr(python_function, "__name__", type(python_function).__name__)
         self._traces = TraceCache(f"The function {self._name}")
-        self._templates = Templates()
+        self._templates: Templates | None = None
         # What calls with arguments of one kind took from datasets, if they did, the latest first.
         self._demands: dict[Any, list[Demand]] = {}
         self._under: dict[int, tuple[Any, Function[..., Any]]] = {}
@@ -85,7 +87,7 @@ class Function(Generic[_P, _R]):
     def lose_devices(self) -> None:
         """Forget what calls were like: that names devices and strategies which are about to go."""
         self._demands.clear()
-        self._templates.clear()
+        self._templates = None
         self._under.clear()
 
     def __reduce__(self) -> Any:
@@ -262,7 +264,7 @@ class Function(Generic[_P, _R]):
         """Return the recording for such arguments and elements of datasets, if there is one."""
         demand = self._demand(arguments.key, dataset_inputs)
         known = None if demand is None else self._traces.find((arguments.key, demand))
-        if known is not None or not arguments.variables:
+        if known is not None or not arguments.variables or self._templates is None:
             return known
         alike = arguments.alike()
         demand = self._demand(alike, dataset_inputs)
@@ -271,6 +273,16 @@ class Function(Generic[_P, _R]):
             return None
         self._note(arguments.key, demand)
         return self._traces.keep((arguments.key, demand), bound, recorded=False)
+
+    def _templates_for(self, arguments: Arguments) -> "Templates | None":
+        """Return what keeps recordings for others, where what is recorded for these may serve."""
+        if not arguments.variables:
+            return None
+        from mirrored.program.templates import Templates, may_share  # Few take variables.
+
+        if self._templates is None:
+            self._templates = Templates()
+        return self._templates if may_share(self.python_function, arguments) else None
 
     def _demand(self, key: Any, dataset_inputs: DatasetInputs) -> Demand | None:
         """Return what such a call takes from datasets, where these can give it; None: unknown."""
@@ -326,9 +338,7 @@ class Function(Generic[_P, _R]):
             args, kwargs = arguments.with_tensors(fed)
             return as_tensors(self.python_function(*args, **kwargs), self.python_function)
 
-        variables = [*arguments.variables, *arguments.copies()]
-        ways = [self.python_function, *arguments.known]
-        hidden = bool(variables) and not reaches(ways, variables, (TraceCache, Templates))
+        templates = self._templates_for(arguments)
         # As TensorFlow has a function for each object that it is a method of.
         is_first = not any(_same(arguments.known, each.kept) for each in self._traces)
         made = trace(
@@ -337,8 +347,8 @@ class Function(Generic[_P, _R]):
         moves, demand = Moves.count, dataset_inputs.demand
         made.kept, made.given = arguments.known, outlined(arguments.structures)
         made.watch(arguments.variables)
-        if hidden:
-            made = self._templates.add((arguments.alike(), demand), made, arguments)
+        if templates is not None:
+            made = templates.add((arguments.alike(), demand), made, arguments)
             self._note(arguments.alike(), demand)
         made.program(made.arenas)  # Where there is no room for it, it is not kept.
         self._note(arguments.key, demand)

@@ -14,10 +14,15 @@ from mirrored.devices import Device
 from mirrored.ops.tensor import Tensor
 
 _MOST = 20_000  # Objects that are looked at, which takes some milliseconds.
+_OWN = __name__.partition(".")[0]  # What has no user's objects in its modules.
+# What a function asks of objects that tells one from its like: `id(v)` and `v.name`.
+_TELLING = frozenset(("id", "name"))
 
 
 def reaches(roots: Iterable[Any], wanted: Iterable[Any], beside: tuple[type, ...] = ()) -> bool:
-    """Return whether functions and objects lead to one of some objects, or to too many to tell.
+    """Return whether functions and objects lead to one of some objects, or may do.
+
+    They may where they lead to too many to tell, or ask what tells one object from its like.
 
     Args:
         roots: Where to begin.
@@ -35,17 +40,16 @@ def reaches(roots: Iterable[Any], wanted: Iterable[Any], beside: tuple[type, ...
         found.add(id(each))
         if len(found) > _MOST:
             return True
-        is_function = isinstance(each, FunctionType)
-        stack += _held_by(each) if is_function else gc.get_referents(each)
+        if not isinstance(each, FunctionType):
+            stack += gc.get_referents(each)
+            continue
+        stack += (each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__)
+        if str(each.__module__).partition(".")[0] != _OWN:
+            names, module = set(_names(each.__code__)), each.__globals__
+            if not names.isdisjoint(_TELLING):
+                return True
+            stack += [module[name] for name in names if name in module]
     return False
-
-
-def _held_by(function: FunctionType) -> Iterator[Any]:
-    """Yield what a function refers to, of its module only what it names."""
-    yield from (function.__closure__, function.__defaults__, function.__kwdefaults__)
-    yield function.__dict__
-    module = function.__globals__
-    yield from (module[name] for name in _names(function.__code__) if name in module)
 
 
 def _names(code: CodeType) -> Iterator[str]:

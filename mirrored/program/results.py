@@ -11,6 +11,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import adopt, constant, is_tensor
+from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import has_parts, with_parts
 
@@ -36,6 +37,8 @@ def as_tensors(structure: Any, function: Callable[..., Any]) -> Any:
 
 def _as_tensor(value: Any, function: Callable[..., Any]) -> Any:
     if value is None or isinstance(value, Tensor) or has_parts(value):
+        return value
+    if isinstance(value, UnknownShape) and not value.is_known:
         return value
     if is_tensor(value):
         return adopt(value, None)
@@ -81,6 +84,8 @@ class Results:
         remaining = iter(tensors)
 
         def taken(part: Any) -> Any:
+            if isinstance(part, UnknownShape):
+                return part.value()
             return next(remaining) if self._is_recorded(part) else part
 
         return _nest.map_structure(lambda leaf: with_parts(leaf, taken), self.structure)

@@ -12,6 +12,7 @@ import numpy as np
 from mirrored import _nest
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.conversion import convert_to_tensor, to_array
+from mirrored.ops.hooks import UnknownShape
 from mirrored.ops.spec import TensorSpec, has_shape
 from mirrored.ops.tensor import Tensor
 from mirrored.program.arguments import is_variable, kind_of, with_parts
@@ -191,6 +192,8 @@ def slotted(structure: Any) -> Any:
     if isinstance(structure, np.ndarray | np.generic):
         array = to_array(structure)
         return Slot(TensorSpec(array.shape, array.dtype))
+    if isinstance(structure, UnknownShape):
+        return Slot(TensorSpec(None, structure.dtype))
     return Slot(structure.spec) if isinstance(structure, Tensor) else structure
 
 

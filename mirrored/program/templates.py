@@ -8,8 +8,9 @@ from typing import Any
 
 from mirrored.program.arguments import Arguments
 from mirrored.program.buffers import Arenas
+from mirrored.program.reachable import reaches
 from mirrored.program.rebinding import Template, template_of
-from mirrored.program.trace_cache import Trace
+from mirrored.program.trace_cache import Trace, TraceCache
 
 _MOST = 64
 
@@ -59,9 +60,16 @@ class Templates:
         bound.program(bound.arenas)
         return bound
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._known.clear()
+
+def may_share(function: Any, arguments: Arguments) -> bool:
+    """Return whether a function comes to the variables of a call by its arguments alone.
+
+    Args:
+        function: The function of Python.
+        arguments: The call's arguments.
+    """
+    variables = [*arguments.variables, *arguments.copies()]
+    return not reaches([function, *arguments.known], variables, (TraceCache, Templates))
 
 
 def _bound(template: Template, made: Trace, arguments: Arguments) -> Trace:

@@ -181,7 +181,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "if": lambda x: x if x > 0.0 else -x,
     "print": lambda x: f"{x:.3f}",
     "NumPy": lambda x: np.tanh(x),
-    "numpy_function": lambda x: mr.numpy_function(np.tanh, [x], mr.float32),
+    "numpy_function": lambda x: mr.numpy_function(np.tanh, [x], mr.float32) + x,
     "the initial value of a variable": lambda x: mr.Variable(x),
     "a variable's value": lambda x: KEPT[0].numpy(),
 }

@@ -193,6 +193,24 @@ def test_a_variable_that_the_function_reads_anyway(
     assert len(runs) == 2
 
 
+@pytest.mark.parametrize("told", [id, lambda v: v.name], ids=["its identity", "its name"])
+def test_what_is_the_variables_own(told: Callable[[Any], Any]) -> None:
+    """In TensorFlow what belongs to the first one is taken for each."""
+    v, w = variable(1, 2, name="v"), variable(3, 4, name="w")
+    factors = {told(v): 10.0, told(w): 100.0}
+
+    def by_identity(v: Any) -> Any:
+        return v * factors[id(v)]
+
+    def by_name(v: Any) -> Any:
+        return v * factors[v.name]
+
+    function, runs = counted(by_identity if told is id else by_name)
+    given = [function(each).numpy().tolist() for each in (v, w, v)]
+    assert given == [[10, 20], [300, 400], [10, 20]]
+    assert len(runs) == 2
+
+
 def test_each_variable_has_slots_of_its_own() -> None:
     """In TensorFlow the second one is moved by the first one's momentum."""
     optimizer = mr.keras.optimizers.SGD(0.1, momentum=0.9)
