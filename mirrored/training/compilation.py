@@ -51,7 +51,7 @@ class Compilation:
     @property
     def has_loss(self) -> bool:
         """Whether a loss was given."""
-        return self.given[0] is not None
+        return any(each is not None for each in _nest.flatten(self.given[0]))
 
     @property
     def has_metrics(self) -> bool:

@@ -60,11 +60,15 @@ class CompiledOutputs:
     Args:
         outputs: The outputs.
         structure: How they lie in what the model returns: numbers in place of tensors.
+        names: What each is called, the only one too; None: it has no name.
     """
 
-    def __init__(self, outputs: Sequence[CompiledOutput], structure: Any) -> None:
+    def __init__(
+        self, outputs: Sequence[CompiledOutput], structure: Any, names: Sequence[str | None]
+    ) -> None:
         self.outputs = list(outputs)
         self._structure = structure
+        self._names = list(names)
         self.named_metrics = dict(_by_log_name(self.outputs))
 
     @property
@@ -88,27 +92,8 @@ class CompiledOutputs:
         Raises:
             ValueError: Its structure is another.
         """
-        count = len(self.outputs)
-        leaves = _nest.flatten(given)
-        if len(leaves) == 1 and (count == 1 or (argument != "y" and leaves[0] is given)):
-            return leaves * count
-        if isinstance(given, dict) and not isinstance(self._structure, dict):
-            named = {each.name: each for each in self.outputs}
-            if given.keys() <= named.keys():
-                return [given.get(each.name) for each in self.outputs]
-            leaves = []
-        if isinstance(given, dict) and isinstance(self._structure, dict):
-            compared = {k for k, v in self._structure.items() if self._has_loss(v)}
-            if compared <= given.keys() <= self._structure.keys():
-                filled = {key: given.get(key, _none_for(v)) for key, v in self._structure.items()}
-                leaves = _nest.flatten(filled)
-        if len(leaves) == count:
-            return leaves
-        used = [i for i, each in enumerate(self.outputs) if each.loss is not None]
-        if len(leaves) == len(used):
-            found: list[Any] = [None] * count
-            for i, leaf in zip(used, leaves, strict=True):
-                found[i] = leaf
+        found = self._named(given) if isinstance(given, dict) else self._in_order(argument, given)
+        if found is not None:
             return found
         what = "y_true" if argument == "y" else argument
         raise ValueError(
@@ -116,6 +101,39 @@ class CompiledOutputs:
             f"y_pred: {_outlined(self._structure)}\nGive `{argument}` in the structure of the "
             "model's outputs, or in a dict by their names."
         )
+
+    def _in_order(self, argument: str, given: Any) -> list[Any] | None:
+        count = len(self.outputs)
+        leaves = _nest.flatten(given)
+        if len(leaves) == 1 and (count == 1 or (argument != "y" and leaves[0] is given)):
+            return leaves * count
+        if len(leaves) == count:
+            return leaves if _names_agree(given, self._structure) else None
+        used = [i for i, each in enumerate(self.outputs) if each.loss is not None]
+        if len(leaves) != len(used):
+            return None
+        found: list[Any] = [None] * count
+        for i, leaf in zip(used, leaves, strict=True):
+            found[i] = leaf
+        return found
+
+    def _named(self, given: dict[str, Any]) -> list[Any] | None:
+        """Return what a dict has for each output; None where it has others, or lacks some."""
+        structure = self._structure
+        if not isinstance(structure, dict):
+            named: dict[Any, Any] = given
+            known = named.keys() <= set(self._names)
+            return [named.get(each) for each in self._names] if known else None
+        compared = {k for k, v in structure.items() if self._has_loss(v)}
+        if not compared <= given.keys() <= structure.keys():
+            return None
+        filled = {
+            key: _none_for(v) if given.get(key) is None else given[key]
+            for key, v in structure.items()
+        }
+        leaves = _nest.flatten(filled)
+        agree = len(leaves) == len(self.outputs) and _names_agree(filled, structure)
+        return leaves if agree else None
 
     def _has_loss(self, part: Any) -> bool:
         return any(self.outputs[i].loss is not None for i in _nest.flatten(part))
@@ -183,6 +201,16 @@ def _by_log_name(outputs: Sequence[CompiledOutput]) -> Iterator[tuple[str, Metri
                     name = f"{plain}_{number}"
                 taken.add(name)
                 yield name, metric
+
+
+def _names_agree(given: Any, structure: Any) -> bool:
+    """Return whether dicts have the names that stand in their places."""
+    if isinstance(given, dict):
+        alike = isinstance(structure, dict) and given.keys() == structure.keys()
+        return alike and all(_names_agree(given[key], structure[key]) for key in given)
+    if isinstance(given, list | tuple) and isinstance(structure, list | tuple):
+        return all(_names_agree(*pair) for pair in zip(given, structure, strict=False))
+    return True
 
 
 def _none_for(part: Any) -> Any:

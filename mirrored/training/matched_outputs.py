@@ -66,7 +66,7 @@ def compile_outputs(
             name = f"{plain}_{len(taken)}"
         taken.add(name)
         output.tracker = Mean(name=f"{name}_loss")
-    return CompiledOutputs(outputs, structure)
+    return CompiledOutputs(outputs, structure, known)
 
 
 def check_names(loss: Any, loss_weights: Any, metrics: Any, weighted_metrics: Any) -> None:

@@ -256,6 +256,11 @@ STREAMS: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         "`class_weight` and `sample_weight` cannot be given at the same time",
     ),
     "steps": (batches, {"steps_per_epoch": 0}, "Received: steps_per_epoch=0"),
+    "ragged rows": (
+        lambda: iter([([[1.0] * 5, [1.0] * 4], Y[:2])]),
+        {},
+        "Batch 0 of the data (counted from 0): `x` is not an array. Can't convert non-rectangular",
+    ),
 }
 
 
@@ -308,6 +313,23 @@ def test_a_batch_that_does_not_fit(
         model.fit(iter([(X[:6], Y[:6]), second, (X[6:], Y[6:])]), verbose=0)
 
     check_refused(make_model(strategy), act, ValueError, "Batch 1 of the data", message, steps=1)
+
+
+@pytest.mark.parametrize("case", ["shape", "inputs in a dict", "ragged rows"])
+@pytest.mark.parametrize("method", ["evaluate", "predict"])
+def test_a_batch_that_does_not_fit_elsewhere(
+    method: str,
+    case: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    second, message = SECOND[case]
+
+    def act(model: mr.Model) -> None:
+        getattr(model, method)(iter([(X[:6], Y[:6]), second]), verbose=0)
+
+    check_refused(make_model(strategy), act, ValueError, "Batch 1 of the data", message)
 
 
 RUNS: dict[str, tuple[dict[str, Any], str]] = {

@@ -60,25 +60,27 @@ def test_an_exception_in_a_callback(
     )
 
 
+@pytest.mark.parametrize("hook", ["begin", "batch_begin", "batch_end", "end"])
 @pytest.mark.parametrize("method", ["evaluate", "predict"])
 def test_an_exception_in_a_callback_of(
     method: str,
+    hook: str,
     strategy: mr.MirroredStrategy,
     make_model: Callable[..., mr.Model],
     check_refused: Callable[..., BaseException],
     data: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    class Breaks(mr.callbacks.Callback):
-        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-            raise Broken
+    def breaks(*args: Any) -> None:
+        raise Broken(hook)
 
-        on_predict_batch_end = on_test_batch_end
-
+    name = f"on_{'test' if method == 'evaluate' else method}_{hook}"
+    callback = type("Breaks", (mr.callbacks.Callback,), {name: breaks})()
     given = data if method == "evaluate" else data[:1]
     check_refused(
         make_model(strategy),
-        lambda model: getattr(model, method)(*given, verbose=0, callbacks=[Breaks()]),
+        lambda model: getattr(model, method)(*given, verbose=0, callbacks=[callback]),
         Broken,
+        hook,
     )
 
 
@@ -118,7 +120,7 @@ class Switch:
 
 
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
-@pytest.mark.parametrize("what", ["loss", "metric", "layer"])
+@pytest.mark.parametrize("what", ["loss", "metric", "layer", "step"])
 def test_an_exception_in_a_users_code(
     what: str,
     eager: bool,
@@ -141,10 +143,17 @@ def test_an_exception_in_a_users_code(
             switch.check()
             return inputs
 
+    class Stepped(mr.Sequential):
+        def train_step(self, data: Any) -> Any:
+            logs = super().train_step(data)
+            switch.check()  # The optimizer has had its gradients.
+            return logs
+
     def make(strategy: mr.MirroredStrategy) -> mr.Model:
         mr.random.set_seed(2)
         with strategy.scope():
-            model = mr.Sequential([mr.layers.Input(shape=(5,)), mr.layers.Dense(1)])
+            kind = Stepped if what == "step" else mr.Sequential
+            model = kind([mr.layers.Input(shape=(5,)), mr.layers.Dense(1)])
             if what == "layer":
                 model.add(Layer())
             model.compile(

@@ -112,3 +112,24 @@ def test_a_checkpoint(
     assert save.best == FULL
     assert path.read_bytes() != kept[1]
     model.load_weights(path)
+
+
+def test_a_backup(
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    train: Callable[..., mr.callbacks.History],
+    room_again: Callable[[], None],
+    tmp_path: Path,
+) -> None:
+    """Training is resumed at the epoch whose backup is there."""
+    folder = tmp_path / "backup"
+    backup, model = mr.callbacks.BackupAndRestore(folder), make_model(strategy)
+    with pytest.raises(OSError, match="File too large"):
+        train(model, epochs=9, callbacks=[Fills(folder, -200), backup])
+    room_again()
+    other = make_model(strategy)
+    assert train(other, epochs=FULL + 2, callbacks=[backup]).epoch == [FULL, FULL + 1]
+    straight = make_model(strategy)
+    train(straight, epochs=FULL + 2)
+    for one, same in zip(other.get_weights(), straight.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, same)

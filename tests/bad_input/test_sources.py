@@ -60,6 +60,13 @@ class Rows:
         return X[rows]
 
 
+class FewerRows(Rows):
+    """Rows in a file that has become shorter."""
+
+    def __getitem__(self, rows: slice) -> Any:
+        return X[:8][rows]
+
+
 SOURCES: dict[str, Callable[[], Any]] = {
     "a generator": generator,
     "an iterable": Again,
@@ -100,7 +107,14 @@ def test_what_raises_elsewhere(
     check_refused(model, lambda model: getattr(model, method)(make(), verbose=0), Broken)
 
 
+ROWS = {"raises": (Rows, Broken, "the second"), "shrinks": (FewerRows, ValueError, "Batch 1 of a")}
+
+
+@pytest.mark.parametrize(("rows", "error", "message"), ROWS.values(), ids=ROWS)
 def test_rows_that_cannot_be_read(
+    rows: type[Rows],
+    error: type[Exception],
+    message: str,
     strategy: mr.MirroredStrategy,
     make_model: Callable[..., mr.Model],
     check_refused: Callable[..., BaseException],
@@ -109,9 +123,36 @@ def test_rows_that_cannot_be_read(
     monkeypatch.setattr("mirrored.data.stored._AT_ONCE", 6 * (20 + 8))
 
     def act(model: mr.Model) -> None:
-        model.fit(Rows(), Y, 6, verbose=0, shuffle=False)
+        model.fit(rows(), Y, 6, verbose=0, shuffle=False)
 
-    check_refused(make_model(strategy), act, Broken, "the second", steps=1)
+    check_refused(make_model(strategy), act, error, message, steps=1)
+
+
+FRAMES: dict[str, tuple[list[Any], str]] = {
+    "strings": (["x"] * 12, "`x` must hold numbers"),
+    "missing values": ([1, None] * 6, "6 of them in column 'e', the first in row 1"),
+}
+
+
+@pytest.mark.parametrize(("column", "message"), FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_frames(
+    column: list[Any],
+    message: str,
+    method: str,
+    strategy: mr.MirroredStrategy,
+    make_model: Callable[..., mr.Model],
+    check_refused: Callable[..., BaseException],
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({**{name: X[:, i] for i, name in enumerate("abcd")}, "e": column})
+    given = (frame,) if method == "predict" else (frame, pandas.Series(Y))
+    check_refused(
+        make_model(strategy),
+        lambda model: getattr(model, method)(*given, verbose=0),
+        ValueError,
+        message,
+    )
 
 
 NAMES: dict[str, tuple[Any, str]] = {
