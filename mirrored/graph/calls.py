@@ -5,12 +5,12 @@ What is noted is the public function and its arguments; a run calls it again wit
 
 import re
 from collections import deque
+from types import FunctionType
 from typing import Any
 
 from mirrored._naming import snake_case, unique_name
 from mirrored.graph.inference import results_of
 from mirrored.graph.tensor import Node, Span, SymbolicTensor, placeholders
-from mirrored.ops.op import Op
 
 # What Keras calls the operations behind Python's operators.
 _NAMES = {
@@ -66,14 +66,15 @@ def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """Return placeholders for what a function returns for placeholders.
 
     Args:
-        function: A public function, or an op.
+        function: A public function, an op, or an object that is called and has a name.
         args: Its arguments by position.
         kwargs: Those by name.
 
     Raises:
         ValueError: It returns something else than tensors.
     """
-    own = function.name if isinstance(function, Op) else function.__name__.rstrip("_")
+    named = isinstance(function, FunctionType)
+    own = function.__name__.rstrip("_") if named else function.name
     given = kwargs.get("name")
     name = given if isinstance(given, str) else unique_name(_NAMES.get(own, snake_case(own)))
     operation = Operation(function, name)

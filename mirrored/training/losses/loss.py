@@ -13,6 +13,7 @@ from mirrored import _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
+from mirrored._symbolic import NotComputed, as_node, begins_nodes
 from mirrored.distribute import get_replica_context, has_strategy
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
@@ -228,12 +229,19 @@ class Loss(_overrides.Subclassable):
         Returns:
             A scalar, or with the reduction "none" the weighted values that `call` returned. In a
             step that `fit` runs it is the one whose mean over replicas, each counted by its
-            examples, is that of the batch.
+            examples, is that of the batch. Of placeholders it is a placeholder.
 
         Raises:
             ValueError: Shapes do not fit; or the mean over a batch was asked for in a strategy's
                 scope, where a replica does not see the whole batch.
         """
+        try:
+            return self._reduced(y_true, y_pred, sample_weight)
+        except NotComputed:
+            node: Tensor = as_node(self, (y_true, y_pred, sample_weight), {})
+            return node
+
+    def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         share = self._share()
         if self.reduction == Reduction.NONE:
             return self._weighted_values(y_true, y_pred, sample_weight)
@@ -290,6 +298,9 @@ class Loss(_overrides.Subclassable):
             (3, 1)
         """
         return targets.align_last_axis(y, output_shape)
+
+
+begins_nodes(Loss.__call__)
 
 
 def _by_share(part: Tensor, share: float | None) -> Tensor:

@@ -223,3 +223,16 @@ def test_the_mean_over_a_batch_is_refused_in_a_scope() -> None:
             losses.MeanSquaredError(reduction="mean_with_sample_weight")(y, p, [1.0, 1.0])
         assert float(losses.MeanSquaredError(reduction="sum")(y, p)) == 0.0
     assert float(losses.MeanSquaredError()(y, p)) == 0.0
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean", "mean_with_sample_weight"])
+def test_of_placeholders_it_is_a_node(reduction: str) -> None:
+    loss = losses.MeanSquaredError(reduction=reduction)
+    parts = [mr.layers.Input((2,)), mr.layers.Input((2,)), mr.layers.Input(())]
+    model = mr.Model(parts, loss(*parts))
+    assert model.output_shape == ((None,) if reduction == "none" else ())
+    assert model.operations[-1].name.startswith("mean_squared_error")
+    values = [np.arange(6.0).reshape(3, 2), np.ones((3, 2)), np.array([1.0, 2.0, 4.0])]
+    np.testing.assert_allclose(model(values).numpy(), loss(*values).numpy(), rtol=1e-6)
+    with pytest.raises(ValueError, match="the same shape"):
+        loss(mr.layers.Input((2,)), mr.layers.Input((3,)))
