@@ -147,8 +147,13 @@ def evaluate(
         return _evaluate_batches(model, steps, epochs, told)
 
 
-def on_batch(model: SteppedNetwork, kind: str, data: GivenData) -> dict[str, float]:
-    """Return the logs of one step; `Model.train_on_batch` and `test_on_batch` say the rest."""
+def on_batch(
+    model: SteppedNetwork, kind: str, data: GivenData, *, goes_on: bool = False
+) -> dict[str, float]:
+    """Return the logs of one step; `Model.train_on_batch` and `test_on_batch` say the rest.
+
+    Metrics begin anew, unless they are to go on.
+    """
     with ExitStack() as stack:
         epochs = stack.enter_context(closing(data.epochs()))
         prepare(model, epochs, use=data.use)
@@ -157,7 +162,7 @@ def on_batch(model: SteppedNetwork, kind: str, data: GivenData) -> dict[str, flo
         stack.enter_context(model.distribute_strategy.scope())
         guard = stack.enter_context(InterruptGuard(may_break=True))
         epochs.begin()
-        means = means_of(model, kind)
+        means = means_of(model, kind, goes_on=goes_on)
         for span in epochs.spans(1):
             if kind == "train":
                 _, error = _train(steps, span, means, guard, "of this batch", 0)

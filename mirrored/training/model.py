@@ -3,7 +3,6 @@
 A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -15,14 +14,13 @@ from mirrored.training import loop
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import check_steps_per_execution, compile_model
 from mirrored.training.inputs import GivenData
-from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own
+from mirrored.training.on_batches import SteppedOnBatches
 from mirrored.training.running_means import in_order
 
 
 @explained
 @absent_members("tf.keras.Model")
-class Model(SteppedNetwork):
+class Model(SteppedOnBatches):
     """Layers that are trained together.
 
     Args:
@@ -107,6 +105,7 @@ class Model(SteppedNetwork):
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
         self._compilation = compilation
+        self._step_functions = {}
         self._traces.clear()
 
     def fit(
@@ -311,78 +310,6 @@ class Model(SteppedNetwork):
         data = GivenData(use="predict", x=x, batch_size=batch_size, steps=steps)
         return loop.predict(self, data, callbacks=callbacks, verbose=verbose)
 
-    def _check_ready(self, method: str) -> None:
-        """Raise where the model cannot be run with a loss, before anything changes."""
-        loop.check_context(method)
-        compilation = self.required_compilation()
-        kind = "train" if method in ("fit", "train_on_batch") else "test"
-        if kind == "train" and not is_own(self, kind):
-            compilation.required_optimizer()
-
-    def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: dict[int, float] | None = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Take one step of training on one global batch.
-
-        Args:
-            x: Inputs of shape (examples, ...).
-            y: Targets of shape (examples, ...).
-            sample_weight: A weight for each example.
-            class_weight: A weight for each integer label.
-            return_dict: Whether to return the values by name.
-
-        Returns:
-            The loss, or a list of the loss and the metrics, or a dict of them, of this batch.
-
-        Raises:
-            InvalidArgumentError: The model is not compiled.
-            ValueError: Data do not fit the model or each other.
-            NonFiniteLossError: The loss is NaN or infinite; the weights are those before.
-        """
-        self._check_ready("train_on_batch")
-        data = _batch("fit", x, y, sample_weight, class_weight)
-        logs = loop.on_batch(self, "train", data)
-        return logs if return_dict else in_order(self, logs)
-
-    def test_on_batch(
-        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
-    ) -> Any:
-        """Evaluate one global batch.
-
-        Args:
-            x: Inputs of shape (examples, ...).
-            y: Targets of shape (examples, ...).
-            sample_weight: A weight for each example.
-            return_dict: Whether to return the values by name.
-
-        Returns:
-            The loss, or a list of the loss and the metrics, or a dict of them.
-
-        Raises:
-            InvalidArgumentError: The model is not compiled.
-            ValueError: Data do not fit the model or each other.
-        """
-        self._check_ready("test_on_batch")
-        logs = loop.on_batch(self, "test", _batch("evaluate", x, y, sample_weight))
-        return logs if return_dict else in_order(self, logs)
-
-    def predict_on_batch(self, x: Any) -> Any:
-        """Return the outputs for one global batch, as arrays.
-
-        Args:
-            x: Inputs of shape (examples, ...).
-
-        Raises:
-            ValueError: The data do not fit the model.
-        """
-        loop.check_context("predict_on_batch")
-        return loop.predict(self, _batch("predict", x), callbacks=None, verbose=0)
-
     # ------------------------------------------------------------------ looking and storing
 
     def summary(self, *, print_fn: Callable[[str], Any] | None = None) -> None:
@@ -445,18 +372,3 @@ class Model(SteppedNetwork):
         from mirrored.training import saving  # As above.
 
         saving.load_weights(self, filepath)
-
-
-def _batch(
-    use: str, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None
-) -> GivenData:
-    """Return one batch of all examples."""
-    return GivenData(
-        use=use,
-        x=x,
-        y=y,
-        sample_weight=sample_weight,
-        batch_size=sys.maxsize,
-        steps=None,
-        class_weight=class_weight,
-    )

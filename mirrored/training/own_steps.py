@@ -69,14 +69,17 @@ def step_of(model: SteppedNetwork) -> Step:
     return OwnStep(model)
 
 
-def means_of(model: SteppedNetwork, kind: str) -> RunningMeans | LatestLogs:
+def means_of(
+    model: SteppedNetwork, kind: str, *, goes_on: bool = False
+) -> RunningMeans | LatestLogs:
     """Return what makes logs of the steps of one epoch.
 
     Args:
         model: The model.
         kind: "train" or "test".
+        goes_on: Whether metrics go on from what they have counted, or begin anew.
     """
-    return LatestLogs(model) if is_own(model, kind) else RunningMeans(model)
+    return (LatestLogs if is_own(model, kind) else RunningMeans)(model, goes_on=goes_on)
 
 
 class OwnStep(Step):

@@ -14,23 +14,26 @@ class RunningMeans:
 
     Args:
         model: A model that is compiled, and knows its outputs.
+        goes_on: Whether the metrics go on from what they have counted, or begin anew.
 
     Attributes:
         examples: How many examples there were so far.
     """
 
-    def __init__(self, model: CompiledNetwork) -> None:
+    def __init__(self, model: CompiledNetwork, *, goes_on: bool = False) -> None:
         compilation = model.required_compilation()
         outputs = compilation.required_outputs()
         self._trackers: list[Any] = [compilation.loss_tracker, *outputs.trackers]
         self._metrics: dict[str, Any] = outputs.named_metrics
         self._names = sorted({*(each.name for each in self._trackers), *self._metrics})
-        self.examples = 0
+        metrics: list[Any] = list(self._metrics.values())
+        if not goes_on:
+            for metric in (*self._trackers, *metrics):
+                metric.set_totals(0.0, 0.0)
         # On the host: the metrics are told of the sums where somebody asks.
-        self._losses = [0.0] * len(self._trackers)
-        self._sums = [[0.0, 0.0] for _ in self._metrics]
-        for metric in (*self._trackers, *self._metrics.values()):
-            metric.set_totals(0.0, 0.0)
+        self.examples = int(self._trackers[0].totals[1]) if goes_on else 0
+        self._losses = [each.totals[0] if goes_on else 0.0 for each in self._trackers]
+        self._sums = [list(each.totals) if goes_on else [0.0, 0.0] for each in metrics]
 
     def add(self, rows: list[Any], examples: int) -> None:
         """Add global batches of one size.
@@ -71,17 +74,19 @@ class LatestLogs:
     """What a model's own step returned last: its metrics go on from step to step by themselves.
 
     Args:
-        model: A model whose metrics begin anew here.
+        model: The model.
+        goes_on: Whether its metrics go on from what they have counted, or begin anew.
 
     Attributes:
         examples: How many examples there were so far.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, goes_on: bool = False) -> None:
         self._model = model
         self._logs: dict[str, float] = {}
         self.examples = 0
-        model.reset_metrics()
+        if not goes_on:
+            model.reset_metrics()
 
     def add(self, rows: list[Any], examples: int) -> None:
         """Take what steps returned.

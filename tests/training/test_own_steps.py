@@ -250,20 +250,6 @@ def test_steps_of_evaluation_and_prediction() -> None:
         np.testing.assert_array_equal(found["row"], X[:, 0])
 
 
-def test_one_batch() -> None:
-    with on(3).scope():
-        inputs = mr.layers.Input((3,))
-        model = mr.Model(inputs, mr.layers.Dense(1, kernel_initializer="zeros")(inputs))
-        model.compile(mr.optim.SGD(0.1), "mse", metrics=["mse"])
-    expected = float((Y**2).mean())
-    assert model.test_on_batch(X, Y) == pytest.approx([expected, expected])
-    logs = model.train_on_batch(X, Y, sample_weight=W, return_dict=True)
-    assert logs == pytest.approx({"loss": float((W[:, None] * Y**2).mean()), "mse": expected})
-    assert model.train_on_batch(X, Y)[0] < expected
-    assert int(model.optimizer.iterations) == 2
-    assert model.predict_on_batch(X).shape == (11, 1)
-
-
 def test_a_loss_that_no_metric_is_told_of_is_that_of_the_last_step() -> None:
     """Keras 3.15.1 shows 0.0 for it after an epoch."""
 

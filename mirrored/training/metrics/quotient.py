@@ -97,6 +97,11 @@ class Quotient(Metric):
             variable.assign(PerReplica([value, *rest]) if rest else value)
 
     @property
+    def totals(self) -> tuple[float, float]:
+        """The total and the count since the last reset."""
+        return float(self._total), float(self._count)
+
+    @property
     def has_counted(self) -> bool:
         """Whether it has seen something since the last reset."""
         return float(self._count) != 0.0
