@@ -4,6 +4,8 @@
 """
 
 import inspect
+import sys
+import typing as _typing
 from collections.abc import Callable
 from typing import Any
 
@@ -13,17 +15,54 @@ from mirrored.optim.adam import Adam as Adam
 from mirrored.optim.optimizer import Optimizer as Optimizer
 from mirrored.optim.sgd import SGD as SGD
 
+if _typing.TYPE_CHECKING:
+    from mirrored.optim import schedules as schedules
+    from mirrored.optim.adadelta import Adadelta as Adadelta
+    from mirrored.optim.adafactor import Adafactor as Adafactor
+    from mirrored.optim.adagrad import Adagrad as Adagrad
+    from mirrored.optim.adamax import Adamax as Adamax
+    from mirrored.optim.adamw import AdamW as AdamW
+    from mirrored.optim.ftrl import Ftrl as Ftrl
+    from mirrored.optim.lamb import Lamb as Lamb
+    from mirrored.optim.lion import Lion as Lion
+    from mirrored.optim.nadam import Nadam as Nadam
+    from mirrored.optim.rmsprop import RMSprop as RMSprop
+
 __all__ = [
     "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
     "Adam",
+    "AdamW",
+    "Adamax",
+    "Ftrl",
+    "Lamb",
+    "Lion",
+    "Nadam",
     "Optimizer",
+    "RMSprop",
     "get",
+    "schedules",
 ]
 
-_public_module("tf.keras.optimizers", __name__)
+_LATE = {
+    "mirrored.optim": "schedules",
+    "mirrored.optim.adadelta": "Adadelta",
+    "mirrored.optim.adafactor": "Adafactor",
+    "mirrored.optim.adagrad": "Adagrad",
+    "mirrored.optim.adamw": "AdamW",
+    "mirrored.optim.adamax": "Adamax",
+    "mirrored.optim.ftrl": "Ftrl",
+    "mirrored.optim.lamb": "Lamb",
+    "mirrored.optim.lion": "Lion",
+    "mirrored.optim.nadam": "Nadam",
+    "mirrored.optim.rmsprop": "RMSprop",
+}
+_public_module("tf.keras.optimizers", __name__, _LATE)
 
-_OPTIMIZERS: tuple[type[Optimizer], ...] = (Adam, SGD)
-_BY_NAME = {each.__name__.lower(): each for each in _OPTIMIZERS}
+_RULES = [name for names in _LATE.values() for name in names.split() if name != "schedules"]
+_BY_NAME = {name.lower(): name for name in ("SGD", "Adam", *_RULES)}
 
 
 @explained
@@ -31,21 +70,23 @@ def get(identifier: Any) -> Optimizer:
     """Return the optimizer that `identifier` names or is.
 
     Args:
-        identifier: "sgd" or "adam" in any case, an optimizer, or a class of optimizers.
+        identifier: A name such as "adam", in any case; an optimizer, or a class of optimizers.
 
     Raises:
         ValueError: There is no such optimizer.
 
     Example:
         >>> import mirrored as mr
-        >>> type(mr.optim.get("sgd")).__name__
-        'SGD'
+        >>> type(mr.optim.get("rmsprop")).__name__
+        'RMSprop'
     """
     if isinstance(identifier, Optimizer):
         return identifier
-    kind = _BY_NAME.get(identifier.lower()) if isinstance(identifier, str) else identifier
+    kind = identifier
+    if isinstance(identifier, str) and identifier.lower() in _BY_NAME:
+        kind = getattr(sys.modules[__name__], _BY_NAME[identifier.lower()])
     if inspect.isclass(kind) and issubclass(kind, Optimizer) and kind is not Optimizer:
-        make: Callable[[], Optimizer] = kind  # The settings of each have defaults.
+        make: Callable[..., Optimizer] = kind  # The settings of each have defaults.
         return make()
     raise ValueError(
         f"Could not interpret optimizer identifier: {identifier}. The optimizers there are: "

@@ -3,12 +3,12 @@
 It adapts to each weight by itself, so it needs little tuning.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import check_number
+from mirrored.optim.hyperparameters import Settings, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -20,19 +20,12 @@ class Adam(Optimizer):
     w <- w - r sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon).
 
     Args:
-        learning_rate: r, a number >= 0; it may be set between steps.
+        learning_rate: r, a number >= 0 that may be set between steps, or a schedule.
         beta_1: b1, the decay of the mean, in [0, 1).
         beta_2: b2, the decay of the mean of squares, in [0, 1).
         epsilon: What keeps the quotient finite, above 0 ("epsilon hat" in the paper).
         amsgrad: Whether to divide by the largest v so far (Reddi et al., ICLR 2018).
-        weight_decay: The part of each weight, times r, that a step takes away; None: none.
-        clipnorm: The largest L2 norm of each gradient; None: any.
-        clipvalue: The largest absolute value in a gradient; None: any.
-        global_clipnorm: The largest L2 norm of all gradients together; None: any.
-        use_ema: Whether to keep a moving average of each weight, which it has at the end of `fit`.
-        ema_momentum: The part of the average that a step leaves in it, in [0, 1].
-        ema_overwrite_frequency: After so many steps the weights become their averages; None: never.
-        name: What messages call it; None: "adam".
+        **settings: Those that all optimizers have: see `Optimizer`.
 
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
@@ -49,36 +42,18 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: Any = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         amsgrad: bool = False,
-        weight_decay: float | None = None,
-        clipnorm: float | None = None,
-        clipvalue: float | None = None,
-        global_clipnorm: float | None = None,
-        use_ema: bool = False,
-        ema_momentum: float = 0.99,
-        ema_overwrite_frequency: int | None = None,
-        *,
-        name: str | None = None,
+        **settings: Unpack[Settings],
     ) -> None:
         self.beta_1 = check_number("beta_1", beta_1, below=1.0)
         self.beta_2 = check_number("beta_2", beta_2, below=1.0)
         self.epsilon = check_number("epsilon", epsilon, above_zero=True)
         self.amsgrad = bool(amsgrad)
-        super().__init__(
-            learning_rate,
-            weight_decay=weight_decay,
-            clipnorm=clipnorm,
-            clipvalue=clipvalue,
-            global_clipnorm=global_clipnorm,
-            use_ema=use_ema,
-            ema_momentum=ema_momentum,
-            ema_overwrite_frequency=ema_overwrite_frequency,
-            name=name,
-        )
+        super().__init__(learning_rate, **settings)
 
     @property
     def slot_names(self) -> tuple[str, ...]:

@@ -52,7 +52,10 @@ class Averaging(SlotOwner):
             >>> [(float(each), float(average)) for each, average in optimizer.averages()]
             [(-1.0, -0.5)]
         """
-        return [(each, slots[-1]) for each, slots in self._slots.values() if self.use_ema]
+        if not self.use_ema:
+            return []
+        place = self.kept_names.index(_NAME)
+        return [(each, slots[place]) for each, slots in self._slots.values()]
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
         """Set variables to their averages, where there are some: `fit` does so at its end.

@@ -1,7 +1,69 @@
 """What the settings of optimizers may be: numbers, each in a range of its own."""
 
 import math
-from typing import Any
+from typing import Any, TypedDict
+
+
+class OtherSettings(TypedDict, total=False):
+    """Settings of optimizers that say themselves how weights decay; `Optimizer` has the others."""
+
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
+
+
+class Settings(OtherSettings, total=False):
+    """The settings that all optimizers have; `Optimizer` says what they mean."""
+
+    weight_decay: float | None
+
+
+class LearningRateSchedule:
+    """Base of the schedules: a subclass computes the rate of a step in `__call__`, with ops.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Halved(mr.optim.schedules.LearningRateSchedule):
+        ...     def __call__(self, step):
+        ...         return 0.5 ** mr.cast(step, "float32")
+        >>> v, optimizer = mr.Variable(0.0), mr.optim.SGD(Halved())
+        >>> for _ in range(3):
+        ...     optimizer.apply_gradients([(mr.constant(-1.0), v)])
+        >>> float(v)
+        1.75
+    """
+
+    def __call__(self, step: Any) -> Any:
+        """Return the learning rate, a scalar.
+
+        Args:
+            step: How many steps were taken before, an integer scalar.
+        """
+        raise NotImplementedError(
+            f"Learning rate schedule '{type(self).__name__}' must override `__call__(self, step)`."
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that would make the schedule anew."""
+        raise NotImplementedError(
+            f"Learning rate schedule '{type(self).__name__}' must override `get_config()` in order "
+            "to be serializable."
+        )
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Return a schedule with the arguments that `get_config` returned.
+
+        Args:
+            config: The arguments by name.
+        """
+        return cls(**config)
 
 
 def check_number(

@@ -1,61 +1,40 @@
-"""What all optimizers share: the learning rate, the step count, clipping, and how updates land.
+"""What all optimizers share: the learning rate, the step count, settings, and taking a step.
 
-An optimizer is an update rule plus its slots. The rule is a pure function; here its results are
-computed for every replica first and written afterwards, so that a step happens wholly or not.
+An optimizer is an update rule plus its slots. The rule is a pure function; its results are computed
+for every replica first (`updates.py`) and written afterwards.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from mirrored import _overrides, devices, ops
+from mirrored import _overrides, ops
 from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
-from mirrored.distribute import (
-    DistributedValues,
-    DistributedVariable,
-    Strategy,
-    get_replica_context,
-    has_strategy,
-)
-from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute import Strategy, get_replica_context, has_strategy
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
-from mirrored.ops.hooks import active_recorder, only, recorded_by
-from mirrored.ops.spec import DType
-from mirrored.optim.averaging import Averaging
-from mirrored.optim.clipping import checked_clips, clipped
-from mirrored.optim.hyperparameters import check_number
+from mirrored.ops.hooks import only
+from mirrored.optim.clipping import checked_clips
+from mirrored.optim.hyperparameters import LearningRateSchedule, check_number
 from mirrored.optim.slots import SAME_SCOPE
-from mirrored.variables import DeviceVariable, Variable, VariableAggregation
-from mirrored.variables.flat import FlatVariable, pack, packing_groups
-
-Target = DeviceVariable | FlatVariable
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """New values that are computed and not written yet."""
-
-    values: tuple[tuple[Target, Tensor], ...]
-
-    def commit(self) -> None:
-        """Write them all; nothing here can fail or allocate."""
-        for variable, value in self.values:
-            variable.commit(value)
+from mirrored.optim.updates import Updating, copy_of
+from mirrored.variables import Variable, VariableAggregation
 
 
 @explained
 @absent_members("tf.keras.optimizers.Optimizer")
 @refused_members("tf.keras.optimizers.Optimizer", "from_config")
-class Optimizer(Averaging):
+class Optimizer(Updating):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Args:
-        learning_rate: The size of a step, a number >= 0.
+        learning_rate: The size of a step, a number >= 0; or a `LearningRateSchedule`, which is
+            given the number of steps before; or a function without arguments, whose number a
+            recorded step keeps (a tensor that it computes from variables goes on to change).
         weight_decay: The part of each weight, times the learning rate, that a step takes away;
             None: none.
         clipnorm: The largest L2 norm of each gradient; None: any.
@@ -64,12 +43,18 @@ class Optimizer(Averaging):
         use_ema: Whether to keep a moving average of each weight, which it has at the end of `fit`.
         ema_momentum: The part of the average that a step leaves in it, in [0, 1].
         ema_overwrite_frequency: After so many steps the weights become their averages; None: never.
+        loss_scale_factor: What `scale_loss` multiplies losses by, and `apply_gradients` divides
+            gradients by; None: nothing. `fit` does both.
+        gradient_accumulation_steps: Only each so-manieth step changes the variables, with the mean
+            of the gradients since the last change; 2 or more. None: each step does.
         name: What messages call it; None: the class's name in lower case.
 
     Attributes:
         elementwise: Whether `update` treats each element by itself. A recorded step then updates
             all variables of one dtype as one vector. A subclass that says so must keep to it; one
             that overrides `update` says so again.
+        shared_names: Numbers that are kept once for all variables, with what they start as;
+            `advance` says what they become.
 
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
@@ -84,7 +69,6 @@ class Optimizer(Averaging):
 
     _never_called = _overrides.OPTIMIZER
     _for_itself = _overrides.OPTIMIZER_ITSELF
-    elementwise: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """See to it that a class says `elementwise` of its own rule, not of one it inherited."""
@@ -98,8 +82,7 @@ class Optimizer(Averaging):
 
     def __init__(
         self,
-        learning_rate: float,
-        *,
+        learning_rate: Any,
         weight_decay: float | None = None,
         clipnorm: float | None = None,
         clipvalue: float | None = None,
@@ -107,6 +90,8 @@ class Optimizer(Averaging):
         use_ema: bool = False,
         ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None,
+        loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None,
         name: str | None = None,
     ) -> None:
         clips = checked_clips(
@@ -118,79 +103,142 @@ class Optimizer(Averaging):
         self.weight_decay = (
             None if weight_decay is None else check_number("weight_decay", weight_decay)
         )
-        rate = check_number("learning_rate", learning_rate)
+        self.loss_scale_factor = (
+            None
+            if loss_scale_factor is None
+            else check_number("loss_scale_factor", loss_scale_factor, above_zero=True)
+        )
+        rate = learning_rate
+        if not callable(rate):
+            rate = check_number("learning_rate", learning_rate)
         super().__init__(name, use_ema, ema_momentum, ema_overwrite_frequency)
-        with name_scope(""):  # As Keras' objects, it has names of its own.
-            self._learning_rate = Variable(
-                rate, trainable=False, name="learning_rate", dtype=ops.floatx()
-            )
-            self._iterations = Variable(
-                0,
-                trainable=False,
-                name="iterations",
-                dtype=ops.int64,
-                aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
-            )
+        self._accumulate(gradient_accumulation_steps)
+        self._undecayed: list[Variable] = []
+        self._undecayed_names: str | None = None
+        self._make_variables(rate)
         self._warned: set[str] = set()
 
+    def _make_variables(self, rate: Any) -> None:
+        self._learning_rate: Variable | Callable[..., Any] = rate
+        self._rates = 0  # How often there was a new schedule: a recorded step has the old one.
+        once = VariableAggregation.ONLY_FIRST_REPLICA
+        with name_scope(""):  # As Keras' objects, it has names of its own.
+            if not callable(rate):
+                self._learning_rate = Variable(
+                    rate, trainable=False, name="learning_rate", dtype=ops.floatx()
+                )
+            self._iterations = Variable(
+                0, trainable=False, name="iterations", dtype=ops.int64, aggregation=once
+            )
+            self._shared = [
+                Variable(start, trainable=False, name=f"{self.name}/{name}", dtype=ops.floatx())
+                for name, start in self.shared_names.items()
+            ]
+
     @property
-    def learning_rate(self) -> Variable:
-        """The size of a step: a variable, which may be set to a number between steps."""
-        return self._learning_rate
+    def learning_rate(self) -> Any:
+        """The size of a step: a variable, which may be set to a number between steps.
+
+        Of a schedule it is the value at the next step; another schedule may be set in its place.
+        """
+        if isinstance(self._learning_rate, Variable):
+            return self._learning_rate
+        return self._scheduled(self._learning_rate, self._iterations)
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
+        if callable(value) and not isinstance(value, Variable):
+            self._learning_rate = value
+            self._rates += 1
+            return
+        if not isinstance(self._learning_rate, Variable):
+            raise TypeError(
+                "This optimizer was created with a `LearningRateSchedule` object as its "
+                "`learning_rate` constructor argument, hence its learning rate is not settable. "
+                f"Received: learning_rate={value!r}. Make it with a float `learning_rate`."
+            )
         self._learning_rate.assign(check_number("learning_rate", value))
 
+    def _scheduled(self, schedule: Callable[..., Any], steps: Any) -> Tensor:
+        """Return what a schedule or a function says, after so many steps."""
+        rate = schedule(steps) if isinstance(schedule, LearningRateSchedule) else schedule()
+        return ops.cast(ops.convert_to_tensor(rate), ops.floatx())
+
+    def _rate(self, replica: int, taken: Tensor) -> Tensor:
+        if isinstance(self._learning_rate, Variable):
+            rate: Tensor = copy_of(self._learning_rate, replica).read_value()
+            return rate
+        return self._scheduled(self._learning_rate, taken - 1)
+
     @property
-    def iterations(self) -> Variable:
-        """The number of steps taken, an int64 variable."""
+    def iterations(self) -> Any:
+        """The number of changes of the variables: an int64 variable.
+
+        A tensor where several steps make one change (`gradient_accumulation_steps`).
+        """
+        if self.gradient_accumulation_steps:
+            return self._iterations.read_value() // self.gradient_accumulation_steps
         return self._iterations
 
     @property
     def variables(self) -> list[Variable]:
-        """The step count, the learning rate, and the slots of every variable."""
+        """The step count, the learning rate if it is a number, the slots, and shared numbers."""
         slots = [slot for _, each in self._slots.values() for slot in each]
-        return [self._iterations, self._learning_rate, *slots]
+        rate = [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
+        return [self._iterations, *rate, *slots, *self._shared]
 
-    def update(
-        self,
-        gradient: Tensor,
-        value: Tensor,
-        slots: tuple[Tensor, ...],
-        learning_rate: Tensor,
-        step: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the new value of a variable and of its slots; it changes nothing.
+    def exclude_from_weight_decay(
+        self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
+    ) -> None:
+        """Leave variables as they are where others lose a part of their value, before any step.
 
         Args:
-            gradient: The gradient, of the variable's shape and dtype.
-            value: The variable's value.
-            slots: The values of `slot_names`, each of the variable's shape and dtype.
-            learning_rate: A scalar of the variable's dtype.
-            step: The number of this step, from 1, a scalar of the variable's dtype.
-        """
-        raise NotImplementedError(
-            f"The optimizer {type(self).__name__} has no `update`. Define `update(self, gradient, "
-            "value, slots, learning_rate, step)` that returns the new value and the new slots."
-        )
-
-    def pack(self, variables: Sequence[Variable]) -> None:
-        """Bring variables together on every replica, as a recorded step updates them.
-
-        Args:
-            variables: The variables that are to be trained.
+            var_list: The variables.
+            var_names: Regular expressions; a variable whose name has a match is left alone.
 
         Raises:
-            ResourceExhaustedError: A device has no room for them beside where they are now.
+            ValueError: The optimizer has slots already.
+
+        Example:
+            >>> import mirrored as mr
+            >>> kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
+            >>> optimizer = mr.optim.SGD(1.0, weight_decay=0.5)
+            >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
+            >>> optimizer.apply_gradients([(mr.constant(0.0), each) for each in (kernel, bias)])
+            >>> float(kernel), float(bias)
+            (0.5, 1.0)
         """
-        if not self.elementwise:
-            return
-        for replica in range(self._strategy.num_replicas_in_sync):
-            with self._strategy.replica_scope(replica):
-                copies = [_copy(each, replica) for each in variables]
-                for places in packing_groups(copies):
-                    pack([copies[i] for i in places])
+        if self._slots:
+            raise ValueError(
+                "`exclude_from_weight_decay()` can only be configured before the optimizer is "
+                "built. Call it before the first step."
+            )
+        self._undecayed = list(var_list or ())
+        self._undecayed_names = "|".join(sorted(set(var_names or ()))) or None
+
+    def _decays(self, variable: Variable) -> bool:
+        if not self.weight_decay or any(variable is each for each in self._undecayed):
+            return False
+        names = self._undecayed_names
+        return names is None or re.search(names, variable.name) is None
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Return a loss times `loss_scale_factor`, inside the tape; `apply_gradients` undoes it.
+
+        Args:
+            loss: A scalar.
+        """
+        return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
+
+    def unscaled(self, gradients: Iterable[Any]) -> list[Any]:
+        """Return gradients of a scaled loss as those of the loss itself.
+
+        Args:
+            gradients: The gradients; None where there is none.
+        """
+        if self.loss_scale_factor is None:
+            return list(gradients)
+        return [each if each is None else each / self.loss_scale_factor for each in gradients]
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
         """Take one step: sum the replicas' gradients, clip, update every copy of each variable.
@@ -224,6 +272,8 @@ class Optimizer(Averaging):
         kept = self._with_gradients(pairs)
         variables = [variable for _, variable in kept]
         gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
+        with only():
+            gradients = self.unscaled(gradients)
         batch = global_batch()
         if batch is not None:
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
@@ -284,132 +334,6 @@ class Optimizer(Averaging):
     ) -> None:
         self.prepare(variables, strategy.sum_gradients(variables, gradients)).commit()
 
-    def prepare(self, variables: Sequence[Variable], gradients: Any) -> Update:
-        """Return one step's new values, on every replica, from gradients that are reduced.
-
-        Args:
-            variables: The variables to update.
-            gradients: For each the gradient, equal on all replicas: per-replica or plain, in a
-                list; or as `Strategy.sum_gradients` returns them.
-
-        Raises:
-            ValueError: A gradient has another shape or dtype than its variable, or that was made in
-                another strategy's scope than this optimizer.
-            ResourceExhaustedError: A device has no room for the new values.
-        """
-        replicas = range(self._strategy.num_replicas_in_sync)
-        packed = [_of_replica(gradients, replica) for replica in replicas]
-        for i, variable in enumerate(variables):
-            spec = packed[0].spec(i)
-            if spec != (variable.shape, variable.dtype):
-                raise ValueError(
-                    "A gradient has the shape and dtype of its variable. Received: "
-                    f"{spec.shape} {spec.dtype.name} for {variable.name} of {variable.shape} "
-                    f"{variable.dtype.name}."
-                )
-        known = self.slots()
-        recorder = active_recorder()
-        if recorder is not None:
-            recorder.on_failure(lambda: self.restore_slots(known))
-        values: list[tuple[Target, Tensor]] = []
-        try:
-            self.build(variables)
-            with only():
-                if recorder is not None and self._strategy.shares_memory:
-                    values = self._updates_of_all(variables, packed[0])
-                else:
-                    for replica in replicas:
-                        with self._strategy.replica_scope(replica):
-                            values += self._updates(replica, variables, packed[replica])
-        except BaseException:
-            self.restore_slots(known)  # There is no step, so its new slots take no memory.
-            raise
-        return Update(tuple(values))
-
-    def _updates_of_all(
-        self, variables: Sequence[Variable], gradients: Buckets
-    ) -> list[tuple[Target, Tensor]]:
-        """Return one replica's new values for it and, as copies, for all others.
-
-        In one memory a copy costs less than to compute the same again. The gradients, the
-        variables and the slots are equal on all replicas, and so are the results.
-        """
-        with self._strategy.replica_scope(0):
-            updates = self._updates(0, variables, gradients)
-        values = list(updates)
-        for replica, device in enumerate(self._strategy.devices[1:], start=1):
-            copies = [each for _, targets in self._units(replica, variables) for each in targets]
-            targets = [_copy(self._iterations, replica), *copies]
-            for target, (_, value) in zip(targets, updates, strict=True):
-                values.append((target, value.copy_to(device)))
-        return values
-
-    def _units(
-        self, replica: int, variables: Sequence[Variable]
-    ) -> list[tuple[list[int], Sequence[Target]]]:
-        """Return what the rule updates in one call: a variable, or in a program all of a dtype.
-
-        Each is the places of its variables, and one replica's copy of them and of their slots.
-        """
-        copies = [
-            [_copy(each, replica) for each in (variable, *self._slots_of(variable))]
-            for variable in variables
-        ]
-        if not self.elementwise or active_recorder() is None:
-            return [([i], each) for i, each in enumerate(copies)]
-        units: list[tuple[list[int], Sequence[Target]]] = []
-        with recorded_by(None):
-            for places in packing_groups([each[0] for each in copies]):
-                columns = zip(*(copies[i] for i in places), strict=True)
-                units.append((places, [pack(column) for column in columns]))
-        return units
-
-    def _updates(
-        self, replica: int, variables: Sequence[Variable], gradients: Buckets
-    ) -> list[tuple[Target, Tensor]]:
-        """Return the new values of one replica's copies."""
-        iterations = _copy(self._iterations, replica)
-        with devices.device(iterations.device):
-            step = iterations.read_value() + 1
-        rate = _copy(self._learning_rate, replica).read_value()
-        updates: list[tuple[Target, Tensor]] = [(iterations, step)]
-        bounds = self.clipnorm, self.clipvalue, self.global_clipnorm
-        gradients = clipped(gradients, *bounds)
-        scalars: dict[tuple[str, DType], tuple[Tensor, Tensor]] = {}  # Rate and step, made once.
-        for places, copies in self._units(replica, variables):
-            flat = isinstance(copies[0], FlatVariable)
-            gradient = gradients.vector(places) if flat else gradients[places[0]]
-            value, *slots = (each.read_value() for each in copies)
-            with devices.device(copies[0].device):
-                kind = copies[0].device, value.dtype
-                if kind not in scalars:
-                    scalars[kind] = ops.cast(rate, value.dtype), ops.cast(step, value.dtype)
-                local_rate, local_step = scalars[kind]
-                if self.weight_decay:
-                    value = value - value * (local_rate * self.weight_decay)
-                average = slots.pop() if self.use_ema else None
-                new_value, new_slots = self.update(
-                    gradient, value, tuple(slots), local_rate, local_step
-                )
-            results = [new_value, *new_slots]
-            if [each.spec for each in results] != [value.spec] * (1 + len(slots)):
-                raise ValueError(
-                    f"{type(self).__name__}.update returns the new value and {len(slots)} new "
-                    f"slots, each of the variable's shape and dtype. For {copies[0].name}, which "
-                    f"has {value.spec}, received: {[each.spec for each in results]}."
-                )
-            if average is not None:
-                with devices.device(copies[0].device):
-                    results[0], average = self._averaged(new_value, average, step, local_step)
-                results.append(average)
-            updates += zip(copies, results, strict=True)
-        return updates
-
-
-def _copy(variable: Variable, replica: int) -> Any:
-    """Return the copy of a variable that one replica has."""
-    return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
-
 
 def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list[Any]:
     """Return a shard's gradients as they count in the sum: nothing where it has no examples."""
@@ -420,17 +344,6 @@ def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list
         if batch.is_empty(replica):
             return [ops.zeros(each.shape, each.dtype) for each in gradients]
         return [each * share for each in gradients]
-
-
-def _of_replica(gradients: Any, replica: int) -> Buckets:
-    """Return one replica's part of what `prepare` is given."""
-    if isinstance(gradients, DistributedValues):
-        gradients = gradients.values[replica]
-    if isinstance(gradients, Buckets):
-        return gradients
-    return Buckets(
-        each.values[replica] if isinstance(each, DistributedValues) else each for each in gradients
-    )
 
 
 def _check_variables(variables: Sequence[Any]) -> None:

@@ -3,11 +3,11 @@
 The plainest rule there is: a step against the gradient.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar, Unpack
 
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.optim.hyperparameters import check_number
+from mirrored.optim.hyperparameters import Settings, check_number
 from mirrored.optim.optimizer import Optimizer
 
 
@@ -19,17 +19,10 @@ class SGD(Optimizer):
     w <- w + v, or with Nesterov's w <- w + m v - r g.
 
     Args:
-        learning_rate: r, a number >= 0; it may be set between steps.
+        learning_rate: r, a number >= 0 that may be set between steps, or a schedule.
         momentum: m, in [0, 1].
         nesterov: Whether to look ahead along the momentum.
-        weight_decay: The part of each weight, times r, that a step takes away; None: none.
-        clipnorm: The largest L2 norm of each gradient; None: any.
-        clipvalue: The largest absolute value in a gradient; None: any.
-        global_clipnorm: The largest L2 norm of all gradients together; None: any.
-        use_ema: Whether to keep a moving average of each weight, which it has at the end of `fit`.
-        ema_momentum: The part of the average that a step leaves in it, in [0, 1].
-        ema_overwrite_frequency: After so many steps the weights become their averages; None: never.
-        name: What messages call it; None: "sgd".
+        **settings: Those that all optimizers have: see `Optimizer`.
 
     Raises:
         ValueError: A number is not in its range, or more than one kind of clipping is asked for.
@@ -48,32 +41,14 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.01,
+        learning_rate: Any = 0.01,
         momentum: float = 0.0,
         nesterov: bool = False,
-        weight_decay: float | None = None,
-        clipnorm: float | None = None,
-        clipvalue: float | None = None,
-        global_clipnorm: float | None = None,
-        use_ema: bool = False,
-        ema_momentum: float = 0.99,
-        ema_overwrite_frequency: int | None = None,
-        *,
-        name: str | None = None,
+        **settings: Unpack[Settings],
     ) -> None:
         self.momentum = check_number("momentum", momentum, at_most=1.0)
         self.nesterov = bool(nesterov)
-        super().__init__(
-            learning_rate,
-            weight_decay=weight_decay,
-            clipnorm=clipnorm,
-            clipvalue=clipvalue,
-            global_clipnorm=global_clipnorm,
-            use_ema=use_ema,
-            ema_momentum=ema_momentum,
-            ema_overwrite_frequency=ema_overwrite_frequency,
-            name=name,
-        )
+        super().__init__(learning_rate, **settings)
 
     @property
     def slot_names(self) -> tuple[str, ...]:

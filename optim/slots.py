@@ -1,4 +1,4 @@
-"""What an optimizer keeps beside each variable: its slots, zeros at first.
+"""What an optimizer keeps beside each variable: its slots.
 
 They are mirrored as the variable is, and all of a step's are made or none.
 """
@@ -9,6 +9,7 @@ from typing import Any
 from mirrored import _overrides, devices, ops
 from mirrored.distribute import get_strategy
 from mirrored.ops import Tensor
+from mirrored.ops.spec import Shape
 from mirrored.program.variable_creation import ruled_by
 from mirrored.variables import Variable
 
@@ -39,13 +40,23 @@ class SlotOwner(_overrides.Subclassable):
         """The names of the values that are kept for each variable beside it."""
         return ()
 
+    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float]:
+        """Return the shape of a slot and the number that it is full of before the first step.
+
+        Args:
+            name: One of `kept_names`.
+            shape: The shape of the variable that it is kept for.
+        """
+        del name
+        return shape, 0.0
+
     @property
     def kept_names(self) -> tuple[str, ...]:
         """The names of all that is kept for each variable, whoever asks for it."""
         return self.slot_names
 
     def build(self, variables: Iterable[Variable]) -> None:
-        """Make the slots of `variables`, zeros on every replica, where they have none yet.
+        """Make the slots of `variables`, equal on every replica, where they have none yet.
 
         Raises:
             ValueError: A variable was made in another strategy's scope than this optimizer, or
@@ -83,10 +94,14 @@ class SlotOwner(_overrides.Subclassable):
         return self._slots[id(variable)][1]
 
     def _slot(self, variable: Variable, name: str) -> Variable:
-        def zeros() -> Tensor:
-            return ops.zeros(variable.shape, variable.dtype)
+        shape, number = self.slot_start(name, variable.shape)
+
+        def start() -> Tensor:
+            if number == 0:
+                return ops.zeros(shape, variable.dtype)
+            return ops.fill(shape, ops.constant(number, variable.dtype))
 
         plain = variable.name.removesuffix(":0").replace("/", "_")
         # It is kept with its variable: what makes slots may be recorded again.
         with ruled_by(None), self._strategy.scope(), devices.device(variable.device):
-            return Variable(zeros, trainable=False, name=f"{self.name}/{plain}_{name}")
+            return Variable(start, trainable=False, name=f"{self.name}/{plain}_{name}")

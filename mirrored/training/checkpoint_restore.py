@@ -185,10 +185,13 @@ def _slots_in_file(
     if part.optimizer is not None:
         for other in parts:
             for key, variable in other.variables.items():
-                keys = [slot_key(part, key, name) for name in part.optimizer.kept_names]
+                names = part.optimizer.kept_names
+                keys = {slot_key(part, key, name): name for name in names}
                 is_there = any(each in matches.places for each in keys)
                 if is_there and id(variable) in matches.sources:
-                    specs |= dict.fromkeys(keys, (variable.shape, variable.dtype.name))
+                    for slot, name in keys.items():
+                        shape, _ = part.optimizer.slot_start(name, variable.shape)
+                        specs[slot] = shape, variable.dtype.name
                     variables[id(variable)] = variable
     return specs, list(variables.values())
 

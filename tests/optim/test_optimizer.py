@@ -146,8 +146,8 @@ def test_a_rule_of_ones_own() -> None:
         (
             Shrink,
             ValueError,
-            r"Shrink\.update returns the new value and 0 new slots, each of the variable's shape "
-            r"and dtype\. For v:0, which has .*\(2,\).*, received: .*\(1,\)",
+            r"Shrink\.update returns the new value and 0 new slots, each of the shape and dtype of "
+            r"the old one\. For v:0, where these are .*\(2,\).*, received: .*\(1,\)",
         ),
         (Forgetful, ValueError, "Forgetful.update returns the new value and 1 new slots"),
     ],
