@@ -42,7 +42,7 @@ MODEL: Mapping[str, str] = {
 OPTIMIZER: Mapping[str, str] = {
     **dict.fromkeys(("apply_gradients", "apply", "update_step"), _RULE),
     **dict.fromkeys(("assign", "assign_add", "assign_sub"), _RULE),
-    "scale_loss": "Leave it out: bfloat16 has the range of float32, so losses need no scaling.",
+    "scale_loss": "Give `loss_scale_factor`.",
     "lr": "Use `learning_rate`, its later name.",
     **dict.fromkeys(("save_own_variables", "load_own_variables"), "Name slots in `slot_names`."),
 }

@@ -36,7 +36,7 @@ class Nadam(Optimizer):
         >>> v = mr.Variable(10.0)
         >>> mr.optim.Nadam(learning_rate=0.1).apply_gradients([(mr.constant(5.0), v)])
         >>> print(f"{v:.4f}")
-        9.8934
+        9.8937
     """
 
     elementwise: ClassVar[bool] = True

@@ -110,7 +110,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
     [
         (mr.callbacks, "RemoteMoniter", "RemoteMonitor"),
         (mr.layers, "BatchNormalisation", "BatchNormalization"),
-        (mr.optim, "RMSProp", "RMSprop"),
+        (mr.optim, "MUON", "Muon"),
         (mr, "hessian", "hessians"),
     ],
 )
@@ -141,7 +141,7 @@ def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
         ("layers", "Conv2D"),
         ("", "compat"),
         ("losses", "Hinge"),
-        ("optim", "schedules"),
+        ("optim", "serialize"),
         ("dtypes", "complex64"),
     ],
 )

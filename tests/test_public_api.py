@@ -58,6 +58,7 @@ KERAS = [
     mr.keras.models,
     mr.keras.ops,
     mr.keras.optimizers,
+    mr.keras.optimizers.schedules,
     mr.keras.regularizers,
     mr.keras.utils,
 ]
@@ -117,6 +118,7 @@ def test_public_functions_have_an_example(module: ModuleType) -> None:
 def test_public_modules_are_those_that_users_know() -> None:
     keras = {module.__name__ for module in KERAS}
     parts = {f"mirrored.layers.{name}" for name in ("activations", "initializers", "regularizers")}
+    parts.add("mirrored.optim.schedules")
     ours = {"mirrored", "mirrored.errors", "mirrored.layers", "mirrored.optim", "mirrored.profiler"}
     aliases = {module.__name__ for module in ALIAS_MODULES}
     assert set(PUBLIC) == {*keras, *parts, *ours, *aliases}

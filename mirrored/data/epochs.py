@@ -16,7 +16,6 @@ from mirrored.data.rng import FitRng
 from mirrored.data.row_transforms import Batched, Repeated, Shuffled
 from mirrored.data.sources import INFINITE_CARDINALITY, Slices, Transform
 from mirrored.data.stored import Given, Stored
-from mirrored.data.stored_passes import PassesOfStored
 
 # Running several batches of a stream in one go takes less Python. Where no callback looks between
 # steps, some batches are read first: no more bytes than a cache holds, and for no longer than a
@@ -90,6 +89,8 @@ class Epochs:
         """
         passes: Passes
         if isinstance(arrays, Stored):
+            from mirrored.data.stored_passes import PassesOfStored  # What has no room is seldom.
+
             passes = PassesOfStored(arrays, batch_size, shuffled=shuffled)
         else:
             rows: Transform = Slices(arrays.columns, arrays.size)

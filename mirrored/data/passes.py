@@ -7,7 +7,7 @@ what they made.
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mirrored.data.arrays import Arrays, Check, Rows, adapt_batch, count_of
 from mirrored.data.batches import Chunk
@@ -15,8 +15,10 @@ from mirrored.data.columns import Layout, described
 from mirrored.data.pipeline import Pipeline
 from mirrored.data.py_dataset import PyDataset, batches_of
 from mirrored.data.sources import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Transform
-from mirrored.data.stored_passes import PassesOfStored
 from mirrored.ops import SeedGenerator
+
+if TYPE_CHECKING:
+    from mirrored.data.stored_passes import PassesOfStored
 
 _MOST_AHEAD = 16  # Batches of a stream.
 _ROWS_AHEAD = 1 << 17  # Of arrays only the numbers of rows are read.
@@ -263,7 +265,7 @@ class PassesOfPyDataset(PassesOfBatches):
         return self._adapted(batch)
 
 
-Passes = PassesOfRows | PassesOfBatches | PassesOfStored
+Passes: TypeAlias = "PassesOfRows | PassesOfBatches | PassesOfStored"
 
 
 def cardinality_of(data: Iterable[Any]) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
-from mirrored.data.workers import made_in_order
 
 _DEFAULTS = {"workers": 1, "use_multiprocessing": False, "max_queue_size": 10}
 
@@ -143,6 +142,8 @@ def batches_of(data: PyDataset, order: Iterable[int]) -> Generator[Any, None, No
     """
     workers, processes = data.workers, data.use_multiprocessing
     if workers > 1 or (workers and processes):
+        from mirrored.data.workers import made_in_order  # Few ask for threads.
+
         most = data.max_queue_size or _ANY
         return made_in_order(data.__getitem__, order, workers, most)
     return (data[number] for number in order)

@@ -4,13 +4,15 @@ Programs for one kind of call run one at a time, and share the memory that they 
 """
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored.program.arguments import Arguments
 from mirrored.program.buffers import Arenas
 from mirrored.program.reachable import reaches
-from mirrored.program.rebinding import Template, template_of
 from mirrored.program.trace_cache import Trace, TraceCache
+
+if TYPE_CHECKING:
+    from mirrored.program.rebinding import Template
 
 _MOST = 64
 
@@ -30,6 +32,8 @@ class Templates:
             made: The recording, which is not to be used from now on.
             arguments: What it was made for.
         """
+        from mirrored.program.rebinding import template_of  # Few calls are given variables.
+
         template = template_of(made.graph, arguments.copies())
         if template is None:
             return made
@@ -72,7 +76,7 @@ def may_share(function: Any, arguments: Arguments) -> bool:
     return not reaches([function, *arguments.known], variables, (TraceCache, Templates))
 
 
-def _bound(template: Template, made: Trace, arguments: Arguments) -> Trace:
+def _bound(template: "Template", made: Trace, arguments: Arguments) -> Trace:
     graph = template.bound(arguments.copies())
     trace = Trace(graph, made.replicas, made.results, made.kept, None, made.arenas)
     trace.watch(arguments.variables)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirrored import _nest, _overrides
 from mirrored._arguments import explained
@@ -21,11 +21,13 @@ from mirrored.optim import Optimizer
 from mirrored.optim import get as get_optimizer
 from mirrored.program import TraceCache
 from mirrored.training.callbacks import History
-from mirrored.training.compiled_metrics import CompiledMetrics
 from mirrored.training.compiled_outputs import CompiledOutputs, numbered
 from mirrored.training.matched_outputs import check_names, compile_outputs
 from mirrored.training.metrics import Mean, Metric
 from mirrored.training.network import Network
+
+if TYPE_CHECKING:
+    from mirrored.training.compiled_metrics import CompiledMetrics
 
 
 @dataclass
@@ -80,8 +82,10 @@ class Compilation:
         return found if self.outputs is None else [*found, *self.outputs.trackers]
 
     @cached_property
-    def compiled_metrics(self) -> CompiledMetrics:
+    def compiled_metrics(self) -> "CompiledMetrics":
         """All metrics as one."""
+        from mirrored.training.compiled_metrics import CompiledMetrics  # `fit` adds them up itself.
+
         return CompiledMetrics(self)
 
     def required_outputs(self) -> CompiledOutputs:

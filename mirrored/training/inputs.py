@@ -22,7 +22,6 @@ from mirrored.data.arrays import (
 )
 from mirrored.data.columns import described
 from mirrored.data.epochs import Epochs
-from mirrored.data.finite import check_finite
 from mirrored.data.stored import Given, adapt_all, weighed
 from mirrored.distribute import DistributedDataset
 from mirrored.layers.building import undone_on_failure
@@ -208,9 +207,12 @@ def fit_epochs(
     stack.enter_context(closing(trained))
     if validation.x is not None:
         validated = stack.enter_context(closing(validation.epochs()))
-    for epochs in (trained, validated):
-        if training.validate and epochs is not None:
-            epochs.check_with(check_finite)
+    if training.validate:
+        from mirrored.data.finite import check_finite  # Few ask for it.
+
+        for epochs in (trained, validated):
+            if epochs is not None:
+                epochs.check_with(check_finite)
     prepare(model, trained, validated, use="fit")
     # The order of the examples comes from the global seed, on any number of replicas; that of
     # arrays is taken here, once the model is built.

@@ -59,7 +59,7 @@ class Model(SteppedOnBatches):
 
     def compile(
         self,
-        optimizer: Any = None,
+        optimizer: Any = "rmsprop",
         loss: Any = None,
         loss_weights: Any = None,
         metrics: Any = None,
@@ -72,8 +72,8 @@ class Model(SteppedOnBatches):
         """Say how the model is trained. All names are checked here.
 
         Args:
-            optimizer: An optimizer or its name, as in "sgd"; None where a `train_step` of the
-                model's own has others.
+            optimizer: An optimizer or its name, as in "sgd"; None: none, as where the steps of the
+                model's own have others.
             loss: A loss, its name, or a function of targets and outputs that returns a value an
                 example, or one number: the mean over the examples that it is given. For several
                 outputs a list with one each, or None; a dict by their names; or one for all.

@@ -68,10 +68,12 @@ class SteppedNetwork(CompiledNetwork):
         with GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self._loss_of(x, y, y_pred, sample_weight, training=True)
+            optimizer = self.required_compilation().optimizer
+            scaled = loss if optimizer is None else optimizer.scale_loss(loss)
         self._track(loss, x)
         weights = self.trainable_variables
         if weights:
-            gradients = tape.gradient(loss, weights)
+            gradients = tape.gradient(scaled, weights)
             optimizer = self.required_compilation().required_optimizer()
             optimizer.apply_gradients(zip(gradients, weights, strict=True))
         else:

@@ -136,10 +136,12 @@ class Step:
     # ------------------------------------------------------------------ on one replica
 
     def _train_replica(self, x: Any, y: Any, sample_weight: Any, examples: int) -> dict[str, Any]:
+        optimizer = self._model.required_compilation().required_optimizer()
         with GradientTape() as tape:
             losses, parts = self._forward(x, y, sample_weight, examples, training=True)
+            scaled = optimizer.scale_loss(losses[0])
         return {
-            "gradients": tape.gradient(losses[0], self._variables),
+            "gradients": optimizer.unscaled(tape.gradient(scaled, self._variables)),
             "statistics": _statistics(losses, parts, examples),
             "loss": losses[0],
         }

@@ -8,7 +8,7 @@ import pytest
 
 import mirrored as mr
 from mirrored.distribute import MirroredStrategy
-from mirrored.optim import SGD, Adam, Optimizer
+from mirrored.optim import SGD, Adafactor, Adam, Nadam, Optimizer
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 KINDS: list[Callable[..., Optimizer]] = [
@@ -16,6 +16,8 @@ KINDS: list[Callable[..., Optimizer]] = [
     lambda **settings: SGD(momentum=0.9, **settings),
     Adam,
     lambda **settings: Adam(amsgrad=True, **settings),
+    Nadam,  # It keeps a number for all variables.
+    Adafactor,  # It keeps values of other shapes.
 ]
 # What the comparisons with Keras start from, and the gradients of their steps.
 START = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
@@ -24,7 +26,7 @@ GRADIENTS = [
     ([[-0.5, 0.25], [0.0, 1.5]], [4.0, -5.0, 0.5]),
     ([[2.0, -0.125], [0.3, -0.6]], [0.0, 0.7, -1.25]),
 ]
-NAMES = ["sgd", "momentum", "adam", "amsgrad"]
+NAMES = ["sgd", "momentum", "adam", "amsgrad", "nadam", "adafactor"]
 
 
 @pytest.fixture(params=KINDS, ids=NAMES)

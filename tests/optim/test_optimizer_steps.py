@@ -42,14 +42,15 @@ def test_slots_are_mirrored(
         v = mr.Variable([1.0, 2.0], name="v")
         optimizer = kind()
     strategy.run(lambda: optimizer.apply_gradients([(mr.constant([1.0, 1.0]), v)]))
-    slots = optimizer.variables[2:]
+    ((_, slots),) = optimizer.slots().values()
     assert len(slots) == len(optimizer.slot_names)
     for slot in slots:
         assert isinstance(slot, MirroredVariable)
+        assert any(slot is each for each in optimizer.variables)
         assert [copy.device for copy in slot.copies] == [copy.device for copy in v.copies]
         first, second = everywhere([slot])
         assert first == second
-        assert first != [0.0, 0.0]
+        assert slot.ndim == 0 or first != [0.0, 0.0]  # Adafactor has no rows of a vector.
 
 
 def test_gradients_of_replicas_are_summed(

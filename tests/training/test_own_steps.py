@@ -359,7 +359,7 @@ def test_what_a_step_may_not_do(act: Any, error: Any, message: str, eager: bool)
 def test_without_an_optimizer_or_a_loss() -> None:
     inputs = mr.layers.Input((3,))
     model = mr.Model(inputs, mr.layers.Dense(1)(inputs))
-    model.compile(loss="mse")
+    model.compile(None, loss="mse")
     with pytest.raises(ValueError, match=r"No optimizer to train with\. Provide an `optimizer`"):
         model.fit(X, Y, verbose=0)
     assert model.evaluate(X, Y, verbose=0) > 0
