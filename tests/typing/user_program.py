@@ -96,7 +96,8 @@ def main(folder: Path) -> float:
     values = assert_type(model.evaluate(x, y, return_dict=True, verbose=0), dict[str, float])
     outputs: np.ndarray[Any, Any] = model.predict(x, verbose=0)  # Or a structure of several.
     assert_type((doubled(mr.ones((2,))), three()), tuple[mr.Tensor, mr.Tensor])
-    assert_type(training.optimizer.learning_rate.assign(0.05), mr.Variable)
+    rate: mr.Variable = training.optimizer.learning_rate  # Of a schedule it is a tensor.
+    assert_type(rate.assign(0.05), mr.Variable)
     assert_type(mr.train.latest_checkpoint(folder), str | None)
     assert_type(mr.train.Checkpoint(model=model).save(str(folder / "model")), str)
     return loss + values["loss"] + float(outputs.mean())
