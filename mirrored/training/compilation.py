@@ -219,13 +219,14 @@ class CompiledNetwork(Network):
         return self._compilation
 
 
-def compile_model(model: Network, optimizer: Any, *given: Any) -> Compilation:
+def compile_model(model: CompiledNetwork, optimizer: Any, *given: Any) -> Compilation:
     """Return what `Model.compile` keeps; its arguments are those of that method.
 
     Args:
         model: The model.
         optimizer: The optimizer, or None.
-        *given: The loss, its weights, the metrics and the weighted metrics.
+        *given: The loss, its weights, the metrics and the weighted metrics. Without a loss that of
+            an earlier call stays, and so do metrics.
 
     Raises:
         ValueError: A name is unknown, a loss has no mean or sum to minimise, something is for an
@@ -233,6 +234,7 @@ def compile_model(model: Network, optimizer: Any, *given: Any) -> Compilation:
     """
     strategy = get_strategy() if has_strategy() else model.distribute_strategy
     _check_variables(model, strategy)
+    given = _with_earlier(model, given)
     loss, _, *metrics = given
     all_metrics = _nest.flatten(metrics)
     _check_scopes(strategy, optimizer, all_metrics)
@@ -247,6 +249,16 @@ def compile_model(model: Network, optimizer: Any, *given: Any) -> Compilation:
         else:
             check_names(*given)
     return compilation
+
+
+def _with_earlier(model: CompiledNetwork, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what is given, and where nothing is what an earlier `compile` was, as in Keras."""
+    if model._compilation is None:
+        return given
+    (loss, metrics), earlier = (given[:2], given[2:]), model._compilation.given
+    if loss[0] is None:
+        loss = earlier[:2]
+    return (*loss, *(earlier[2:] if metrics == (None, None) else metrics))
 
 
 def output_names(model: Network) -> list[str] | None:

@@ -71,6 +71,9 @@ class Model(SteppedOnBatches):
     ) -> None:
         """Say how the model is trained. All names are checked here.
 
+        Where a later call gives no loss, that of the call before stays, with its weights; where it
+        gives neither metrics nor weighted ones, they stay.
+
         Args:
             optimizer: An optimizer or its name, as in "sgd"; None: none, as where the steps of the
                 model's own have others.

@@ -1,6 +1,5 @@
-"""Programs in our own words for TensorFlow's guides: they give TensorFlow 2.21's numbers."""
+"""Programs in our own words for TensorFlow's guides and Keras': they give TensorFlow's numbers."""
 
-import json
 from typing import Any
 
 import guides
@@ -9,15 +8,15 @@ import pytest
 
 import mirrored as mr
 
-EXPECTED = json.loads(guides.FILE.read_text("utf-8"))
 TOLERANCES = {"float16": 1e-3, "float32": 2e-5, "float64": 1e-12}
+ON_REPLICAS = {"float32": 1e-6}
 
 
-def check(value: Any, expected: Any, where: str) -> None:
+def check(value: Any, expected: Any, where: str, tolerances: dict[str, float]) -> None:
     """Compare what is told of a value with what TensorFlow's program told."""
     if isinstance(expected, dict) and expected.keys() == {"dtype", "shape", "values"}:
         assert (value["dtype"], value["shape"]) == (expected["dtype"], expected["shape"]), where
-        tolerance = TOLERANCES.get(expected["dtype"], 0.0)
+        tolerance = tolerances.get(expected["dtype"], 0.0)
         numbers, theirs = (np.array(each["values"], np.float64) for each in (value, expected))
         np.testing.assert_allclose(numbers, theirs, rtol=tolerance, atol=tolerance, err_msg=where)
     elif isinstance(expected, dict) and expected.keys() == {"error"}:
@@ -25,19 +24,30 @@ def check(value: Any, expected: Any, where: str) -> None:
     elif isinstance(expected, dict):
         assert value.keys() == expected.keys(), where
         for key in expected:
-            check(value[key], expected[key], f"{where}, {key}")
+            check(value[key], expected[key], f"{where}, {key}", tolerances)
     elif isinstance(expected, list):
         assert len(value) == len(expected), where
         for i, (mine, its) in enumerate(zip(value, expected, strict=True)):
-            check(mine, its, f"{where}, {i}")
+            check(mine, its, f"{where}, {i}", tolerances)
     else:
         assert value == expected, where
 
 
-def test_every_part_has_its_numbers() -> None:
-    assert guides.parts().keys() == EXPECTED.keys()
+@pytest.mark.parametrize("folder", guides.FOLDERS)
+def test_every_part_has_its_numbers(folder: str) -> None:
+    assert guides.parts(folder).keys() == guides.expected(folder).keys()
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", guides.expected("guides"))
 def test_guides(name: str) -> None:
-    check(guides.told(guides.parts()[name](mr)), EXPECTED[name], name)
+    expected = guides.expected("guides")[name]
+    check(guides.told(guides.parts("guides")[name](mr)), expected, name, TOLERANCES)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("name", guides.expected("keras_guides"))
+def test_keras_guides(name: str, replicas: int) -> None:
+    mr.config.experimental.set_simulated_gpus(replicas)
+    with mr.MirroredStrategy().scope():
+        found = guides.told(guides.parts("keras_guides")[name](mr))
+    check(found, guides.expected("keras_guides")[name], name, ON_REPLICAS)

@@ -1,12 +1,14 @@
-"""The programs of `tests/programs/guides`: what each of their functions gives, for any `tf`.
+"""The programs of `tests/programs/guides`, and Keras': what their functions give, for any `tf`.
 
-The numbers in guides.json are TensorFlow 2.21's. Where it is installed,
-`python tests/support/guides.py` writes them anew.
+The numbers in guides.json and keras_guides.json are TensorFlow 2.21's with Keras 3.15, on one
+device. Where it is installed, `python tests/support/guides.py` writes them anew, or those of the
+folders that it is given.
 """
 
 import inspect
 import json
 import runpy
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,22 +16,29 @@ from typing import Any
 
 import numpy as np
 
-FILE = Path(__file__).with_suffix(".json")
-FOLDER = FILE.parents[1] / "programs" / "guides"
+FOLDERS = ("guides", "keras_guides")
+PROGRAMS = Path(__file__).parents[1] / "programs"
 Part = Callable[[Any], Any]
 
 
 @cache
-def parts() -> dict[str, Part]:
-    """Return the functions of all guides that take the library, by guide and name."""
+def parts(folder: str) -> dict[str, Part]:
+    """Return the functions of a folder's guides that take the library, by guide and name."""
     return {
         f"{path.stem}: {name.replace('_', ' ')}": value
-        for path in sorted(FOLDER.glob("*.py"))
+        for path in sorted((PROGRAMS / folder).glob("*.py"))
         for name, value in runpy.run_path(str(path)).items()
         if inspect.isfunction(value)
         and name[0] != "_"
         and [*inspect.signature(value).parameters] == ["tf"]
     }
+
+
+@cache
+def expected(folder: str) -> dict[str, Any]:
+    """Return what TensorFlow's programs told, by guide and name."""
+    numbers: dict[str, Any] = json.loads(_file(folder).read_text("utf-8"))
+    return numbers
 
 
 def told(value: Any) -> Any:
@@ -54,18 +63,23 @@ def error_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[st
     return {"error": []}
 
 
+def _file(folder: str) -> Path:
+    return Path(__file__).with_name(f"{folder}.json")
+
+
 def main() -> None:
     """Write TensorFlow's numbers."""
     import tensorflow
 
-    said = {}
-    for name, part in parts().items():
-        try:
-            said[name] = told(part(tensorflow))
-        except Exception as error:
-            error.add_note(f"It was {name}.")
-            raise
-    FILE.write_text(json.dumps(said, indent=0) + "\n", encoding="utf-8")
+    for folder in sys.argv[1:] or FOLDERS:
+        said = {}
+        for name, part in parts(folder).items():
+            try:
+                said[name] = told(part(tensorflow))
+            except Exception as error:
+                error.add_note(f"It was {name}.")
+                raise
+        _file(folder).write_text(json.dumps(said, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

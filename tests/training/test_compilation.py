@@ -139,10 +139,20 @@ def test_compiling_again_begins_anew(make_line: MakeLine) -> None:
     model = make_line(metrics=["mse"])
     model.fit(X, Y, epochs=2, verbose=0)
     weights = model.get_weights()
-    model.compile("adam", "binary_crossentropy")
-    assert (int(model.optimizer.iterations), model.metrics_names) == (0, ["loss"])
+    model.compile("adam", "binary_crossentropy", metrics=[])
+    assert (int(model.optimizer.iterations), list(model.get_metrics_result())) == (0, ["loss"])
     assert model.get_weights() == weights
     model.fit(X, Y > 3, verbose=0)
+
+
+def test_compiling_again_keeps_what_is_not_given(make_line: MakeLine) -> None:
+    """So does Keras 3.15.1, a loss with its weights and all metrics together."""
+    model = make_line(metrics=["mse"])
+    expected = model.evaluate(X, Y, verbose=0, return_dict=True)
+    model.compile("adam")
+    assert model.evaluate(X, Y, verbose=0, return_dict=True) == expected
+    model.compile("adam", "binary_crossentropy", weighted_metrics=["accuracy"])
+    assert list(model.evaluate(X, Y > 3, verbose=0, return_dict=True)) == ["accuracy", "loss"]
 
 
 def test_compiling_with_the_same_optimizer_goes_on(make_line: MakeLine) -> None:

@@ -363,6 +363,7 @@ def test_without_an_optimizer_or_a_loss() -> None:
     with pytest.raises(ValueError, match=r"No optimizer to train with\. Provide an `optimizer`"):
         model.fit(X, Y, verbose=0)
     assert model.evaluate(X, Y, verbose=0) > 0
+    model = mr.Model(inputs, model.outputs)
     model.compile("sgd")
     for use in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
         with pytest.raises(ValueError, match=r"No loss to compute\. Provide a `loss` argument"):
