@@ -292,7 +292,7 @@ HELD: dict[str, dict[str, str]] = {
         "scatters-in-replicas": "test_rows_of_replicas test_what_is_refused",
         "parts-of-copies": "test_outside_of_replicas_all_copies_change test_what_is_refused",
     },
-    "distribute/test_distributed_variables_on_read.py": {
+    "distribute/test_on_read_variables.py": {
         "synchronization": "test_properties test_it_is_trained_only_where_that_is_asked_for",
         "copies": "test_random_initial_values_are_equal",
         "on-read": "test_replica_writes",

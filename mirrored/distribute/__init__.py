@@ -19,12 +19,12 @@ from mirrored.distribute.cross_device_ops import (
 from mirrored.distribute.cross_device_ops.options import ReduceOp as ReduceOp
 from mirrored.distribute.distributed_variables import DistributedVariable as DistributedVariable
 from mirrored.distribute.distributed_variables import MirroredVariable as MirroredVariable
-from mirrored.distribute.distributed_variables import SyncOnReadVariable as SyncOnReadVariable
 from mirrored.distribute.input import DistributedDataset as DistributedDataset
 from mirrored.distribute.input import DistributedIterator as DistributedIterator
 from mirrored.distribute.input import InputContext as InputContext
 from mirrored.distribute.input import ValueContext as ValueContext
 from mirrored.distribute.mirrored_strategy import MirroredStrategy as MirroredStrategy
+from mirrored.distribute.on_read_variables import SyncOnReadVariable as SyncOnReadVariable
 from mirrored.distribute.one_device_strategy import DefaultStrategy as DefaultStrategy
 from mirrored.distribute.one_device_strategy import OneDeviceStrategy as OneDeviceStrategy
 from mirrored.distribute.sharding import shard_bounds as shard_bounds

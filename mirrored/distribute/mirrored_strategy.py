@@ -16,11 +16,8 @@ from mirrored.distribute.cross_device_ops import (
     CrossDeviceOps,
     choose_cross_device_ops,
 )
-from mirrored.distribute.distributed_variables import (
-    DistributedVariable,
-    MirroredVariable,
-    SyncOnReadVariable,
-)
+from mirrored.distribute.distributed_variables import DistributedVariable, MirroredVariable
+from mirrored.distribute.on_read_variables import SyncOnReadVariable
 from mirrored.distribute.replica_variables import replica_variables
 from mirrored.distribute.strategy import Strategy
 from mirrored.distribute.strategy_base import ON_NCCL_FAILURE

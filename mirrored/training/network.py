@@ -275,15 +275,7 @@ class Network(BuiltOnZeros):
         )
 
     def add_loss(self, loss: Any) -> None:
-        """Add to the loss that training minimises; to be called in a subclass's `call`.
-
-        Args:
-            loss: A tensor, or several; see `Layer.add_loss`.
-
-        Raises:
-            ValueError: It is no tensor, or a placeholder.
-            NotImplementedError: This is a functional model.
-        """
+        """Add to the loss that training minimises, as `Layer.add_loss` says; in a `call`."""
         if self._part is not None:
             raise NotImplementedError(
                 "A functional model has no `call` of its own in which a loss could be added. "

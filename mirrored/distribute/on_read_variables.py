@@ -1,0 +1,184 @@
+"""Variables whose copies on the replicas differ, and are brought together where they are read.
+
+Metrics count with them: replicas need not wait for each other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+
+from mirrored import devices, ops
+from mirrored._contexts import Within
+from mirrored.distribute.context import get_replica_context
+from mirrored.distribute.cross_device_ops.options import ReduceOp
+from mirrored.distribute.distributed_variables import REDUCED, DistributedVariable
+from mirrored.distribute.global_batch import global_batch
+from mirrored.distribute.values import DistributedValues, PerReplica, check_part_count, select
+from mirrored.ops.conversion import adopt
+from mirrored.ops.spec import FLOATS
+from mirrored.ops.tensor import Tensor
+from mirrored.program import register_variable
+from mirrored.variables import DeviceVariable, Prepared, Variable, VariableAggregation
+from mirrored.variables.device_variable import VariableState
+from mirrored.variables.scatters import Change
+
+# What on-read variables have over all replicas, by their ids, where a replica asks for that.
+_totals: ContextVar[Mapping[int, Tensor]] = ContextVar(
+    "mirrored_totals", default=MappingProxyType({})
+)
+
+
+class SyncOnReadVariable(DistributedVariable):
+    """A variable whose copies go their own ways, and become one value when it is read.
+
+    Replicas read and write their own copies. Outside of them, reading reduces the copies as
+    `aggregation` says; so replicas count without waiting for each other.
+
+    Args:
+        strategy: The strategy whose replicas have the copies.
+        copies: The copies, by replica.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.config.experimental.set_simulated_gpus(2)
+        >>> strategy = mr.MirroredStrategy()
+        >>> with strategy.scope():
+        ...     seen = mr.Variable(
+        ...         0.0,
+        ...         synchronization=mr.VariableSynchronization.ON_READ,
+        ...         aggregation=mr.VariableAggregation.SUM,
+        ...     )
+        >>> _ = strategy.run(lambda: seen.assign_add(3.0))
+        >>> float(seen)
+        6.0
+    """
+
+    __slots__ = ()
+
+    def whole(self) -> VariableState:
+        """Return the state of a variable that has what the copies have together."""
+        states = [copy.state() for copy in self._copies]
+        if self.aggregation not in REDUCED:
+            return states[0]
+        total = np.sum([each.value for each in states], axis=0, dtype=self.dtype)
+        if self.aggregation is VariableAggregation.MEAN:
+            total = (total / len(states)).astype(self.dtype)
+        return states[0]._replace(value=np.asarray(total))
+
+    @staticmethod
+    def reading_totals(variables: Sequence[Variable]) -> Within:
+        """Return the context in which reads in this replica give what all replicas have together.
+
+        The replicas meet here.
+
+        Args:
+            variables: What is going to be read; variables of other kinds are left alone.
+        """
+        context: Any = get_replica_context()
+        own: list[SyncOnReadVariable] = []
+        if context is not None and context.num_replicas_in_sync > 1:
+            own = [
+                each
+                for each in variables
+                if isinstance(each, SyncOnReadVariable) and each.aggregation in REDUCED
+            ]
+        known = dict(_totals.get())
+        for op in {each.aggregation for each in own}:
+            alike = [each for each in own if each.aggregation is op]
+            sums = context.all_reduce(ReduceOp[op.name], [each.read_value() for each in alike])
+            known.update(zip(map(id, alike), sums, strict=True))
+        return Within(_totals, known)
+
+    def read_value(self) -> Tensor:
+        """Return the running replica's value; outside replicas that of all of them together.
+
+        Raises:
+            ValueError: It is read outside replicas, and has no aggregation.
+        """
+        return super().read_value()
+
+    def _scatter(self, method: str, sparse_delta: Any) -> Any:
+        raise NotImplementedError(
+            f"Variables with `synchronization=ON_READ` doesn't support `{method}`. Received: the "
+            f"variable {self.name!r}. Assign the whole value of a replica's copy."
+        )
+
+    def _change(self, method: str, change: Change) -> Any:
+        if not self._in_replica:
+            raise NotImplementedError(
+                "A part of a variable that is brought together on reads is set in a replica, whose "
+                f"copy it is. Received: {method} of a part of {self.name!r}."
+            )
+        return super()._change(method, change)
+
+    def _value(self, read: Callable[[DeviceVariable], Tensor]) -> Tensor:
+        if self._in_replica:
+            known = _totals.get()
+            return super()._value(read) if id(self) not in known else known[id(self)]
+        if self.aggregation is VariableAggregation.NONE:
+            raise ValueError(
+                "Could not convert from `mr.VariableAggregation` VariableAggregation.NONE to "
+                f"`mr.distribute.ReduceOp` type. Received: a read of {self.name!r} outside "
+                "replicas, whose copies differ. Give it an `aggregation`, or read its parts by "
+                "strategy.experimental_local_results."
+            )
+        if len(self._copies) == 1 or self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+            return read(self._copies[0])
+        op = ReduceOp[self.aggregation.name]
+        parts = PerReplica([read(copy) for copy in self._copies])
+        return cast(Tensor, self._strategy.reduce(op, parts, axis=None))
+
+    @property
+    def counts(self) -> bool:
+        """Whether what is running may add to it: not a replica without examples in `fit`'s step."""
+        batch, context = global_batch(), get_replica_context()
+        if batch is None or context is None:
+            return True
+        return not batch.is_empty(context.replica_id_in_sync_group)
+
+    def _write(self, method: str, value: Any) -> Any:
+        if self.counts:
+            super()._write(method, value)
+        return self.local() if self._in_replica else self
+
+    def prepare(self, method: str, value: Any) -> list[tuple[DeviceVariable, Prepared]]:
+        """Return the copies that the method would write to, with what it would write.
+
+        In a replica that is its own copy. Outside, a sum is given out in equal parts.
+        """
+        if self._in_replica:
+            return self.local().prepare(method, value)
+        check_part_count(value, len(self._copies), f" for the variable {self.name!r}")
+        summed = self.aggregation is VariableAggregation.SUM
+        if summed and method != "assign":
+            raise ValueError(
+                f"SyncOnReadVariable does not support `{method}` in cross-replica context when "
+                "aggregation is set to `mr.VariableAggregation.SUM`. Received: the variable "
+                f"{self.name!r}. Call it in replica context, or use `assign`."
+            )
+        pairs: list[tuple[DeviceVariable, Prepared]] = []
+        for replica, copy in enumerate(self._copies):
+            part = select(replica, value) if isinstance(value, DistributedValues) else value
+            if summed and part is value:
+                part = self._share(replica, value)
+            pairs += copy.prepare(method, part)
+        return pairs
+
+    def _share(self, replica: int, value: Any) -> Tensor:
+        """Return a replica's part of a value that the copies are to add up to."""
+        count = len(self._copies)
+        with devices.device(self._copies[replica].device):
+            total = adopt(value, self.dtype)
+            if count == 1:
+                return total
+            if self.dtype in FLOATS:
+                return total / float(count)
+            # Shares are whole numbers: the first replica's is what the others leave.
+            share = ops.cast(total / count, self.dtype)
+            return share if replica else total - share * (count - 1)
+
+
+register_variable(SyncOnReadVariable, lambda variable: variable.copies)
