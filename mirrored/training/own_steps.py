@@ -13,7 +13,6 @@ from mirrored import _nest, ops
 from mirrored.autodiff.tape import telling_of_gradients
 from mirrored.distribute import DistributedVariable, get_replica_context
 from mirrored.distribute.global_batch import GlobalBatch
-from mirrored.distribute.sharding import sharding_of
 from mirrored.layers.weights import find
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only
@@ -115,7 +114,7 @@ class OwnStep(Step):
     def _own(self, method: Callable[[Any], Any], shards: Shards, examples: int) -> Totals:
         """Run a step on all replicas, and put together what it returns."""
         strategy = self._strategy
-        batch = GlobalBatch(sharding_of(examples, strategy.num_replicas_in_sync).sizes)
+        batch = self._batch(examples)
         logs: list[_Logs] = []
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:

@@ -15,6 +15,8 @@ from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.global_batch import GlobalBatch
+from mirrored.distribute.sharding import sharding_of
 from mirrored.errors import NonFiniteLossError
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor
@@ -89,7 +91,8 @@ class Step:
             ValueError: The loss does not depend on any weight.
             ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
-        outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
+        with self._batch(examples).in_force():
+            outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
         gradients: Any = self._strategy.sum_gradients(self._variables, outcome["gradients"])
         # The loss is among the statistics.
         statistics = _first(self._strategy.batch_all_reduce("sum", [outcome["statistics"]])[0])
@@ -116,7 +119,8 @@ class Step:
             shards: The global batch.
             examples: How many examples it has.
         """
-        outcome = self._with_zeros(self._run(self._test_replica, (*shards, examples)))
+        with self._batch(examples).in_force():
+            outcome = self._with_zeros(self._run(self._test_replica, (*shards, examples)))
         statistics = self._strategy.reduce("sum", outcome["statistics"])
         return Totals(statistics, _first(outcome["penalty"]), ())
 
@@ -192,6 +196,10 @@ class Step:
         return gradients.updated(sums), penalty
 
     # ------------------------------------------------------------------ around the replicas
+
+    def _batch(self, examples: int) -> GlobalBatch:
+        """Return how many examples each replica has, for what users' code puts together."""
+        return GlobalBatch(sharding_of(examples, self._strategy.num_replicas_in_sync).sizes)
 
     def _run(self, function: Callable[..., Any], shards: tuple[Any, ...]) -> Any:
         """Call a function on every replica that has examples; the others give None.

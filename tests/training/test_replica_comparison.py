@@ -170,6 +170,8 @@ RIGHT: dict[str, Callable[[], mr.Model]] = {
     ),
     "clipped by the optimizer": lambda: made(optimizer=mr.optim.SGD(0.1, global_clipnorm=0.1)),
     "a mean as state": lambda: made(layer=Centred("mean")),
+    "a mean as state in fit's": lambda: plain(layer=Centred("mean")),
+    "a penalty on outputs": lambda: plain(layer=mr.layers.ActivityRegularization(l2=0.1)),
     "two optimizers": lambda: Adversaries(clip=False),
     "not built": Built,
     "a recorded step": lambda: own(train_step=mr.function(Own.train_step)),

@@ -200,6 +200,17 @@ def test_a_loss_of_the_users_own(loss: Any, make_line: MakeLine) -> None:
     assert model.get_weights() == named.get_weights()
 
 
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum"])
+def test_a_loss_that_calls_another(reduction: str, make_line: MakeLine) -> None:
+    """Its one number is the shard's, and counts as that of the batch."""
+    other = mr.losses.MeanSquaredError(reduction=reduction)
+    model, plain = make_line(loss=lambda y, p: other(y, p)), make_line(loss=other)
+    for each in (model, plain):
+        each.fit(X, Y, batch_size=4, epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_allclose(model.get_weights(), plain.get_weights(), rtol=1e-6)
+    assert model.evaluate(X, Y, 4, verbose=0) == pytest.approx(plain.evaluate(X, Y, 4, verbose=0))
+
+
 def test_a_metric_of_the_users_own(make_line: MakeLine) -> None:
     def furthest(y_true: mr.Tensor, y_pred: mr.Tensor) -> mr.Tensor:
         return mr.reduce_max(mr.abs(y_true - y_pred), axis=-1)

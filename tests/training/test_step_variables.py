@@ -67,6 +67,35 @@ class TwoHeads(mr.layers.Layer):
         return self.head(inputs) + self.helper(inputs) if training else self.head(inputs)
 
 
+class LastMean(mr.layers.Layer):
+    """Keeps the mean of its last batch."""
+
+    def build(self, input_shape: Any) -> None:
+        mean = mr.VariableAggregation.MEAN
+        self.mean = self.add_weight(input_shape[-1:], "zeros", trainable=False, aggregation=mean)
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        if training:
+            self.mean.assign(mr.reduce_mean(inputs, axis=0))
+        return inputs
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+@pytest.mark.parametrize("batch_size", [5, 4])
+def test_means_that_layers_keep_count_replicas_by_their_examples(
+    strategy: mr.MirroredStrategy, batch_size: int, eagerly: bool
+) -> None:
+    """Five are shards of two, two and one; of a batch of one two replicas have nothing."""
+    with strategy.scope():
+        model = mr.Sequential([mr.layers.Input((2,)), LastMean(), mr.layers.Dense(1)])
+        model.compile(mr.optim.SGD(0.1), "mse", run_eagerly=eagerly)
+    model.fit(FEATURES, VALUES, batch_size=batch_size, shuffle=False, verbose=0)
+    last = FEATURES[4:] if batch_size == 4 else FEATURES
+    kept = model.layers[0].mean
+    np.testing.assert_allclose(kept.numpy(), last.mean(axis=0), atol=1e-7)
+    assert copies_are_equal(model)
+
+
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_a_layer_that_training_alone_uses_is_trained_from_the_first_step(
     strategy: mr.MirroredStrategy, eagerly: bool
