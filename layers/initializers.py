@@ -17,7 +17,7 @@ from mirrored._numbers import as_real
 from mirrored.layers.identifiers import resolve
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
-from mirrored.ops.spec import DType, Shape
+from mirrored.ops.spec import FLOATS, DType, Shape
 
 __all__ = [
     "Constant",
@@ -113,7 +113,7 @@ class _Random:
             ValueError: ``dtype`` is not a floating-point one.
         """
         floating = _dtype(dtype)
-        if floating.kind != "f":
+        if floating not in FLOATS:
             raise ValueError(
                 f"{type(self).__name__} expected a floating point dtype. Received: dtype={dtype}"
             )

@@ -15,13 +15,15 @@ from mirrored.errors import InvalidArgumentError
 from mirrored.ops import philox4x32, philox_samples
 from mirrored.ops.conversion import adopt, convert_to_tensor
 from mirrored.ops.elementwise import add, divide, maximum, multiply, subtract
-from mirrored.ops.op import Op
+from mirrored.ops.narrow_floats import evenly, steps_below_one
+from mirrored.ops.op import OPS, Op
 from mirrored.ops.philox_samples import Part
 from mirrored.ops.rng_state import WHOLE, ShardPosition
 from mirrored.ops.shaping import broadcast_to, cast
 from mirrored.ops.spec import (
     FLOATS,
     INDICES,
+    WIDE_FLOATS,
     DType,
     Shape,
     TensorSpec,
@@ -29,10 +31,12 @@ from mirrored.ops.spec import (
     as_shape,
     broadcast_shapes,
     check_dtype,
+    float16,
     float32,
     float64,
     float_limits,
     int64,
+    is_narrow,
     uint32,
     uint64,
 )
@@ -123,7 +127,11 @@ class Draw:
             return self._integers(sizes, minval, maxval, dtype)
         _check_float(dtype)
         low, high = convert_to_tensor(minval, dtype), convert_to_tensor(maxval, dtype)
-        drawn = self._of(philox4x32.UNIFORM, sizes, dtype)
+        if is_narrow(dtype):  # As TensorFlow's: the last bits of each word.
+            words = cast(self._of(philox4x32.UNIFORM_FULL_INT, sizes, uint32), int64)
+            drawn = evenly(OPS["FloorMod"](words, steps_below_one(dtype)), dtype)
+        else:
+            drawn = self._of(philox4x32.UNIFORM, sizes, dtype)
         if _are((0, 1), minval, maxval):
             return drawn
         return add(multiply(drawn, subtract(high, low)), low)
@@ -148,7 +156,8 @@ class Draw:
         _check_float(wanted)
         offset, scale = convert_to_tensor(mean, wanted), convert_to_tensor(stddev, wanted)
         op = philox4x32.TRUNCATED_NORMAL if truncated else philox4x32.NORMAL
-        drawn = self._of(op, vector_shape(shape), wanted)
+        exact = float32 if is_narrow(wanted) else wanted
+        drawn = cast(self._of(op, vector_shape(shape), exact), wanted)
         if _are((0, 1), mean, stddev):
             return drawn
         return add(multiply(drawn, scale), offset)
@@ -156,23 +165,27 @@ class Draw:
     def gamma(self, shape: Any, alpha: Any, beta: Any, dtype: Any) -> Tensor:
         """Return gamma numbers; the shape ends with that of the parameters."""
         wanted = as_dtype(dtype)
-        _check_attr("StatelessRandomGammaV3", {float32, float64}, wanted)
+        _check_attr("StatelessRandomGammaV3", {float16, *WIDE_FLOATS}, wanted)
         shapes = convert_to_tensor(alpha, wanted)
         rates = convert_to_tensor(1 if beta is None else beta, wanted)
         together = broadcast_shapes("BroadcastArgs", shapes.shape, rates.shape)
         sizes, alphas = vector_shape(shape), broadcast_to(shapes, together)
         drawn = philox_samples.GAMMA(
-            self._take(), alphas, shape=sizes, part=self._part(sizes, together)
+            self._take(), _exact(alphas), shape=sizes, part=self._part(sizes, together)
         )
-        return maximum(float_limits(wanted)[0], divide(drawn, rates))
+        return maximum(float_limits(wanted)[0], divide(cast(drawn, wanted), rates))
 
     def poisson(self, shape: Any, rates: Tensor, dtype: DType) -> Tensor:
         """Return Poisson numbers; the shape ends with that of the rates."""
         for each in (rates.dtype, dtype):
-            _check_attr("StatelessRandomPoisson", {float32, float64, *INDICES}, each)
+            _check_attr("StatelessRandomPoisson", {float16, *WIDE_FLOATS, *INDICES}, each)
         sizes = vector_shape(shape)
         part = self._part(sizes, rates.shape)
-        return philox_samples.POISSON(self._take(), rates, shape=sizes, dtype=dtype, part=part)
+        exact = float64 if dtype == float16 else dtype
+        drawn = philox_samples.POISSON(
+            self._take(), _exact(rates), shape=sizes, dtype=exact, part=part
+        )
+        return cast(drawn, dtype)
 
     def categorical(self, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
         """Return classes drawn for each row of logits."""
@@ -271,7 +284,10 @@ def _limit(value: Any, dtype: DType) -> int:
 
 
 def _check_float(dtype: DType) -> None:
-    if dtype not in {float32, float64}:
-        raise TypeError(
-            f"Random numbers of this kind are float32 or float64. Received: dtype={dtype.name}"
-        )
+    if dtype not in FLOATS:
+        raise TypeError(f"Random numbers of this kind are floats. Received: dtype={dtype.name}")
+
+
+def _exact(parameters: Tensor) -> Tensor:
+    """Return parameters in a dtype that samples are computed in: in no float of 16 bits."""
+    return cast(parameters, float64) if parameters.dtype == float16 else parameters

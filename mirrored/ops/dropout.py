@@ -65,7 +65,9 @@ def dropout(
     """
 
     def draw(shape: Shape, dtype: DType, batched: bool) -> Tensor:
-        return uniform_by_example(shape, dtype, seed, batched)
+        # What mixed precision drops is what float32 drops.
+        wide = float64 if dtype == float64 else float32
+        return uniform_by_example(shape, wide, seed, batched)
 
     return _dropout(x, rate, noise_shape, draw)
 
@@ -162,9 +164,7 @@ def _dropout(
     if number == 0:
         return values
     shape, batched = _shape_of_mask(values.shape, noise_shape)
-    # What mixed precision drops is what float32 drops.
-    wide = float64 if values.dtype == float64 else float32
-    drawn = draw(shape, wide, batched)
+    drawn = draw(shape, values.dtype, batched)
     if number is None:
         return _dropped_by(values, drawn, adopt(rate, None))
     return dropped(values, drawn, number)

@@ -12,7 +12,7 @@ from typing import Any
 from mirrored._contexts import Within
 from mirrored.backends import Backend
 from mirrored.ops.op import OPS, Op
-from mirrored.ops.spec import DType, TensorSpec, check_dtype, float32, is_narrow
+from mirrored.ops.spec import DType, TensorSpec, check_dtype, float32, is_bfloat16, is_narrow
 from mirrored.ops.tensor import Tensor
 
 # They move values and compute nothing, so their own kernels serve every dtype. That of FloorDiv
@@ -115,3 +115,22 @@ def suited(op: Op, specs: Sequence[TensorSpec], backend: Backend) -> Op:
     """
     narrow = backend.host_readable and any(is_narrow(each.dtype) for each in specs)
     return widened(op) if narrow else op
+
+
+def steps_below_one(dtype: DType) -> int:
+    """Return in how many even steps floats of 16 bits are drawn, as TensorFlow does: none is 1.
+
+    Args:
+        dtype: Theirs.
+    """
+    return 1 << (7 if is_bfloat16(dtype) else 10)  # As many as they have from 1 to 2.
+
+
+def evenly(numbers: Tensor, dtype: DType) -> Tensor:
+    """Return the floats of 16 bits, evenly from [0, 1), that integers stand for.
+
+    Args:
+        numbers: Integers from 0 to below `steps_below_one(dtype)`.
+        dtype: That of the floats.
+    """
+    return OPS["Mul"](OPS["Cast"](numbers, dtype=dtype), 1.0 / steps_below_one(dtype))

@@ -15,7 +15,8 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops.hooks import active_recorder
-from mirrored.ops.op import Op
+from mirrored.ops.narrow_floats import evenly, steps_below_one
+from mirrored.ops.op import OPS, Op
 from mirrored.ops.philox import (
     RANDOM_NORMAL,
     RANDOM_UNIFORM,
@@ -34,7 +35,18 @@ from mirrored.ops.rng_state import (
     new_seed,
     set_global_rng_state,
 )
-from mirrored.ops.spec import INDICES, DType, Shape, as_dtype, as_shape, float32, float64, floatx
+from mirrored.ops.spec import (
+    FLOATS,
+    INDICES,
+    DType,
+    Shape,
+    as_dtype,
+    as_shape,
+    float32,
+    floatx,
+    int32,
+    is_narrow,
+)
 from mirrored.ops.tensor import Tensor
 
 DrawSource = Callable[[ShardPosition], tuple[Key, int]]
@@ -164,7 +176,7 @@ class SeedGenerator:
             shape: The shape.
             minval: The least value.
             maxval: The bound above all values.
-            dtype: Float32 or float64; None: that of `floatx`.
+            dtype: A float; None: that of `floatx`.
             per_example: The first axis is the batch, and each element is drawn by its place in
                 the global batch, so that any number of replicas draws what one would.
         """
@@ -189,13 +201,9 @@ class SeedGenerator:
         return philox(*self._next(current_position()), 0, 4).permutation(n)
 
     def _draw(self, op: Op, shape: Any, dtype: Any, per_example: bool) -> Tensor:
-        sizes = as_shape(shape)
-        return op(
-            shape=sizes,
-            dtype=_float_dtype(floatx() if dtype is None else dtype),
-            first=_first_of(sizes) if per_example else 0,
-            **_drawn(self._next),
-        )
+        sizes, wanted = as_shape(shape), _float_dtype(floatx() if dtype is None else dtype)
+        first = _first_of(sizes) if per_example else 0
+        return _floats(op, wanted, shape=sizes, first=first, **_drawn(self._next))
 
 
 def _first_of(sizes: Shape) -> int:
@@ -208,7 +216,7 @@ def uniform_by_example(shape: Shape, dtype: DType, seed: int | None, batched: bo
 
     Args:
         shape: The shape.
-        dtype: Float32 or float64.
+        dtype: A float; those of 16 bits are float32 rounded.
         seed: An integer gives a stream of its own, beside the global seed.
         batched: Whether the first axis is the batch, of which replicas have parts.
     """
@@ -249,11 +257,19 @@ def _drawn(source: DrawSource) -> dict[str, Any]:
 
 def _float_dtype(dtype: Any) -> DType:
     wanted = as_dtype(dtype)
-    if wanted not in {float32, float64}:
-        raise TypeError(
-            f"Random numbers of this kind are float32 or float64. Received: dtype={wanted.name}"
-        )
+    if wanted not in FLOATS:
+        raise TypeError(f"Random numbers of this kind are floats. Received: dtype={wanted.name}")
     return wanted
+
+
+def _floats(op: Op, dtype: DType, **attrs: Any) -> Tensor:
+    """Return what an op draws; floats of 16 bits are float32 rounded, or even steps below 1."""
+    if not is_narrow(dtype):
+        return op(dtype=dtype, **attrs)
+    if op is RANDOM_NORMAL:
+        return OPS["Cast"](op(dtype=float32, **attrs), dtype=dtype)
+    steps = steps_below_one(dtype)
+    return evenly(RANDOM_UNIFORM_INT(dtype=int32, minval=0, maxval=steps, **attrs), dtype)
 
 
 def _scaled(drawn: Tensor, scale: float, offset: float) -> Tensor:
@@ -277,7 +293,7 @@ def random_uniform(
         shape: The shape.
         minval: The least value.
         maxval: The bound above all values; None means 1 for floats, and integers must have one.
-        dtype: Float32, float64, int32 or int64.
+        dtype: A float, int32 or int64.
         seed: An integer gives a stream of its own, beside the global seed.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -295,13 +311,13 @@ def random_uniform(
     if wanted in INDICES:
         low, high = _integer_range(minval, maxval, wanted)
         return RANDOM_UNIFORM_INT(minval=low, maxval=high, **_global(sizes, wanted, seed))
-    if wanted not in {float32, float64}:
+    if wanted not in FLOATS:
         raise ValueError(
-            f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float32, "
-            "float64, int32 and int64."
+            f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float16, "
+            "bfloat16, float32, float64, int32 and int64."
         )
     bottom, top = float(minval), 1.0 if maxval is None else float(maxval)
-    drawn = RANDOM_UNIFORM(**_global(sizes, wanted, seed))
+    drawn = _floats(RANDOM_UNIFORM, **_global(sizes, wanted, seed))
     return _scaled(drawn, top - bottom, bottom)
 
 
@@ -340,7 +356,7 @@ def random_normal(
         shape: The shape.
         mean: The mean.
         stddev: The standard deviation.
-        dtype: Float32 or float64.
+        dtype: A float; those of 16 bits are float32 rounded.
         seed: An integer gives a stream of its own, beside the global seed.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -350,7 +366,7 @@ def random_normal(
         (2, 3)
     """
     wanted, sizes = _float_dtype(dtype), as_shape(shape)
-    drawn = RANDOM_NORMAL(**_global(sizes, wanted, seed))
+    drawn = _floats(RANDOM_NORMAL, **_global(sizes, wanted, seed))
     return _scaled(drawn, float(stddev), float(mean))
 
 

@@ -44,7 +44,7 @@ def random_truncated_normal(
         shape: The shape.
         mean: The mean.
         stddev: The standard deviation, before what is further away is drawn anew.
-        dtype: Float32 or float64.
+        dtype: A float.
         seed: An integer gives a stream of its own, beside the global seed.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -77,7 +77,7 @@ def random_gamma(
         shape: The shape of the numbers of each parameter.
         alpha: The shape parameters, above 0. No gradient flows to them.
         beta: The rates; None means 1.
-        dtype: Float32 or float64.
+        dtype: Float16, float32 or float64.
         seed: An integer gives a stream of its own, beside the global seed.
         name: Accepted for compatibility; eager ops have no name.
 
@@ -113,7 +113,7 @@ def random_poisson(
     Args:
         shape: The shape of the numbers of each rate.
         lam: The rates.
-        dtype: Float32, float64, int32 or int64.
+        dtype: Float16, float32, float64, int32 or int64.
         seed: An integer gives a stream of its own, beside the global seed.
         name: Accepted for compatibility; eager ops have no name.
 

@@ -20,12 +20,16 @@ from mirrored.ops.spec import (
     INDICES,
     INTEGERS,
     NUMBERS,
+    TENSORFLOW_NAMES,
     DType,
     Shape,
     TensorSpec,
     as_dtype,
     as_integers,
+    int16,
+    int32,
     int64,
+    uint16,
     uint64,
 )
 from mirrored.ops.tensor import Tensor
@@ -340,12 +344,12 @@ def argmax(
     Args:
         input: The tensor.
         axis: The axis; None means 0, as in TensorFlow.
-        output_type: Int32 or int64.
+        output_type: Int32 or int64; int16 or uint16, of which a larger index wraps around.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
-        InvalidArgumentError: There is no such axis, or it is empty.
-        TypeError: `output_type` is not an integer dtype.
+        InvalidArgumentError: There is no such axis, or it is empty; or `output_type` is another
+            dtype.
 
     Example:
         >>> import mirrored as mr
@@ -361,7 +365,7 @@ def argmin(
 ) -> Tensor:
     """Return the index of the smallest value along an axis, the first where there are several.
 
-    Args and errors: as for `argmax`.
+    Args and errors: as for `argmax`, but that `output_type` is int32 or int64, as in TensorFlow.
 
     Example:
         >>> import mirrored as mr
@@ -373,8 +377,12 @@ def argmin(
 
 def _place(op: Op, input: Any, axis: int | None, output_type: Any) -> Tensor:
     x, dtype = adopt(input, None), as_dtype(output_type)
-    if dtype not in INDICES:
-        raise TypeError(
-            f"{op.name.lower()} returns int32 or int64. Received: output_type={dtype.name}"
+    allowed = {int16, uint16, *INDICES} if op is ARGMAX else INDICES
+    if dtype not in allowed:
+        raise InvalidArgumentError(
+            f"Value for attr 'output_type' of {TENSORFLOW_NAMES[dtype]} is not in the list of "
+            f"allowed values: {', '.join(sorted(each.name for each in allowed))} [Op:{op.name}]"
         )
-    return op(x, axis=normalize_axis(op.name, axis or 0, x.ndim), output_type=dtype)
+    wide = dtype if dtype in INDICES else int32
+    found = op(x, axis=normalize_axis(op.name, axis or 0, x.ndim), output_type=wide)
+    return found if wide is dtype else CAST(found, dtype=dtype)

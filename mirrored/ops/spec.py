@@ -273,7 +273,7 @@ def check_dtype(op_name: str, allowed: frozenset[DType], *specs: TensorSpec) -> 
     """Raise InvalidArgumentError, in TensorFlow's words, unless all dtypes are among `allowed`."""
     for spec in specs:
         if spec.dtype not in allowed:
-            narrow = {"bfloat16"} if float32 in allowed else set()
+            narrow = {"bfloat16"} if float32 in allowed and not is_bfloat16(spec.dtype) else set()
             names = ", ".join(sorted({TENSORFLOW_NAMES[each] for each in allowed} | narrow))
             raise InvalidArgumentError(
                 f"Value for attr 'T' of {TENSORFLOW_NAMES[spec.dtype]} is not in the list of "

@@ -9,7 +9,7 @@ from mirrored._arguments import explained
 from mirrored.ops.conversion import adopt
 from mirrored.ops.draw import AUTO, FULL_INTEGERS, Draw
 from mirrored.ops.joining import stack
-from mirrored.ops.spec import INDICES, as_dtype, float32, float64, int32, int64
+from mirrored.ops.spec import FLOATS, INDICES, as_dtype, float32, int32, int64
 from mirrored.ops.tensor import Tensor
 
 
@@ -33,7 +33,7 @@ def stateless_uniform(
         minval: The least value; of integers it may be None, as `maxval` is then too, for all that
             the dtype holds.
         maxval: The bound above all values; None means 1 for floats.
-        dtype: Float32, float64, int32 or int64; uint32 or uint64 for all that they hold.
+        dtype: A float, int32 or int64; uint32 or uint64 for all that they hold.
         name: Accepted for compatibility; eager ops have no name.
         alg: "philox" or "auto_select".
 
@@ -48,10 +48,10 @@ def stateless_uniform(
     """
     del name
     wanted = as_dtype(dtype)
-    if wanted not in FULL_INTEGERS | {float32, float64}:
+    if wanted not in FULL_INTEGERS | FLOATS:
         raise ValueError(
-            f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float32, "
-            "float64, int32, int64, uint32 and uint64."
+            f"Argument `dtype` got invalid value {wanted.name}. Accepted dtypes are float16, "
+            "bfloat16, float32, float64, int32, int64, uint32 and uint64."
         )
     if wanted in FULL_INTEGERS and (minval is None) != (maxval is None):
         raise ValueError(
@@ -88,7 +88,7 @@ def stateless_normal(
         seed: Two integers.
         mean: The mean.
         stddev: The standard deviation.
-        dtype: Float32 or float64.
+        dtype: A float.
         name: Accepted for compatibility; eager ops have no name.
         alg: "philox" or "auto_select".
 
@@ -146,7 +146,7 @@ def stateless_gamma(
         seed: Two integers.
         alpha: The shape parameters, above 0. No gradient flows to them.
         beta: The rates; None means 1.
-        dtype: Float32 or float64.
+        dtype: Float16, float32 or float64.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:
@@ -171,7 +171,7 @@ def stateless_poisson(
         shape: The shape of the result, which ends with that of `lam`.
         seed: Two integers.
         lam: The rates.
-        dtype: Float32, float64, int32 or int64.
+        dtype: Float16, float32, float64, int32 or int64.
         name: Accepted for compatibility; eager ops have no name.
 
     Raises:

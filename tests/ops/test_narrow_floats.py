@@ -300,15 +300,6 @@ def test_norms_are_clipped() -> None:
     assert mr.clip_by_norm(mr.zeros((2,), mr.bfloat16), 1.0).numpy().tolist() == [0.0, 0.0]
 
 
-def test_random_numbers_are_drawn_in_other_dtypes() -> None:
-    with pytest.raises(
-        ValueError, match=r"got invalid value bfloat16\. Accepted dtypes are float32"
-    ):
-        mr.random.uniform((2,), dtype=mr.bfloat16)
-    with pytest.raises(TypeError, match=r"are float32 or float64\. Received: dtype=bfloat16"):
-        mr.random.normal((2,), dtype=mr.bfloat16)
-
-
 def test_sums_over_replicas_round_once_also_in_programs(simulate: Any) -> None:
     """One and two parts of 2**-8: alone each of them would be rounded off."""
     simulate(3)

@@ -114,8 +114,12 @@ def test_gradient_of_a_product() -> None:
 
 
 def test_argmax_arguments() -> None:
-    with pytest.raises(TypeError, match="output_type=float32"):
-        ops.argmax(X, 0, "float32")
+    for op, dtype in [(ops.argmax, "float32"), (ops.argmax, "int8"), (ops.argmin, "int16")]:
+        with pytest.raises(InvalidArgumentError, match="attr 'output_type' of"):
+            op(X, 0, dtype)
+    last = np.arange(40_000.0)  # TensorFlow's wrap around too.
+    given = [ops.argmax(last, output_type=each) for each in ("int16", "uint16")]
+    assert [(each.dtype, int(each)) for each in given] == [("int16", -25537), ("uint16", 39999)]
     with pytest.raises(InvalidArgumentError, match=r"Invalid axis 3 .* \[Op:ArgMax\]"):
         ops.argmax(X, 3)
 

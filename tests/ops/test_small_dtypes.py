@@ -189,7 +189,6 @@ REFUSED: dict[str, tuple[Function, type[Exception]]] = {
     "sqrt": (lambda a, b: mr.sqrt(a), InvalidArgumentError),
     "logical_not": (lambda a, b: mr.logical_not(a), InvalidArgumentError),
     "beside int32": (lambda a, b: a + mr.constant([1, 2, 3, 4]), InvalidArgumentError),
-    "uniform": (lambda a, b: mr.random.uniform([2], 0, 3, a.dtype), ValueError),
 }
 
 

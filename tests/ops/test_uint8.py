@@ -125,7 +125,11 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
         }.items()
     },
     "an index": (lambda a: a[a[1]], TypeError, "scalar int32 or int64 tensors are valid indices"),
-    "argmax's dtype": (lambda a: mr.argmax(a, output_type="uint8"), TypeError, "int32 or int64"),
+    "argmax's dtype": (
+        lambda a: mr.argmax(a, output_type="uint8"),
+        InvalidArgumentError,
+        "attr 'output_type' of uint8",
+    ),
     "uniform": (lambda a: mr.random.uniform((2,), 0, 9, "uint8"), ValueError, "value uint8"),
     "normal": (lambda a: mr.random.normal((2,), dtype="uint8"), TypeError, "dtype=uint8"),
     "another dtype": (lambda a: mr.convert_to_tensor(a, "int32"), ValueError, "for Tensor with"),
