@@ -18,7 +18,8 @@ class Activation(Layer):
 
     Args:
         activation: A name, a function from a tensor to a tensor, or None for the identity.
-        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
+            ``input_shape``, as for every layer.
 
     Raises:
         ValueError: There is no activation of that name.

@@ -111,7 +111,7 @@ class Called(WeightOwner):
         """Add the penalty on outputs, each divided by the number of examples."""
         for output in _nest.flatten(outputs):
             if isinstance(output, Tensor | Variable):
-                loss = self.activity_regularizer(output)
+                loss = ops.convert_to_tensor(self.activity_regularizer(output))
                 if output.ndim:  # 0 for no examples.
                     loss = ops.divide_no_nan(loss, ops.cast(output.shape[0], loss.dtype))
                 self.add_loss(loss)

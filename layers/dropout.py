@@ -26,7 +26,8 @@ class Dropout(Layer):
     Args:
         rate: The fraction to drop, from 0 to 1.
         seed: An integer for the same masks in every run; None takes one from the global stream.
-        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
+            ``input_shape``, as for every layer.
 
     Raises:
         ValueError: ``rate`` is not a number from 0 to 1.

@@ -20,7 +20,8 @@ class Concatenate(Merge):
 
     Args:
         axis: The axis; negative ones count from the end.
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> from mirrored import ops
@@ -90,7 +91,8 @@ class Dot(Merge):
     Args:
         axes: The axis of both inputs, or that of each; not the batch axis.
         normalize: Whether both are divided by their L2 norms along the axis before.
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Raises:
         TypeError: ``axes`` is neither an integer nor a list.

@@ -119,7 +119,8 @@ class Add(Merge):
     """Returns the sum of its inputs.
 
     Args:
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> Add()([[[1.0, 2.0]], [[3.0, 4.0]]])
@@ -138,7 +139,8 @@ class Subtract(Merge):
     """Returns the first of two inputs less the second.
 
     Args:
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> from mirrored import ops
@@ -155,7 +157,8 @@ class Multiply(Merge):
     """Returns the product of its inputs.
 
     Args:
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> from mirrored import ops
@@ -171,7 +174,8 @@ class Average(Merge):
     """Returns the mean of its inputs.
 
     Args:
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> from mirrored import ops
@@ -190,7 +194,8 @@ class Maximum(Merge):
     """Returns the largest of its inputs, element by element.
 
     Args:
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> from mirrored import ops
@@ -206,7 +211,8 @@ class Minimum(Merge):
     """Returns the smallest of its inputs, element by element.
 
     Args:
-        **options: ``name``, ``trainable`` and ``dtype``, as for every layer.
+        **options: ``activity_regularizer``, ``name``, ``trainable`` and ``dtype``, as for every
+            layer.
 
     Example:
         >>> from mirrored import ops

@@ -1,10 +1,11 @@
-"""Penalties on the size of weights, added to the training loss.
+"""Penalties on weights, and on what layers return, added to the training loss.
 
-A regularizer is a function from a weight to a scalar; a layer keeps one beside each weight.
+A regularizer is a function from a tensor to a scalar; a layer keeps one beside each weight.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
@@ -18,17 +19,44 @@ __all__ = [
     "L1",
     "L1L2",
     "L2",
+    "OrthogonalRegularizer",
+    "Penalty",
     "Regularizer",
     "get",
 ]
 
 _public_module("tf.keras.regularizers", __name__)
 
-Regularizer = Callable[[Variable], Tensor]
+Penalty = Callable[[Any], Tensor]  # What a regularizer is to a layer.
+
+
+class Regularizer:
+    """Base of regularizers that have settings; a function of a tensor is one as well.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Spread(mr.keras.regularizers.Regularizer):
+        ...     def __init__(self, factor):
+        ...         self.factor = factor
+        ...
+        ...     def __call__(self, x):
+        ...         return self.factor * (mr.reduce_max(x) - mr.reduce_min(x))
+        >>> float(Spread(0.5)(mr.constant([1.0, 4.0])))
+        1.5
+    """
+
+    def __call__(self, x: Any) -> Any:
+        """Return the penalty, a scalar; that of the base is 0.
+
+        Args:
+            x: The weight, or the output, that is penalised.
+        """
+        del x
+        return 0.0
 
 
 @explained
-class L1L2:
+class L1L2(Regularizer):
     """Penalises a weight by l1 * sum(abs(weight)) + l2 * sum(square(weight)).
 
     Args:
@@ -116,6 +144,62 @@ class L2(L1L2):
         return f"L2(l2={self.l2})"
 
 
+@explained
+class OrthogonalRegularizer(Regularizer):
+    """Penalises the rows of a matrix, or its columns, for being alike in direction.
+
+    That is factor times the mean over all pairs of them of abs(cosine of the angle between them).
+
+    Args:
+        factor: The factor.
+        mode: "rows" or "columns".
+
+    Raises:
+        ValueError: The factor is negative or not a finite number, or there is no such mode.
+
+    Example:
+        >>> import mirrored as mr
+        >>> float(OrthogonalRegularizer(1.0)(mr.constant([[1.0, 0.0], [0.0, 4.0]])))
+        0.0
+    """
+
+    def __init__(self, factor: float = 0.01, mode: str = "rows") -> None:
+        self.factor = _check_factor("factor", factor)
+        if mode not in ("rows", "columns"):
+            raise ValueError(
+                'Invalid value for argument `mode`. Expected one of {"rows", "columns"}. '
+                f"Received: mode={mode}"
+            )
+        self.mode = mode
+
+    def __call__(self, inputs: Variable | Tensor) -> Tensor:
+        """Return the penalty; NaN where there is one row alone, or one column.
+
+        Args:
+            inputs: A floating-point matrix.
+
+        Raises:
+            ValueError: It has not two axes.
+        """
+        if len(inputs.shape) != 2:
+            raise ValueError(
+                "Inputs to OrthogonalRegularizer must have rank 2. Received: "
+                f"inputs.shape={tuple(inputs.shape)}"
+            )
+        by_rows = self.mode == "rows"
+        # Keras' least length of a row is 1e-7.
+        units = ops.l2_normalize(inputs, axis=1 if by_rows else 0, epsilon=1e-14)
+        products = ops.matmul(units, units, transpose_a=not by_rows, transpose_b=by_rows)
+        count = products.shape[0]
+        others = products * (1.0 - ops.eye(count, dtype=products.dtype))
+        # Each pair is there twice.
+        pairs = ops.constant(count * (count - 1.0), dtype=products.dtype)
+        return ops.reduce_sum(ops.abs(others)) * self.factor / pairs
+
+    def __repr__(self) -> str:
+        return f"OrthogonalRegularizer(factor={self.factor}, mode={self.mode!r})"
+
+
 def _check_factor(name: str, value: object) -> float:
     """Return ``value`` as a factor, or say what is wrong with it."""
     factor = as_real(value)
@@ -127,24 +211,30 @@ def _check_factor(name: str, value: object) -> float:
     return factor
 
 
-l1, l2, l1_l2 = L1, L2, L1L2  # TensorFlow's other names, as in `regularizers.l2(1e-4)`.
+# TensorFlow's other names, as in `regularizers.l2(1e-4)`.
+l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
-_NAMES: dict[str, type[L1L2]] = {
+_NAMES: dict[str, type[Regularizer]] = {
     "l1": L1,
     "l2": L2,
+    "l1l2": L1L2,
     "L1": L1,
     "L2": L2,
     "L1L2": L1L2,
+    "OrthogonalRegularizer": OrthogonalRegularizer,
+    "orthogonal_regularizer": OrthogonalRegularizer,
+    "Regularizer": Regularizer,
+    "regularizer": Regularizer,
 }
 
 
 @explained
-def get(identifier: object) -> Regularizer | None:
+def get(identifier: object) -> Penalty | None:
     """Return the regularizer that ``identifier`` stands for, None for None.
 
     Args:
-        identifier: A name (with Keras' factor, 0.01), a class, or a function from a weight to a
-            scalar tensor.
+        identifier: A name (with Keras' factor, 0.01), a class, or a function from a tensor to a
+            scalar.
 
     Raises:
         ValueError: There is no regularizer of that name.

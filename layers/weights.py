@@ -20,7 +20,7 @@ from mirrored._overrides import Subclassable
 from mirrored.layers import added_losses, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
-from mirrored.layers.regularizers import Regularizer
+from mirrored.layers.regularizers import Penalty
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
@@ -47,7 +47,7 @@ class WeightOwner(Subclassable):
         self._compute_dtype = ops.as_dtype(self._dtype_policy.compute_dtype)
         self._trainable = bool(trainable)
         self._added: list[Variable] = []
-        self._regularized: list[tuple[Variable, Regularizer]] = []
+        self._regularized: list[tuple[Variable, Penalty]] = []
         self.built = False
         self._has_run = False  # Then what it has not built it does not use.
 
@@ -226,7 +226,7 @@ class WeightOwner(Subclassable):
         return [each for each in self.weights if id(each) not in trained]
 
     @property
-    def regularized_weights(self) -> list[tuple[Variable, Regularizer]]:
+    def regularized_weights(self) -> list[tuple[Variable, Penalty]]:
         """The trainable weights that have a penalty, each with its penalty."""
         pairs = [pair for layer, _ in self._trained() for pair in layer._regularized]
         return [(weight, penalty) for weight, penalty in pairs if weight.trainable]

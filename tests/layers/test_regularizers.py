@@ -9,7 +9,7 @@ import pytest
 from mirrored import ops
 from mirrored.autodiff import GradientTape
 from mirrored.layers import regularizers
-from mirrored.layers.regularizers import L1, L1L2, L2
+from mirrored.layers.regularizers import L1, L1L2, L2, OrthogonalRegularizer, Regularizer
 from mirrored.variables import Variable
 
 W = np.array([[1.0, -2.0], [0.5, 3.0]])
@@ -33,7 +33,8 @@ def test_every_public_regularizer_is_in_the_table() -> None:
         for value in vars(regularizers).values()
         if isinstance(value, type) and value.__module__ == regularizers.__name__
     }
-    assert public == {type(penalty) for penalty, _, _ in CASES.values()}
+    tabled = {type(penalty) for penalty, _, _ in CASES.values()}
+    assert public - {Regularizer} == {*tabled, OrthogonalRegularizer}
 
 
 @each_case
@@ -61,6 +62,8 @@ def test_no_factors_are_no_penalty() -> None:
         ("l2", "L2(l2=0.01)"),
         ("L2", "L2(l2=0.01)"),
         ("L1L2", "L1L2(l1=0.0, l2=0.0)"),
+        ("l1l2", "L1L2(l1=0.0, l2=0.0)"),
+        ("orthogonal_regularizer", "OrthogonalRegularizer(factor=0.01, mode='rows')"),
         (L2, "L2(l2=0.01)"),
         (L2(0.5), "L2(l2=0.5)"),
         (None, "None"),
@@ -84,3 +87,42 @@ def test_other_factors_are_refused(kind: Any, name: str, factor: object) -> None
     )
     with pytest.raises(ValueError, match=re.escape(text)):
         kind(**{name: factor})
+
+
+M = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0], [2.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("mode", ["rows", "columns"])
+def test_orthogonal_is_the_mean_cosine_of_pairs(mode: str) -> None:
+    rows = M if mode == "rows" else M.T
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-7)
+    cosines = np.abs(rows / lengths @ (rows / lengths).T)[np.triu_indices(len(rows), 1)]
+    weight = Variable(ops.constant(M))
+    with GradientTape() as tape:
+        result = OrthogonalRegularizer(0.5, mode)(weight)
+    assert float(result) == pytest.approx(0.5 * cosines.mean(), rel=1e-14)
+    gradient = tape.gradient(result, weight)
+    assert gradient is not None
+    # Along a row, or a column, it does not change.
+    along = (gradient.numpy() * M).sum(axis=1 if mode == "rows" else 0)
+    np.testing.assert_allclose(along, 0.0, atol=1e-15)
+    assert np.isnan(float(OrthogonalRegularizer(0.5)(M[:1])))
+
+
+def test_what_orthogonal_refuses() -> None:
+    with pytest.raises(ValueError, match=r"must have rank 2\. Received: inputs\.shape="):
+        OrthogonalRegularizer()(np.ones(3))
+    with pytest.raises(ValueError, match="Invalid value for argument `mode`"):
+        OrthogonalRegularizer(mode="row")
+    with pytest.raises(ValueError, match="Invalid value for argument factor"):
+        OrthogonalRegularizer(-1.0)
+
+
+def test_a_regularizer_of_ones_own() -> None:
+    class Largest(Regularizer):
+        def __call__(self, x: Any) -> Any:
+            return 0.5 * ops.reduce_max(x)
+
+    assert isinstance(regularizers.get("l1"), Regularizer)
+    assert float(regularizers.get(Largest)(Variable(ops.constant(W)))) == 1.5  # type: ignore[misc]
+    assert Regularizer()(W) == 0.0

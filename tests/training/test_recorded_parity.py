@@ -156,6 +156,7 @@ ACTIVATIONS |= {name: _STACKS[i % 4] for i, name in enumerate(_OTHERS)}
 REGULARIZERS: dict[str, Row] = {
     "L1": dense(kernel_regularizer=mr.layers.regularizers.L1(0.1)),
     "L2": dense(kernel_regularizer="l2", bias_regularizer="l2"),
+    "OrthogonalRegularizer": dense(kernel_regularizer="orthogonal_regularizer"),
     "L1L2": dense(bias_regularizer=mr.layers.regularizers.L1L2(0.1, 0.2)),
     "of a user": dense(kernel_regularizer=lambda w: 0.1 * mr.reduce_sum(mr.sqrt(1.0 + w * w))),
 }
@@ -271,10 +272,14 @@ def names(module: Any, base: type[Any], *, but: set[str]) -> set[str]:
     return {each for each in kinds if not each.startswith("_")} - but
 
 
+_REGULARIZER = regularizers.Regularizer
 TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
     "layers": (LAYERS, names(mr.layers, mr.layers.Layer, but={"Layer"})),
     "activations": (ACTIVATIONS, _NAMES),
-    "regularizers": (REGULARIZERS, names(regularizers, regularizers.L1L2, but=set())),
+    "regularizers": (
+        REGULARIZERS,
+        names(regularizers, _REGULARIZER, but={"Regularizer"}),
+    ),
     "losses": (LOSSES, names(mr.losses, mr.losses.Loss, but={"Loss"})),
     # A mean is of numbers that a user computes; `compile` does not take it.
     "metrics": (METRICS, names(mr.metrics, mr.metrics.Metric, but={"Metric", "Mean"})),
