@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from card_training import make_devices
 
 import mirrored as mr
 from mirrored.errors import InvalidArgumentError, NonFiniteLossError
@@ -275,6 +276,20 @@ def test_under_any_strategy_nothing_changes(caplog: pytest.LogCaptureFixture) ->
             assert dropout.seed_generator.state == drawn
             model.fit(X, Y, verbose=0)
     assert len({each.compared for each in found}) == 1
+
+
+@pytest.mark.slow
+def test_a_model_on_a_card(emulated_cuda: Callable[..., Any]) -> None:
+    """Both steps are on the host, and the card's values stay."""
+    emulated_cuda()
+    with mr.MirroredStrategy(make_devices((2,))).scope():
+        model = made()
+    model.fit(X, Y, verbose=0)
+    before = model.get_weights()
+    assert compare(model, X, Y).difference < 1e-5
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    model.fit(X, Y, verbose=0)
 
 
 def test_the_page_for_tests_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
