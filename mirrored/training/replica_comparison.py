@@ -78,7 +78,7 @@ class ReplicaComparison:
         shards: How many examples each replica had.
         compared: What was compared, in the order of the step.
         largest: That of it which differed most.
-        difference: By what part of its norm that differed.
+        difference: By what part of its size that differed.
     """
 
     shards: tuple[int, ...]
@@ -119,7 +119,7 @@ def compare_replicas(
         y: The targets.
         sample_weight: A weight for each example.
         replicas: On how many replicas the second step runs.
-        rtol: By what part of its norm a value may differ, and by ten times that the change of a
+        rtol: By what part of its size a value may differ, and by ten times that the change of a
             variable, since optimizers divide by small numbers. None: 7e-5 where layers compute in
             float32, 4e-10 in float64, 0.02 in float16, 0.05 in bfloat16, by the coarsest of them.
         atol: How far it may differ besides, an element. None: ten times what that dtype can tell
