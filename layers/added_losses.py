@@ -23,6 +23,11 @@ def ignoring_losses() -> Within:
     return Within(_ignored, True)
 
 
+def are_ignored() -> bool:
+    """Return whether a call is only tried, and nobody asks for what it computes."""
+    return _ignored.get()
+
+
 def hold(layer: object, losses: list[Tensor]) -> None:
     """Keep losses that a layer adds.
 

@@ -130,7 +130,9 @@ class Step:
         Args:
             shards: The global batch; only its inputs are used.
         """
-        outputs = self._run(self._outputs, (shards.x,))
+        first = next(each for each in _nest.flatten(shards.x) if each is not None)
+        with self._batch(sum(each.shape[0] for each in first.values)).in_force():
+            outputs = self._run(self._outputs, (shards.x,))
         return self._strategy.experimental_local_results(outputs)
 
     def _outputs(self, x: Any) -> Any:

@@ -209,3 +209,53 @@ def test_a_model_without_a_loss(replicas: int) -> None:
         with pytest.raises(ValueError, match="No loss to compute"):
             use(X, Y, verbose=0)
     np.testing.assert_array_equal(before[0], model.get_weights()[0])
+
+
+class Endpoint(layers.Layer):
+    """A layer that is given the targets, as in a guide of Keras'."""
+
+    def __init__(self, reduction: str) -> None:
+        super().__init__()
+        self.loss = mr.losses.MeanSquaredError(reduction=reduction)
+
+    def call(self, targets: Any, outputs: Any, weights: Any) -> Any:
+        """Return the outputs, after adding their loss."""
+        self.add_loss(self.loss(targets, outputs, weights))
+        return outputs
+
+
+class Ended(mr.Model):
+    """A model with its loss inside."""
+
+    def __init__(self, reduction: str) -> None:
+        super().__init__()
+        self.dense = layers.Dense(1, kernel_initializer="ones")
+        self.end = Endpoint(reduction)
+
+    def call(self, inputs: Any) -> Any:
+        """Return the outputs for inputs, targets and weights."""
+        x, targets, weights = inputs
+        return self.end(targets, self.dense(x), weights)
+
+
+def ended(reduction: str) -> mr.Model:
+    """Return the same as a functional model."""
+    parts = [layers.Input((3,)), layers.Input((1,)), layers.Input(())]
+    dense = layers.Dense(1, kernel_initializer="ones")
+    return mr.Model(parts, Endpoint(reduction)(parts[1], dense(parts[0]), parts[2]))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "mean_with_sample_weight"])
+def test_a_loss_in_a_layer(reduction: str) -> None:
+    """It is built, trained, evaluated and run for its outputs in the scope of any strategy."""
+    found: list[Any] = []
+    for make, replicas in ((ended, 1), (ended, 3), (Ended, 3)):
+        with on(replicas).scope():
+            model = make(reduction)
+            model.compile("sgd")
+        data = [X, Y, W]
+        fitted = model.fit(data, batch_size=4, epochs=2, shuffle=False, verbose=0).history["loss"]
+        rest = model.evaluate(data, batch_size=5, verbose=0), *model.predict(data, 4, 0)[:, 0]
+        found.append([*fitted, *rest])
+    for each in found[1:]:
+        np.testing.assert_allclose(each, found[0], rtol=2e-5)
