@@ -91,6 +91,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import log_sigmoid as log_sigmoid
     from mirrored.ops import multiply_no_nan as multiply_no_nan
     from mirrored.ops import ndtri as ndtri
+    from mirrored.ops import nextafter as nextafter
     from mirrored.ops import reciprocal_no_nan as reciprocal_no_nan
     from mirrored.ops import reduce_euclidean_norm as reduce_euclidean_norm
     from mirrored.ops import reduce_std as reduce_std
@@ -126,7 +127,7 @@ _LATE = {
         "acos acosh asin asinh atan atan2 atanh bincount ceil confusion_matrix cos cosh "
         "count_nonzero cumprod cumsum cumulative_logsumexp divide_no_nan erf erfc erfcinv erfinv "
         "floor floordiv in_top_k invert_permutation is_non_decreasing "
-        "is_strictly_increasing log_sigmoid multiply_no_nan ndtri reciprocal_no_nan "
+        "is_strictly_increasing log_sigmoid multiply_no_nan ndtri nextafter reciprocal_no_nan "
         "reduce_euclidean_norm reduce_std reduce_variance rint round segment_max segment_mean "
         "segment_min segment_prod segment_sum sin sinh softsign tan top_k unsorted_segment_max "
         "unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n "

@@ -87,6 +87,9 @@ minimum = _define(
 power = _define("power", "x1 to the power of x2", ops.pow, "2, 3 -> 8")
 float_power = _define("float_power", "x1 to the power of x2", ops.pow, "2.0, 3 -> 8.0")
 arctan2 = _define("arctan2", "the angle of the point (x2, x1)", ops.atan2, "0.0, 1.0 -> 0.0")
+nextafter = _define(
+    "nextafter", "the next number after x1 in the direction of x2", ops.nextafter, "0.5, 0.5 -> 0.5"
+)
 heaviside = _define("heaviside", "0 below 0, 1 above, and x2 at 0", _heaviside, "-1.0, 2.0 -> 0.0")
 equal = _define("equal", "whether x1 equals x2", ops.equal, "2, 2.0 -> True")
 not_equal = _define("not_equal", "whether x1 differs from x2", ops.not_equal, "2, 2.0 -> False")

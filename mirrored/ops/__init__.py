@@ -231,6 +231,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops.rounding import floor as floor
     from mirrored.ops.rounding import floordiv as floordiv
     from mirrored.ops.rounding import floormod as floormod
+    from mirrored.ops.rounding import nextafter as nextafter
     from mirrored.ops.rounding import rint as rint
     from mirrored.ops.rounding import round as round
     from mirrored.ops.scans import cumprod as cumprod
@@ -339,7 +340,7 @@ _LATE = {
     "mirrored.ops.ranges": (
         "ensure_shape eye linspace meshgrid one_hot range rank sequence_mask shape size"
     ),
-    "mirrored.ops.rounding": "ceil floor floordiv floormod rint round",
+    "mirrored.ops.rounding": "ceil floor floordiv floormod nextafter rint round",
     "mirrored.ops.scans": "cumprod cumsum cumulative_logsumexp",
     "mirrored.ops.scattering_nd": (
         "scatter_nd tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min "

@@ -2,11 +2,22 @@
 
 from typing import Any
 
+import numpy as np
+
+from mirrored._arguments import explained
 from mirrored.errors import InvalidArgumentError
-from mirrored.ops.conversion import as_tensors
+from mirrored.ops.conversion import as_tensors, convert_to_tensor, is_tensor
 from mirrored.ops.elementwise import binary, unary, when
-from mirrored.ops.op import Check, OpCall
-from mirrored.ops.spec import INTEGERS, NUMBERS, WIDE_FLOATS, TensorSpec, bool_, broadcast_shapes
+from mirrored.ops.op import OPS, Check, OpCall
+from mirrored.ops.spec import (
+    INTEGERS,
+    NUMBERS,
+    WIDE_FLOATS,
+    TensorSpec,
+    bool_,
+    broadcast_shapes,
+    float32,
+)
 from mirrored.ops.tensor import Tensor
 
 
@@ -72,6 +83,9 @@ FLOORMOD = binary(
     workspace=_signs,
     may_alias=(0,),  # The divisor is read again.
 )
+
+
+NEXT_AFTER = binary("NextAfter", "nextafter", lambda call, g: (g, OPS["ZerosLike"](g)), WIDE_FLOATS)
 
 
 # ---------------------------------------------------------------------------- public functions
@@ -148,3 +162,31 @@ def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
         array([1, 1], dtype=int32)
     """
     return FLOORMOD(x, y)
+
+
+@explained
+def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
+    """Return the next number after each of `x1` in the direction of `x2`, as IEEE 754 has it.
+
+    Args:
+        x1: Float32 or float64; Python's integers become float32.
+        x2: Where to: of that dtype, of a shape that broadcasts. No gradient flows to it.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Raises:
+        InvalidArgumentError: Another dtype, or shapes that do not broadcast.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.math.nextafter([1.0, 0.0], 2.0).numpy()
+        array([1.0000001e+00, 1.4012985e-45], dtype=float32)
+    """
+    if not (is_tensor(x1) or is_tensor(x2)):
+        x1, x2 = _float(x1), _float(x2)
+    return NEXT_AFTER(x1, x2)
+
+
+def _float(value: Any) -> Any:
+    """Return Python's numbers as float32; NumPy's have their dtype."""
+    known = isinstance(value, np.ndarray | np.generic)
+    return value if known else convert_to_tensor(value, float32)

@@ -77,7 +77,7 @@ class TensorSpec(_Spec):
         shape: The size of each axis, None where it is not known; a list becomes a tuple. None: not
             even their number is known.
         dtype: The dtype, or its name.
-        name: Accepted for compatibility; specifications have no name.
+        name: A name, which is a part of it: no tensor has one.
 
     Raises:
         TypeError: The shape is no sequence of sizes; or no such dtype.
@@ -92,12 +92,20 @@ class TensorSpec(_Spec):
 
     def __new__(cls, shape: Any, dtype: Any = float32, name: str | None = None) -> Self:
         """Return it; what is of a tensor, and so in order already, goes right through."""
-        del name
         if not isinstance(shape, tuple) and shape is not None:
             shape = _open_shape(shape)
         if not isinstance(dtype, np.dtype):
             dtype = as_dtype(dtype)
-        return tuple.__new__(cls, (shape, dtype))
+        if name is None:
+            return tuple.__new__(cls, (shape, dtype))
+        named: Any = tuple.__new__(_NamedSpec, (shape, dtype))
+        named.own_name = name
+        return cast(Self, named)
+
+    @property
+    def name(self) -> str | None:
+        """The name that it was given."""
+        return None
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> Self:
@@ -105,7 +113,7 @@ class TensorSpec(_Spec):
 
         Args:
             tensor: The tensor.
-            name: Accepted for compatibility.
+            name: The name of the spec.
 
         Raises:
             ValueError: It is no tensor.
@@ -126,9 +134,9 @@ class TensorSpec(_Spec):
 
         Args:
             spec: The other one.
-            name: Accepted for compatibility.
+            name: The name; None: that of the other one.
         """
-        return cls(spec.shape, spec.dtype, name)
+        return cls(spec.shape, spec.dtype, name or spec.name)
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Return whether a tensor, or one of another spec, may be of this spec.
@@ -159,11 +167,35 @@ class TensorSpec(_Spec):
         """
         if not isinstance(other, TensorSpec) or other.dtype != self.dtype:
             return False
+        if self.name not in (None, other.name):
+            return False
         own: Any = self.shape
         wider: Any = other.shape
         if wider is None:
             return True
         return own is not None and has_shape(own, wider)
+
+
+class _NamedSpec(TensorSpec):
+    """A spec with a name: another one than those without it, or of another name."""
+
+    own_name: str
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.own_name
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, other) is True and getattr(other, "name", None) == self.name
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = TensorSpec.__hash__
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
 def _open_shape(shape: Any) -> tuple[Any, ...]:

@@ -40,8 +40,7 @@ class Recorded(Protocol):
     "tf.types.experimental.ConcreteFunction",
     "add_gradient_functions_to_graph add_to_graph captured_inputs from_func_graph function_def "
     "function_type graph inference_fn output_dtypes output_shapes "
-    "replace_capture_with_deferred_capture set_external_captures set_variables "
-    "trainable_variables variables",
+    "replace_capture_with_deferred_capture set_external_captures set_variables",
 )
 class ConcreteFunction:
     """A recorded function for arguments of one kind; its `get_concrete_function` makes it.
@@ -109,6 +108,20 @@ class ConcreteFunction:
     def outputs(self) -> list[TensorSpec]:
         """The spec of each tensor that it returns; errors as for `structured_outputs`."""
         return _specs(slotted(self._returned()))
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        """The variables that it reads or writes, but for its arguments: all copies of each.
+
+        Raises:
+            ValueError: A size of an input is not known.
+        """
+        return self._recorded().variables()
+
+    @property
+    def trainable_variables(self) -> tuple[Any, ...]:
+        """Those of `variables` that tapes watch."""
+        return tuple(each for each in self.variables if each.trainable)
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Return a text that says what the function takes and returns.

@@ -348,6 +348,7 @@ class Function(Generic[_P, _R]):
         made.kept, made.given = arguments.known, outlined(arguments.structures)
         made.watch(arguments.variables)
         if templates is not None:
+            made.own = frozenset(map(id, arguments.copies()))
             made = templates.add((arguments.alike(), demand), made, arguments)
             self._note(arguments.alike(), demand)
         made.program(made.arenas)  # Where there is no room for it, it is not kept.

@@ -45,6 +45,7 @@ class Trace:
         kept: What its key is made of, so that no other object takes over an identity.
         given: The arguments of a call that it is for, with slots for tensors; None: as for another.
         arenas: Memory that it shares with others, of which one runs at a time; None: its own.
+        own: The ids of the variables that only its arguments lead to.
         watched: The variables that it is for and does not keep: without one of them it is gone.
     """
 
@@ -54,6 +55,7 @@ class Trace:
     kept: list[Any] = field(default_factory=list)
     given: Any = ((), {})
     arenas: Arenas | None = None
+    own: frozenset[int] = frozenset()
     watched: "list[weakref.ref[Any]]" = field(default_factory=list)
     _program: "Runnable | None" = None
     _planned: "Planned | None" = None
@@ -128,6 +130,12 @@ class Trace:
         """
         lose = functools.partial(_lose, weakref.ref(self))
         self.watched = [weakref.ref(each, lose) for each in variables]
+
+    def variables(self) -> tuple[Any, ...]:
+        """Return the variables that it keeps, in the order in which they were met."""
+        found = {id(each): each for each, _, _ in self.graph.reads}
+        kept = (each for number, each in found.items() if number not in self.own)
+        return tuple(each for each in kept if hasattr(each, "trainable"))
 
     @property
     def is_gone(self) -> bool:

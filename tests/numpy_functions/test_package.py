@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
             *("maximum", "minimum", "arctan2", "hypot", "isclose", "allclose", "equal", "less"),
             *("greater", "greater_equal", "less_equal", "not_equal", "logical_and", "append"),
             *("logical_or", "logical_xor", "logaddexp", "logaddexp2", "outer", "dot", "inner"),
-            *("heaviside", "kron", "array_equal"),
+            *("heaviside", "nextafter", "kron", "array_equal"),
         )
     },
     "matmul": (M, M),

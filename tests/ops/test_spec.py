@@ -1,10 +1,13 @@
 """Dtypes, shapes and the checks that every op shares."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mirrored as mr
 from mirrored import ops
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import spec
@@ -112,7 +115,7 @@ def test_a_specification_is_of_float32_unless_it_says_otherwise() -> None:
     ],
 )
 def test_specifications_are_equal_however_they_are_written(given: Any, spec: Any) -> None:
-    assert ops.TensorSpec(*given, name="x") == ops.TensorSpec(*spec)
+    assert ops.TensorSpec(*given) == ops.TensorSpec(*spec)
     assert hash(ops.TensorSpec(*given)) == hash(ops.TensorSpec(*spec))
 
 
@@ -167,3 +170,20 @@ def test_specs_of_tensors() -> None:
 def test_sizes_of_a_spec_are_not_negative() -> None:
     with pytest.raises(ValueError, match="Dimension -1 must be >= 0"):
         spec.TensorSpec([2, -1])
+
+
+def test_a_name_is_a_part_of_a_spec() -> None:
+    """As in TensorFlow 2.21; it changes nothing of what is computed."""
+    named, plain = mr.TensorSpec([2], name="q"), mr.TensorSpec([2])
+    assert (named.name, plain.name, mr.TensorSpec.from_spec(named).name) == ("q", None, "q")
+    assert mr.TensorSpec.from_spec(named, "r") == mr.TensorSpec([2], name="r") != named
+    assert named != plain
+    assert plain != named
+    assert hash(named) == hash(plain)
+    assert (named.is_subtype_of(plain), plain.is_subtype_of(named)) == (False, True)
+    assert named.is_compatible_with(mr.TensorSpec([None], name="r"))
+    for each in (pickle.loads(pickle.dumps(named)), copy.deepcopy(named)):
+        assert (each, each.name, repr(each)) == (named, "q", repr(named))
+    function = mr.function(lambda x: x * 2.0, input_signature=[named])
+    assert function([1.0, 2.0]).numpy().tolist() == [2, 4]
+    assert function.input_signature == (named,)

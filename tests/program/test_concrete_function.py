@@ -115,3 +115,25 @@ def test_it_is_recorded_when_it_is_made() -> None:
     counted.get_concrete_function(ONE)
     assert (len(runs), counted.experimental_get_tracing_count()) == (1, 1)
     assert counted.pretty_printed_concrete_signatures(verbose=False) == f"(x: {SPEC}) -> {SPEC}"
+
+
+def test_its_variables(simulate: Any) -> None:
+    """In the order in which they are met, without its arguments: TensorFlow 2.21's names."""
+    simulate(2)
+    strategy = mr.MirroredStrategy()
+    with strategy.scope():
+        m = mr.Variable(1.0, name="m")
+    a, b, c = (mr.Variable(1.0, trainable=name != "b", name=name) for name in "abc")
+
+    def replica(x: Any) -> Any:
+        return m * x
+
+    for python, names, trained in [
+        (lambda v, x: (c.assign(x), a + b, a * v)[2], ["c:0", "a:0", "b:0"], ["c:0", "a:0"]),
+        (lambda v, x: v.assign(x), [], []),
+        (lambda v, x: b.assign(x), ["b:0"], []),
+        (lambda v, x: strategy.run(replica, (x,)), *[["m:0", "m/replica_1:0"]] * 2),
+    ]:
+        concrete = mr.function(python).get_concrete_function(mr.Variable(2.0), mr.constant(1.0))
+        assert [each.name for each in concrete.variables] == names
+        assert [each.name for each in concrete.trainable_variables] == trained

@@ -166,6 +166,7 @@ CASES: dict[str, Case] = {
             "accumulate_n": lambda tf, x, y: tf.math.accumulate_n([x, y]),
             "add_n": lambda tf, x, y: tf.add_n([x, y]),
             "atan2": lambda tf, x, y: tf.atan2(x, y),
+            "nextafter": lambda tf, x, y: tf.math.nextafter(x, y),
             "floordiv": lambda tf, x, y: x // y,
             "floormod": lambda tf, x, y: x % y,
             "squared_difference of pairs": lambda tf, x, y: tf.math.squared_difference(x, y),

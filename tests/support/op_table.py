@@ -228,6 +228,7 @@ TABLE: dict[str, Row] = {
     "MulNoNan": two(lambda x, y: np.where(y == 0, 0, x * y), dtypes=FLOATS),
     "Ndtri": one(np.vectorize(NORMAL.inv_cdf, otypes=["float64"]), "unit"),
     "Neg": one(lambda x: 0 - x, dtypes=SIGNED),
+    "NextAfter": two(lambda x, y: x + 0.0 * y, dtypes=FLOATS),
     "NotEqual": compare(lambda x, y: ~(x == y), dtypes=ALL),
     "OnesLike": one(lambda x: x**0, dtypes=ALL, differentiable=False),
     "Pack": Row(

@@ -156,7 +156,7 @@ EXPRESSIONS: dict[str, Expression] = {
         name: _call(name.lower())
         for name in (
             *("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Atan2"),
-            *("Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil", "Rint"),
+            *("Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil", "Rint", "NextAfter"),
         )
     },
     "Round": _call("rint"),

@@ -152,6 +152,7 @@ from mirrored.numpy_functions.pairs import maximum as maximum
 from mirrored.numpy_functions.pairs import minimum as minimum
 from mirrored.numpy_functions.pairs import mod as mod
 from mirrored.numpy_functions.pairs import multiply as multiply
+from mirrored.numpy_functions.pairs import nextafter as nextafter
 from mirrored.numpy_functions.pairs import not_equal as not_equal
 from mirrored.numpy_functions.pairs import polyval as polyval
 from mirrored.numpy_functions.pairs import power as power

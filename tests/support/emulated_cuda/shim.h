@@ -84,7 +84,7 @@ EMULATED_UNARY(sinh) EMULATED_UNARY(cosh)
 EMULATED_UNARY(asinh) EMULATED_UNARY(acosh) EMULATED_UNARY(atanh)
 EMULATED_UNARY(sqrt) EMULATED_UNARY(fabs)
 EMULATED_UNARY(floor) EMULATED_UNARY(ceil) EMULATED_UNARY(rint) EMULATED_UNARY(trunc)
-EMULATED_BINARY(atan2) EMULATED_BINARY(pow) EMULATED_BINARY(fmod) EMULATED_BINARY(fmin) EMULATED_BINARY(fmax)
+EMULATED_BINARY(atan2) EMULATED_BINARY(nextafter) EMULATED_BINARY(pow) EMULATED_BINARY(fmod) EMULATED_BINARY(fmin) EMULATED_BINARY(fmax)
 extern "C" double fma(double, double, double) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
 inline bool isnan(double x) { return x != x; }
