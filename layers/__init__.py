@@ -22,11 +22,16 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.activity_regularization import (
         ActivityRegularization as ActivityRegularization,
     )
+    from mirrored.layers.batch_normalization import BatchNormalization as BatchNormalization
     from mirrored.layers.flatten import Flatten as Flatten
+    from mirrored.layers.group_normalization import GroupNormalization as GroupNormalization
     from mirrored.layers.joining import Concatenate as Concatenate
     from mirrored.layers.joining import Dot as Dot
     from mirrored.layers.joining import concatenate as concatenate
     from mirrored.layers.joining import dot as dot
+    from mirrored.layers.layer_normalization import LayerNormalization as LayerNormalization
+    from mirrored.layers.layer_normalization import RMSNormalization as RMSNormalization
+    from mirrored.layers.layer_normalization import UnitNormalization as UnitNormalization
     from mirrored.layers.merging import Add as Add
     from mirrored.layers.merging import Average as Average
     from mirrored.layers.merging import Maximum as Maximum
@@ -45,19 +50,24 @@ __all__ = [
     "ActivityRegularization",
     "Add",
     "Average",
+    "BatchNormalization",
     "Concatenate",
     "Dense",
     "Dot",
     "Dropout",
     "Flatten",
+    "GroupNormalization",
     "Input",
     "InputLayer",
     "Layer",
+    "LayerNormalization",
     "Maximum",
     "Minimum",
     "Multiply",
+    "RMSNormalization",
     "Subtract",
     "SymbolicTensor",
+    "UnitNormalization",
     "activations",
     "add",
     "average",
@@ -75,7 +85,10 @@ __all__ = [
 _LATE = {
     "mirrored.layers.activation": "Activation",
     "mirrored.layers.activity_regularization": "ActivityRegularization",
+    "mirrored.layers.batch_normalization": "BatchNormalization",
     "mirrored.layers.flatten": "Flatten",
+    "mirrored.layers.group_normalization": "GroupNormalization",
+    "mirrored.layers.layer_normalization": "LayerNormalization RMSNormalization UnitNormalization",
     "mirrored.layers.joining": "Concatenate Dot concatenate dot",
     "mirrored.layers.merging": """
         Add Average Maximum Minimum Multiply Subtract add average maximum minimum multiply subtract

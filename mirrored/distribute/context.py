@@ -226,7 +226,20 @@ def _batch_all_gather(strategy: ReplicaStrategy, axis: Any, values: list[Any]) -
 
 
 def _grad_all_reduce(call: OpCall, g: Tensor) -> list[Tensor | None]:
-    return [call.attrs["context"].all_reduce(call.attrs["reduce_op"], g)]
+    return [_summed_gradient(call.attrs["context"], call.attrs["reduce_op"], g)]
+
+
+def _summed_gradient(context: Any, op: ReduceOp, g: Tensor) -> Tensor:
+    """Return what flows into a value that every replica has a copy of, for one of the replicas."""
+    batch = global_batch()
+    if batch is None or not batch.of_means:
+        reduced: Tensor = context.all_reduce(op, g)
+        return reduced
+    # The optimizer weighs by the shard what this replica makes of it; the others' parts have to be
+    # weighed by theirs.
+    share = batch.share(context.replica_id_in_sync_group)
+    total: Tensor = context.all_reduce(op, g * share)
+    return total / share if share else total
 
 
 # What tapes see of a collective. It is not in the table of ops: the strategy computes it.
@@ -241,7 +254,7 @@ ALL_REDUCE = Op(
 def _grad_all_gather(call: OpCall, g: Tensor) -> list[Tensor | None]:
     """Return this replica's part of what flows into the gathered tensor on any replica."""
     axis, start = call.attrs["axis"], call.attrs["start"]
-    total = call.attrs["context"].all_reduce(ReduceOp.SUM, g)
+    total = _summed_gradient(call.attrs["context"], ReduceOp.SUM, g)
     (x,) = call.inputs
     index: list[Any] = [slice(None)] * x.ndim
     index[axis] = slice(start, start + x.shape[axis])

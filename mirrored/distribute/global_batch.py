@@ -16,6 +16,8 @@ class GlobalBatch:
 
     Args:
         sizes: The number of examples of each replica's shard.
+        of_means: Whether each replica differentiates the mean over its shard, which then counts by
+            the shard's examples; else its part of the mean over the batch.
 
     Example:
         >>> batch = GlobalBatch([2, 1, 0])
@@ -23,8 +25,9 @@ class GlobalBatch:
         (3, True, True)
     """
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], *, of_means: bool = False) -> None:
         self.sizes = tuple(sizes)
+        self.of_means = of_means
         self._gradients: set[int] = set()
 
     @property

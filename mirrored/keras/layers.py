@@ -17,13 +17,18 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import ActivityRegularization as ActivityRegularization
     from mirrored.layers import Add as Add
     from mirrored.layers import Average as Average
+    from mirrored.layers import BatchNormalization as BatchNormalization
     from mirrored.layers import Concatenate as Concatenate
     from mirrored.layers import Dot as Dot
     from mirrored.layers import Flatten as Flatten
+    from mirrored.layers import GroupNormalization as GroupNormalization
+    from mirrored.layers import LayerNormalization as LayerNormalization
     from mirrored.layers import Maximum as Maximum
     from mirrored.layers import Minimum as Minimum
     from mirrored.layers import Multiply as Multiply
+    from mirrored.layers import RMSNormalization as RMSNormalization
     from mirrored.layers import Subtract as Subtract
+    from mirrored.layers import UnitNormalization as UnitNormalization
     from mirrored.layers import add as add
     from mirrored.layers import average as average
     from mirrored.layers import concatenate as concatenate
@@ -35,8 +40,9 @@ if _typing.TYPE_CHECKING:
 
 _LATE = {
     "mirrored.layers": """
-        Activation ActivityRegularization Add Average Concatenate Dot Flatten Maximum Minimum
-        Multiply Subtract add average concatenate dot maximum minimum multiply subtract
+        Activation ActivityRegularization Add Average BatchNormalization Concatenate Dot Flatten
+        GroupNormalization LayerNormalization Maximum Minimum Multiply RMSNormalization Subtract
+        UnitNormalization add average concatenate dot maximum minimum multiply subtract
     """,
 }
 _public_module("tf.keras.layers", __name__, _LATE)

@@ -11,17 +11,17 @@ from typing import Any
 
 from mirrored import _nest, ops
 from mirrored.autodiff.tape import telling_of_gradients
-from mirrored.distribute import DistributedVariable, get_replica_context
+from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.layers.weights import find
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.hooks import only
 from mirrored.ops.spec import FLOATS, INTEGERS
 from mirrored.optim import Optimizer
 from mirrored.training.metrics import Metric
 from mirrored.training.model_steps import SteppedNetwork
 from mirrored.training.running_means import LatestLogs, RunningMeans, is_mean
-from mirrored.training.step import Shards, Step, Totals
+from mirrored.training.step import Shards, Step, Totals, undone_on_failure
 from mirrored.training.utilities import pack_x_y_sample_weight
 from mirrored.variables import Variable
 
@@ -114,7 +114,7 @@ class OwnStep(Step):
     def _own(self, method: Callable[[Any], Any], shards: Shards, examples: int) -> Totals:
         """Run a step on all replicas, and put together what it returns."""
         strategy = self._strategy
-        batch = self._batch(examples)
+        batch = self._batch(examples, of_means=True)
         logs: list[_Logs] = []
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
@@ -142,21 +142,16 @@ class OwnStep(Step):
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """Take back what a step wrote before it failed, where Python runs it op by op."""
-        if active_recorder() is not None:
-            yield  # A recorded step writes at its end, once nothing can fail any more.
-            return
         optimizers = optimizers_of(self._model)
         slots = [each.slots() for each in optimizers]
         variables = [*self._model.variables, *(v for each in optimizers for v in each.variables)]
         variables += [v for metric in self._model.metrics for v in metric.variables]
-        before = [(copy, copy.read_value()) for each in variables for copy in _copies(each)]
         try:
-            yield
+            with undone_on_failure(variables):
+                yield
         except BaseException:
             for optimizer, known in zip(optimizers, slots, strict=True):
                 optimizer.restore_slots(known)
-            for copy, value in before:
-                copy.assign(value)
             raise
 
 
@@ -169,10 +164,6 @@ def optimizers_of(model: Any) -> list[Optimizer]:
     held = find(vars(model).values(), Optimizer)
     first = [] if model.optimizer is None else [model.optimizer]
     return list({id(each): each for each in (*first, *held)}.values())
-
-
-def _copies(variable: Variable) -> Sequence[Any]:
-    return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
 
 
 def _replica() -> int:

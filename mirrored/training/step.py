@@ -5,7 +5,8 @@ one place, and the replicas' gradients are summed. The same code is run eagerly 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,14 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
-from mirrored.distribute import DistributedValues, PerReplica, Strategy
+from mirrored.distribute import DistributedValues, DistributedVariable, PerReplica, Strategy
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.distribute.sharding import sharding_of
 from mirrored.errors import NonFiniteLossError
 from mirrored.layers.added_losses import forget
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import active_recorder
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
 from mirrored.variables import Variable
@@ -72,6 +74,9 @@ class Step:
     def _look_up(self) -> None:
         """Look up the weights, and the layers that may still make some: used in training alone."""
         self._variables: list[Variable] = self._model.trainable_variables
+        trained = set(map(id, self._variables))
+        # What only layers write, in their calls.
+        self._states = [each for each in self._model.variables if id(each) not in trained]
         self._regularized = self._model.regularized_weights
         self._unbuilt = [layer for layer in self._model._walk() if not layer.built]
 
@@ -91,6 +96,10 @@ class Step:
             ValueError: The loss does not depend on any weight.
             ResourceExhaustedError: A device has not enough memory; nothing was changed.
         """
+        with undone_on_failure(self._states):
+            return self._train(shards, examples, check)
+
+    def _train(self, shards: Shards, examples: int, check: Callable[[Totals], None]) -> Totals:
         with self._batch(examples).in_force():
             outcome = self._with_zeros(self._run(self._train_replica, (*shards, examples)))
         gradients: Any = self._strategy.sum_gradients(self._variables, outcome["gradients"])
@@ -199,9 +208,10 @@ class Step:
 
     # ------------------------------------------------------------------ around the replicas
 
-    def _batch(self, examples: int) -> GlobalBatch:
+    def _batch(self, examples: int, *, of_means: bool = False) -> GlobalBatch:
         """Return how many examples each replica has, for what users' code puts together."""
-        return GlobalBatch(sharding_of(examples, self._strategy.num_replicas_in_sync).sizes)
+        sizes = sharding_of(examples, self._strategy.num_replicas_in_sync).sizes
+        return GlobalBatch(sizes, of_means=of_means)
 
     def _run(self, function: Callable[..., Any], shards: tuple[Any, ...]) -> Any:
         """Call a function on every replica that has examples; the others give None.
@@ -259,6 +269,29 @@ class Step:
                 "they are. Use them in the model's `call`, or set trainable=False on their layer.",
                 unused,
             )
+
+
+@contextmanager
+def undone_on_failure(variables: Sequence[Variable]) -> Iterator[None]:
+    """Return a context that takes back what was written in it, where it fails.
+
+    Args:
+        variables: What may be written.
+    """
+    if not variables or active_recorder() is not None:
+        yield  # A recorded step writes at its end, once nothing can fail any more.
+        return
+    before = [(copy, copy.read_value()) for each in variables for copy in _copies(each)]
+    try:
+        yield
+    except BaseException:
+        for copy, value in before:
+            copy.assign(value)
+        raise
+
+
+def _copies(variable: Variable) -> Sequence[Any]:
+    return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
 
 
 def _rows(x: Any) -> int:

@@ -1,0 +1,165 @@
+"""Batch normalization: every feature gets mean 0 and variance 1 over the examples of a batch.
+
+It is the one layer whose examples see each other, and so the one that replicas may have to meet in.
+"""
+
+import math
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored._numbers import as_integer, as_real
+from mirrored.distribute import get_replica_context
+from mirrored.layers import initializers
+from mirrored.layers.layer import LayerOptions
+from mirrored.layers.normalizing import ScaledAndMoved, positions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+from mirrored.variables import Variable, VariableAggregation
+
+
+@explained
+class BatchNormalization(ScaledAndMoved):
+    """Normalizes each feature over the batch in training, and by moving averages otherwise.
+
+    Ioffe and Szegedy, Batch Normalization, 2015: https://arxiv.org/abs/1502.03167
+
+    Where ``synchronized``, the mean and the variance are those of the global batch, and any number
+    of replicas trains as one. Where not, as by default, each replica takes those of its own shard,
+    as in TensorFlow: **several replicas then do not train as one does.** The moving averages take
+    the replicas' by their parts of the examples.
+
+    Args:
+        axis: The features' axis; all others are averaged over.
+        momentum: The part of the moving averages that a step of training leaves in them.
+        epsilon: What is added to the variance.
+        center: Whether there is ``beta``, which is added.
+        scale: Whether there is ``gamma``, which is multiplied by.
+        beta_initializer: What ``beta`` starts as.
+        gamma_initializer: What ``gamma`` starts as.
+        moving_mean_initializer: What the moving mean starts as.
+        moving_variance_initializer: What the moving variance starts as.
+        beta_regularizer: The penalty on ``beta``, if any.
+        gamma_regularizer: The penalty on ``gamma``, if any.
+        synchronized: Whether replicas meet, and take the global batch's mean and variance.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer. One
+            that is not trainable goes by its moving averages in training too.
+
+    Raises:
+        ValueError: A number is out of its range, or a name is unknown.
+
+    Example:
+        >>> layer = BatchNormalization(epsilon=0.0, momentum=0.5)
+        >>> layer([[1.0], [5.0]], training=True).numpy().tolist()
+        [[-1.0], [1.0]]
+        >>> layer.moving_mean.numpy().tolist(), layer.moving_variance.numpy().tolist()
+        ([1.5], [2.5])
+    """
+
+    moving_mean: Variable
+    moving_variance: Variable
+
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        *,
+        synchronized: bool = False,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        number = as_integer(axis)
+        if number is None:
+            raise TypeError(f"`axis` is an integer. Received: axis={axis!r}")
+        super().__init__(
+            number,
+            epsilon,
+            center,
+            scale,
+            beta_initializer,
+            gamma_initializer,
+            beta_regularizer,
+            gamma_regularizer,
+            **options,
+        )
+        part = as_real(momentum)
+        if part is None or not 0 <= part <= 1:
+            raise ValueError(f"`momentum` is a number from 0 to 1. Received: momentum={momentum!r}")
+        self.momentum = part
+        self.moving_mean_initializer = initializers.get(moving_mean_initializer)
+        self.moving_variance_initializer = initializers.get(moving_variance_initializer)
+        self.synchronized = bool(synchronized)
+
+    def build(self, input_shape: Shape) -> None:
+        """Create gamma and beta, and the moving averages, each of the features' shape."""
+        (axis,) = positions(self.axis, len(input_shape))
+        shape = (input_shape[axis],)
+        self._add_gamma_and_beta(shape)
+        # Synchronized, they are equal on all replicas: a mean of them would be rounded.
+        once, mean = VariableAggregation.ONLY_FIRST_REPLICA, VariableAggregation.MEAN
+        for name in ("moving_mean", "moving_variance"):
+            made = self.add_weight(
+                shape=shape,
+                initializer=getattr(self, f"{name}_initializer"),
+                trainable=False,
+                aggregation=once if self.synchronized else mean,
+                name=name,
+            )
+            setattr(self, name, made)
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless the features are those that there were first."""
+        super().check_input_shape(input_shape)
+        (axis,) = positions(self.axis, len(input_shape))
+        if self.built and input_shape[axis] != self.moving_mean.shape[0]:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected axis '
+                f"{self.axis} of input shape to have value {self.moving_mean.shape[0]}, but "
+                f"received input with shape {input_shape}"
+            )
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return the normalized inputs.
+
+        Args:
+            inputs: Shape (batch, ...).
+            training: Whether to normalize by the batch, and to change the moving averages.
+        """
+        values = self._computed(inputs)
+        (axis,) = positions(self.axis, inputs.ndim)
+        shape = [1] * inputs.ndim
+        shape[axis] = inputs.shape[axis]
+        if axis == inputs.ndim - 1:
+            shape = shape[axis:]
+        if training and self.trainable:
+            mean, variance = self._moments(values, [i for i in range(inputs.ndim) if i != axis])
+            for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
+                moving.assign(moving * self.momentum + now * (1.0 - self.momentum))
+        else:
+            mean, variance = self.moving_mean.read_value(), self.moving_variance.read_value()
+        if len(shape) > 1:
+            mean, variance = ops.reshape(mean, shape), ops.reshape(variance, shape)
+        return self._normalized(values, mean, variance, shape)
+
+    def _moments(self, values: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
+        """Return the features' mean and variance over this shard, or over all replicas'."""
+        context: Any = get_replica_context()
+        if not self.synchronized or context is None or context.num_replicas_in_sync == 1:
+            return ops.moments(values, axes)
+        # Sums and not means: shards are not all of one size. From the mean of all, not from a
+        # difference of squares, which would lose what they have in common.
+        size = math.prod(values.shape[axis] for axis in axes)
+        count = ops.fill((1,), ops.constant(float(size), values.dtype))
+        total, count = context.all_reduce("sum", [ops.reduce_sum(values, axes), count])
+        mean = total / count
+        keeping = ops.reshape(mean, [1 if i in axes else -1 for i in range(values.ndim)])
+        squares = ops.reduce_sum(ops.square(values - keeping), axes)
+        return mean, context.all_reduce("sum", squares) / count

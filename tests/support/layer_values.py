@@ -1,0 +1,111 @@
+"""Calls of layers, for any `keras`: outputs, gradients, and what becomes of their weights.
+
+What layer_values.json says is Keras 3.15.1's, on TensorFlow 2.21.0. Where these are installed,
+`python tests/support/layer_values.py` writes it anew.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+FILE = Path(__file__).with_suffix(".json")
+
+
+class Case(NamedTuple):
+    """A layer and what it is called on.
+
+    Attributes:
+        layer: Its class.
+        shape: The inputs' shape.
+        options: Its arguments.
+        integers: The inputs are integers below this; 0: they are floats.
+    """
+
+    layer: str
+    shape: tuple[int, ...]
+    options: Mapping[str, Any] = MappingProxyType({})
+    integers: int = 0
+
+
+CASES = [
+    Case("BatchNormalization", (5, 3)),
+    Case("BatchNormalization", (5, 4, 3), {"axis": 1, "momentum": 0.5, "epsilon": 0.1}),
+    Case("BatchNormalization", (5, 4, 3), {"center": False, "moving_mean_initializer": "ones"}),
+    Case("BatchNormalization", (5, 3), {"scale": False, "synchronized": True}),
+    Case("BatchNormalization", (5, 3), {"trainable": False}),
+    Case("LayerNormalization", (5, 3)),
+    Case("LayerNormalization", (5, 4, 3), {"axis": [1, 2], "epsilon": 0.1}),
+    Case("LayerNormalization", (5, 4, 3), {"axis": 1, "center": False}),
+    Case("LayerNormalization", (5, 4, 3), {"axis": -1, "scale": False}),
+    Case("RMSNormalization", (5, 3)),
+    Case("RMSNormalization", (5, 4, 3), {"axis": [1, 2], "epsilon": 0.1}),
+    Case("UnitNormalization", (5, 3)),
+    Case("UnitNormalization", (5, 4, 3), {"axis": [1, 2]}),
+    Case("GroupNormalization", (5, 4), {"groups": 2}),
+    Case("GroupNormalization", (5, 4, 6), {"groups": 3, "epsilon": 0.1}),
+    Case("GroupNormalization", (5, 4, 6), {"groups": 2, "axis": 1, "center": False}),
+    Case("GroupNormalization", (5, 4, 6), {"groups": -1, "scale": False}),
+]
+NAMES = [f"{case.layer} {case.shape} {dict(case.options)}" for case in CASES]
+
+
+def inputs_of(case: Case) -> np.ndarray:
+    """Return what a layer is called on."""
+    draws = np.random.default_rng(0)
+    if case.integers:
+        return draws.integers(case.integers, size=case.shape)
+    return draws.normal(size=case.shape).astype(np.float32).round(3) * 2 + 1
+
+
+def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
+    """Return what a layer returns, in training and not, and what becomes of its weights.
+
+    Args:
+        keras: The library.
+        tf: That, or TensorFlow: what has `GradientTape`, `constant` and `reduce_sum`.
+        case: The case.
+    """
+    layer = getattr(keras.layers, case.layer)(**case.options)
+    x = tf.constant(inputs_of(case))
+    found: dict[str, Any] = {"before": layer(x, training=False)}
+    draws = np.random.default_rng(1)
+    layer.set_weights([each + draws.normal(size=each.shape) / 4 for each in layer.get_weights()])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = layer(x, training=True)
+        weighed = tf.reduce_sum(outputs * draws.normal(size=outputs.shape).astype(np.float32))
+    found["outputs"] = outputs
+    weights = list(layer.trainable_variables)
+    sources = weights if case.integers else [x, *weights]
+    gradients = tape.gradient(weighed, sources)
+    found["gradients"] = [tf.convert_to_tensor(each) for each in gradients]
+    found["after"] = layer(x, training=False)
+    found["weights"] = layer.get_weights()
+    found["names"] = [each.name.split("/")[-1].split(":")[0] for each in layer.weights]
+    return _as_lists(found)
+
+
+def _as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_lists(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_lists(each) for each in value]
+    if isinstance(value, str):
+        return value
+    return np.round(np.asarray(value, np.float64), 7).tolist()
+
+
+def _write() -> None:
+    import keras
+    import tensorflow as tf
+
+    found = {name: outcome(keras, tf, case) for name, case in zip(NAMES, CASES, strict=True)}
+    FILE.write_text(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    _write()
