@@ -109,7 +109,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
     ("module", "name", "meant"),
     [
         (mr.callbacks, "RemoteMoniter", "RemoteMonitor"),
-        (mr.layers, "BatchNormalisation", "BatchNormalization"),
+        (mr.layers, "SpectralNormalisation", "SpectralNormalization"),
         (mr.optim, "MUON", "Muon"),
         (mr, "hessian", "hessians"),
     ],

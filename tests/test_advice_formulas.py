@@ -31,6 +31,7 @@ OTHERS = {
     "compile(run_eagerly=True)",
     "device('GPU:1')",
     "fit(verbose=1)",
+    "from_config(get_config())",
     "get_memory_info(device)['current']",
     "is_built_with_cuda()",
     "is_gpu_available()",

@@ -126,10 +126,18 @@ LAYERS: dict[str, Row] = {
     **dict.fromkeys(MERGES, dense(Merged)),
     "Activation": dense(lambda: mr.layers.Activation("relu")),
     "ActivityRegularization": dense(lambda: mr.layers.ActivityRegularization(0.1, 0.2)),
+    "BatchNormalization": dense(
+        lambda: mr.layers.BatchNormalization(synchronized=True),
+        lambda: mr.layers.BatchNormalization(momentum=0.5),
+    ),
     "Dense": dense(use_bias=False),
     "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
     "Flatten": dense(),
+    "GroupNormalization": dense(lambda: mr.layers.GroupNormalization(2)),
     "InputLayer": Row(lambda: [mr.layers.InputLayer((2, 3)), mr.layers.Flatten()]),
+    "LayerNormalization": dense(lambda: mr.layers.LayerNormalization()),
+    "RMSNormalization": dense(lambda: mr.layers.RMSNormalization()),
+    "UnitNormalization": dense(lambda: mr.layers.UnitNormalization()),
     "of a user": dense(Custom, Joined),
     "of a user, with a sum": dense(Running),
 }
