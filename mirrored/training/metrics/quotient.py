@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mirrored import devices, ops
 from mirrored._naming import snake_case
 from mirrored.distribute import (
     DistributedVariable,
-    PerReplica,
     SyncOnReadVariable,
     get_replica_context,
 )
@@ -91,10 +92,15 @@ class Quotient(Metric):
             total: The sum of the (weighted) values.
             count: The number of values, or the sum of their weights.
         """
-        rest = [0.0] * (self._strategy.num_replicas_in_sync - 1)
         for variable, value in ((self._total, total), (self._count, count)):
-            # Not in equal parts: those would be rounded.
-            variable.assign(PerReplica([value, *rest]) if rest else value)
+            copies: Any = (
+                variable.copies if isinstance(variable, DistributedVariable) else (variable,)
+            )
+            # Not in equal parts: those would be rounded. From the host right to where they stay,
+            # since an epoch may be as short as a few steps.
+            for replica, copy in enumerate(copies):
+                copy.pinned()
+                copy.commit(np.array(0.0 if replica else value))
 
     @property
     def totals(self) -> tuple[float, float]:
