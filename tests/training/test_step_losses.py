@@ -89,6 +89,7 @@ def outputs() -> mr.Model:
     return mr.Model(x, [one, layers.Dense(1, name="other")(hidden)])
 
 
+REPLICAS = [pytest.param(1, marks=pytest.mark.slow), 3]
 MODELS: dict[str, Callable[[], mr.Model]] = {
     "added": lambda: chain(layers.Dense(4, "tanh"), Added()),
     "nested": lambda: chain(Nested()),
@@ -173,7 +174,7 @@ def _four() -> None:
     mr.config.experimental.set_simulated_gpus(4)
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("name", MODELS)
 def test_added_losses_are_keras(name: str, replicas: int) -> None:
     """Batches of 4, 4 and 3 examples, on three replicas: one has two, then all have one."""
@@ -184,7 +185,7 @@ def test_added_losses_are_keras(name: str, replicas: int) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-5)
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("kind", [mr.Model, WithLoss])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_are_keras(name: str, kind: type[mr.Model], replicas: int) -> None:
