@@ -13,6 +13,7 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.ops import Tensor
+from mirrored.ops.spec import FLOATS
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.utilities import unpack_x_y_sample_weight
 
@@ -136,12 +137,12 @@ class SteppedNetwork(CompiledNetwork):
                 if output.tracker is not None:
                     output.tracker.update_state(loss, sample_weight=_examples(prediction))
                 losses.append(loss if output.weight is None else loss * output.weight)
-        losses += [ops.reduce_sum(each) for each in self.losses]
+        losses += [ops.reduce_sum(_as_float(each)) for each in self.losses]
         if not losses:
             raise ValueError(
                 "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
             )
-        dtype = losses[0].dtype
+        dtype = max((each.dtype for each in losses), key=lambda each: each.itemsize)
         return losses[0] if len(losses) == 1 else ops.add_n([ops.cast(x, dtype) for x in losses])
 
     def compute_metrics(
@@ -196,6 +197,10 @@ class SteppedNetwork(CompiledNetwork):
         if compilation.outputs is None:
             shapes = _nest.map_structure(lambda each: (None, *each.shape[1:]), y_pred)
             compilation.resolve(shapes, None)
+
+
+def _as_float(loss: Tensor) -> Tensor:
+    return loss if loss.dtype in FLOATS else ops.cast(loss, ops.floatx())
 
 
 def _examples(batch: Tensor) -> float:

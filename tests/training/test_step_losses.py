@@ -25,6 +25,15 @@ class Added(layers.Layer):
         return inputs
 
 
+class Whole(layers.Layer):
+    """Returns its inputs, and adds an integer."""
+
+    def call(self, inputs: Any) -> Any:
+        """Return the inputs."""
+        self.add_loss(mr.constant(2))
+        return inputs
+
+
 class Nested(layers.Layer):
     """Layers in a layer, with a loss of its own."""
 
@@ -200,10 +209,10 @@ def test_reductions_are_keras(name: str, kind: type[mr.Model], replicas: int) ->
 def test_a_model_without_a_loss(replicas: int) -> None:
     """It trains on what layers add; a step that finds nothing to train on writes nothing."""
     with on(replicas).scope():
-        found = run(chain(Added(), layers.Dense(3), Added()), None)
+        found = run(chain(Whole(), Added(), layers.Dense(3), Added()), None)
         model = chain()
         model.compile("sgd")
-    for one, other in zip(found, ([0.6770744, 0.5885721], 0.5360717, 10.05364), strict=True):
+    for one, other in zip(found, ([2.6770744, 2.5885721], 2.5360717, 10.05364), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5)
     before = model.get_weights()
     for use in (model.fit, model.evaluate):
