@@ -127,6 +127,7 @@ class Tolerances:
             scale = size(a - (0.0 if value.before is None else _as_float(value.before)))
             allowed = 10 * self._rtol * scale + rounded
         agrees = bool(error <= allowed + besides)
+        scale = max(scale, besides / self._rtol if self._rtol else 0.0)
         return Found(event, agrees, error / scale if scale else np.inf, one, many)
 
 
