@@ -50,7 +50,7 @@ class Compilation:
     steps_per_execution: int | str = "auto"
     outputs: CompiledOutputs | None = None
 
-    @property
+    @cached_property
     def has_loss(self) -> bool:
         """Whether a loss was given."""
         return any(each is not None for each in _nest.flatten(self.given[0]))

@@ -43,8 +43,10 @@ def is_own(model: SteppedNetwork, kind: str) -> bool:
         model: The model, which is compiled but for prediction.
         kind: "train", "test" or "predict".
     """
-    if any(_is_overridden(model, name) for name in _FOR[kind]):
-        return True
+    cls, own = type(model), vars(model)
+    for name in _FOR[kind]:  # In one piece: several ask before each fit.
+        if name in own or getattr(cls, name) is not getattr(SteppedNetwork, name):
+            return True
     if kind == "predict":
         return False
     if not model.required_compilation().has_loss:
@@ -53,10 +55,6 @@ def is_own(model: SteppedNetwork, kind: str) -> bool:
         return True
     given = _nest.flatten(model.required_compilation().given[2:])
     return not all(is_mean(each) for each in given if isinstance(each, Metric))
-
-
-def _is_overridden(model: SteppedNetwork, name: str) -> bool:
-    return name in vars(model) or getattr(type(model), name) is not getattr(SteppedNetwork, name)
 
 
 def step_of(model: SteppedNetwork) -> Step:

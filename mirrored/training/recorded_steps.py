@@ -41,8 +41,7 @@ class RecordedSteps:
         self._identity, self._kept = _identity(model)
         self._stepped = False
         self._weighed = False
-        kinds = ("predict",) if model._compilation is None else ("train", "test", "predict")
-        self._is_own = {kind: is_own(model, kind) for kind in kinds}
+        self._is_own: dict[str, bool] = {}
 
     def train(
         self, span: Span, where: Callable[[int], str], take: Take, going_on: Callable[[], bool]
@@ -149,6 +148,12 @@ class RecordedSteps:
 
     # ------------------------------------------------------------------ recording
 
+    def _own(self, kind: str) -> bool:
+        """Return whether a step of a kind is the model's own; it stays so in a fit."""
+        if kind not in self._is_own:
+            self._is_own[kind] = is_own(self._model, kind)
+        return self._is_own[kind]
+
     @cached_property
     def _step(self) -> Step:
         return step_of(self._model)  # It looks through all layers, which a replay need not.
@@ -160,7 +165,7 @@ class RecordedSteps:
         """Return the step for batches like these, recorded where it is not."""
         size = span.size
         columns, layout = span.columns, span.layout
-        dtypes = column_dtypes(self._model, layout, columns, own=self._is_own[kind])
+        dtypes = column_dtypes(self._model, layout, columns, own=self._own(kind))
         specs = tuple(
             [
                 TensorSpec(array.shape[1:], dtype or array.dtype)
@@ -189,7 +194,7 @@ class RecordedSteps:
         layout: Layout,
         sharding: Sharding,
     ) -> Trace:
-        if kind == "train" and not self._is_own[kind]:
+        if kind == "train" and not self._own(kind):
             optimizer = self._model.required_compilation().required_optimizer()
             # Where only some variables have a gradient, those are brought together meanwhile.
             optimizer.pack(self._model.trainable_variables)
