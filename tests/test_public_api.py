@@ -59,6 +59,7 @@ KERAS = [
     mr.keras.ops,
     mr.keras.optimizers,
     mr.keras.optimizers.schedules,
+    mr.keras.random,
     mr.keras.regularizers,
     mr.keras.utils,
 ]

@@ -28,6 +28,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.keras import models as models
     from mirrored.keras import ops as ops
     from mirrored.keras import optimizers as optimizers
+    from mirrored.keras import random as random
     from mirrored.keras import regularizers as regularizers
     from mirrored.keras import utils as utils
 
@@ -52,6 +53,7 @@ __all__ = [
     "models",
     "ops",
     "optimizers",
+    "random",
     "regularizers",
     "utils",
 ]
@@ -59,7 +61,7 @@ __all__ = [
 _LATE = {
     "mirrored.keras": (
         "activations backend callbacks datasets initializers layers losses metrics "
-        "mixed_precision models ops optimizers regularizers utils"
+        "mixed_precision models ops optimizers random regularizers utils"
     ),
 }
 _public_module("tf.keras", __name__, _LATE)

@@ -16,8 +16,12 @@ from mirrored.ops.spec import as_dtype, broadcast_shapes, float32, int64
 from mirrored.ops.tensor import Tensor
 
 
-def _draw(seed: int | None) -> Draw:
-    """Return the next draw of a stream: all replicas of a step make the same one."""
+def next_of_stream(seed: int | None) -> Draw:
+    """Return the next draw of a stream: all replicas of a step make the same one.
+
+    Args:
+        seed: An integer gives a stream of its own, beside the global one.
+    """
 
     def take() -> Tensor:
         # A double has 53 bits.
@@ -57,7 +61,7 @@ def random_truncated_normal(
         (2, 3)
     """
     del name
-    return _draw(seed).normal(shape, mean, stddev, dtype, truncated=True)
+    return next_of_stream(seed).normal(shape, mean, stddev, dtype, truncated=True)
 
 
 @explained
@@ -97,7 +101,7 @@ def random_gamma(
     alphas = convert_to_tensor(alpha, wanted)
     betas = convert_to_tensor(1 if beta is None else beta, wanted)
     together = broadcast_shapes("BroadcastArgs", alphas.shape, betas.shape)
-    return _draw(seed).gamma((*sizes, *together), alphas, betas, wanted)
+    return next_of_stream(seed).gamma((*sizes, *together), alphas, betas, wanted)
 
 
 @explained
@@ -130,7 +134,7 @@ def random_poisson(
     """
     del name
     rates, sizes = adopt(lam, None), vector_shape(shape)
-    return _draw(seed).poisson((*sizes, *rates.shape), rates, as_dtype(dtype))
+    return next_of_stream(seed).poisson((*sizes, *rates.shape), rates, as_dtype(dtype))
 
 
 @explained
@@ -163,7 +167,7 @@ def random_categorical(
         array([[0, 0, 0]])
     """
     del name
-    return _draw(seed).categorical(adopt(logits, None), num_samples, dtype)
+    return next_of_stream(seed).categorical(adopt(logits, None), num_samples, dtype)
 
 
 @explained
@@ -181,4 +185,4 @@ def random_shuffle(value: Any, seed: int | None = None, name: str | None = None)
         [1, 2, 3]
     """
     del name
-    return _draw(seed).shuffled(adopt(value, None))
+    return next_of_stream(seed).shuffled(adopt(value, None))

@@ -17,6 +17,7 @@ from mirrored.layers.shapes import Shape, Shapes, map_shapes
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.hooks import only
+from mirrored.variables.device_variable import Undone
 
 
 class BuiltOnZeros(Layer):
@@ -132,7 +133,8 @@ class BuiltOnZeros(Layer):
     def _output_on_zeros(self, input_shape: Shapes) -> Any:
         """Return the outputs for one example of zeros."""
         arguments = self._called_with
-        with only(), ignoring_losses():  # No tape that is open has anything to learn from it.
+        # No tape that is open has anything to learn from it, and no state moves on.
+        with only(), ignoring_losses(), Undone().in_force():
             if arguments is not None:
                 args, kwargs = arguments.mapped(self._zeros_like)
                 return self.as_outputs(self._run(args, kwargs, training=False))

@@ -19,10 +19,12 @@ from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import Metric
 from mirrored.training.saving import leaf_name, named_by_place, named_weights, place
 from mirrored.variables import Generator, Module, Variable
+from mirrored.variables.seed_generator import SeedGenerator as SeedVariable
 
 GLOBAL_STATE = "global_random_state"  # The name in the file.
 ROOT = "root"  # Whose attributes are named as if they were the checkpoint's own.
-_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, Generator, DatasetIterator)
+_STATES = (Generator, SeedVariable)  # Whose state is a variable.
+_KINDS = (Variable, Layer, Optimizer, Metric, SeedGenerator, *_STATES, DatasetIterator)
 
 # What has a state that is a few numbers: a stream of random ones, an iterator over a dataset.
 Stateful = SeedGenerator | DatasetIterator[Any]
@@ -202,7 +204,7 @@ def _parts_of(name: str, value: Any, given: set[int]) -> list[Part]:
     """Return an object's part, and a model's optimizer's unless it is given by itself."""
     if isinstance(value, Variable):
         return [Part(name, {name: value}, {})]
-    if isinstance(value, Generator):
+    if isinstance(value, _STATES):
         return [Part(name, {name: value.state}, {})]
     if isinstance(value, SeedGenerator | DatasetIterator):
         return [Part(name, {}, {name: value})]
@@ -239,10 +241,16 @@ def _of_layer(name: str, layer: Layer) -> Part:
     states = named_by_place(
         (f"{name}/{place(index, inner)}.generator", generator.state)
         for index, inner in enumerate(layer._walk())
-        for generator in find(vars(inner).values(), Generator)
+        for generator in _moving(inner)
     )
     weights = {f"{name}/{key}": each for key, each in named_weights(layer).items()}
     return Part(name, {**weights, **states}, generators)
+
+
+def _moving(owner: object) -> list[Generator | SeedVariable]:
+    """Return the generators in an object's attributes whose state is a variable."""
+    values = vars(owner).values()
+    return [*find(values, Generator), *find(values, SeedVariable)]
 
 
 def _named(name: str, variables: Iterable[Variable]) -> dict[str, Variable]:

@@ -4,7 +4,8 @@ An assign gives the variable another tensor, and where recorded programs need it
 one place, a read is a copy.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -127,6 +128,34 @@ class StandIns:
             )
 
 
+class Undone:
+    """Gives variables that are written in a context what they were before, at its end."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[DeviceVariable, Tensor]] = {}
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Return the context; what a recorder notes is none of its writes."""
+        token = _undone.set(self)
+        try:
+            yield
+        finally:
+            _undone.reset(token)
+            for variable, value in self._before.values():
+                variable._give_back(value)
+
+    def note(self, variable: "DeviceVariable") -> None:
+        """Keep the value of a variable that is about to be written.
+
+        Args:
+            variable: The variable.
+        """
+        if variable._id not in self._before:
+            self._before[variable._id] = (variable, variable._kept())
+
+
+_undone: ContextVar[Undone | None] = ContextVar("mirrored_undone", default=None)
 _stand_ins: ContextVar[StandIns | None] = ContextVar("mirrored_stand_ins", default=None)
 
 # Returns what makes copies in this context; None: they are like what they are copies of.
@@ -224,13 +253,8 @@ class DeviceVariable(Variable):
         if recorder is not None:
             value = recorder.read(self)
         else:
-            current = self._tensor
-            array, storage = current._array, current._storage
-            if stays:
-                storage = self._device.allocate(*current.spec)
-                copy_within(self._device, array, storage.array, "ReadVariableOp")
-                array = storage.array
-            value = Tensor(array, storage, self._device, current.spec)
+            current = self._kept() if stays else self._tensor
+            value = Tensor(current._array, current._storage, self._device, current.spec)
         for listener in active_listeners():
             listener.on_read(self, value)
         return value
@@ -312,6 +336,9 @@ class DeviceVariable(Variable):
         others = stand_ins()
         if others is not None:
             others.check_written(self)
+        undone = _undone.get()
+        if undone is not None and recorder is None:
+            undone.note(self)
         if isinstance(value, np.ndarray):
             copy_from_host(self._device, value, self._tensor._array)
         elif recorder is not None:
@@ -322,6 +349,23 @@ class DeviceVariable(Variable):
             self._tensor = value
         if method in ("assign", "change"):  # The others were logged when they were computed.
             devices.log_placement("AssignVariableOp", self._device)
+
+    def _kept(self) -> Tensor:
+        """Return the value, which what is written afterwards does not change."""
+        current = self._tensor
+        if self._stays_in is None:
+            return current
+        storage = self._device.allocate(*current.spec)
+        copy_within(self._device, current._array, storage.array, "ReadVariableOp")
+        return Tensor(storage.array, storage, self._device, current.spec)
+
+    def _give_back(self, value: Tensor) -> None:
+        """Take a value that `_kept` returned."""
+        with variable_writes:
+            if self._stays_in is None:
+                self._tensor = value
+            else:
+                copy_within(self._device, value._array, self._tensor._array, "AssignVariableOp")
 
 
 def initial_tensor(initial_value: Any, dtype: DType | None) -> Tensor:

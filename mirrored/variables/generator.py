@@ -127,7 +127,7 @@ class Generator:
         self._algorithm = as_algorithm(alg)
         words = state if isinstance(state, Variable) else _as_words(state)
         _check_shape(words, _SIZE)
-        self._state = words if isinstance(words, Variable) else _state_variable(words)
+        self._state = words if isinstance(words, Variable) else state_variable(words, "StateVar")
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> "Generator":
@@ -201,12 +201,7 @@ class Generator:
         number = as_integer(delta)
         if number is None:
             raise TypeError(f"`delta` is an integer. Received: {delta!r}")
-        at = current_position()
-        if at.replicas > 1 and isinstance(self._state, DeviceVariable):
-            raise ValueError(
-                "Replicas draw by a generator that has a state on each of them. Received: one that "
-                "was made outside. Make it in `with strategy.scope():`."
-            )
+        check_scope(self._state)
         before = self._state.read_value()
         self._state.assign(SKIP(before, delta=number))
         return before
@@ -276,12 +271,33 @@ class Generator:
         return [Generator(state=[0, 0, key], alg=self._algorithm) for key in keys]
 
 
-def _state_variable(words: Tensor) -> Variable:
-    """Return the variable of a state, of which each replica moves its own copy alike."""
+def check_scope(state: Variable) -> None:
+    """Raise where several replicas draw by a state.
+
+    Args:
+        state: The variable of the state.
+
+    Raises:
+        ValueError: There are several replicas, and it has no copy on each of them.
+    """
+    if current_position().replicas > 1 and isinstance(state, DeviceVariable):
+        raise ValueError(
+            "Replicas draw by a generator that has a state on each of them. Received: one that "
+            "was made outside. Make it in `with strategy.scope():`."
+        )
+
+
+def state_variable(words: Any, name: str) -> Variable:
+    """Return the variable of a state, of which each replica moves its own copy alike.
+
+    Args:
+        words: The state at first.
+        name: The variable's name.
+    """
     return Variable(
         words,
         trainable=False,
-        name="StateVar",
+        name=name,
         synchronization=VariableSynchronization.ON_READ,
         aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
     )

@@ -154,14 +154,34 @@ def a_layer_that_acts_otherwise_in_training(tf):
     return told_of(history), [model(given), model(given, training=True)]
 
 
+def a_layer_that_drops(tf):
+    class Drops(tf.keras.layers.Layer):
+        def __init__(self, rate, **kwargs):
+            super().__init__(**kwargs)
+            self.rate, self.seeds = rate, tf.keras.random.SeedGenerator(7)
+
+        def call(self, inputs, training=None):
+            if training:
+                return tf.keras.random.dropout(inputs, rate=self.rate, seed=self.seeds)
+            return inputs
+
+    model = tf.keras.Sequential([tf.keras.Input((6,)), Drops(0.3), tf.keras.layers.Dense(1)])
+    set_weights(model).compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
+    history = model.fit(X, X[:, :1], batch_size=8, epochs=2, shuffle=False, verbose=0)
+    return told_of(history), model.predict(X[:3], verbose=0), len(model.weights)
+
+
 def _autoencoder(tf):
     layers = tf.keras.layers
 
     class Sampling(layers.Layer):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.seeds = tf.keras.random.SeedGenerator(1337)
+
         def call(self, inputs):
             mean, log_variance = inputs
-            shape = tf.shape(mean)
-            drawn = tf.cos(tf.cast(tf.range(shape[1]), "float32")) * tf.ones((shape[0], 1))
+            drawn = tf.keras.random.normal(shape=tf.shape(mean), seed=self.seeds)
             return mean + tf.exp(0.5 * log_variance) * drawn
 
     class Encoder(layers.Layer):

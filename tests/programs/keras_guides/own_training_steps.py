@@ -106,6 +106,7 @@ def a_generator_against_a_discriminator(tf):
             self.discriminator, self.generator = discriminator, generator
             self.d_seen = keras.metrics.Mean(name="d_loss")
             self.g_seen = keras.metrics.Mean(name="g_loss")
+            self.seeds = keras.random.SeedGenerator(1337)
 
         @property
         def metrics(self):
@@ -118,7 +119,7 @@ def a_generator_against_a_discriminator(tf):
 
         def train_step(self, real):
             size = tf.shape(real)[0]
-            drawn = tf.sin(7.0 * real[:, :2])  # What a guide draws at random.
+            drawn = keras.random.normal(shape=(size, 2), seed=self.seeds)
             both = tf.concat([self.generator(drawn), real], axis=0)
             kinds = tf.concat([tf.ones((size, 1)), tf.zeros((size, 1))], axis=0) * 0.95
             with tf.GradientTape() as tape:
@@ -126,7 +127,8 @@ def a_generator_against_a_discriminator(tf):
             slopes = tape.gradient(d_loss, self.discriminator.trainable_weights)
             self.d_optimizer.apply(slopes, self.discriminator.trainable_weights)
             with tf.GradientTape() as tape:
-                judged = self.discriminator(self.generator(-drawn))
+                drawn = keras.random.normal(shape=(size, 2), seed=self.seeds)
+                judged = self.discriminator(self.generator(drawn))
                 g_loss = self.loss_fn(tf.zeros((size, 1)), judged)
             slopes = tape.gradient(g_loss, self.generator.trainable_weights)
             self.g_optimizer.apply(slopes, self.generator.trainable_weights)
