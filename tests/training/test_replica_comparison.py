@@ -370,6 +370,39 @@ def test_other_dtypes(policy: str) -> None:
         mr.keras.mixed_precision.set_global_policy("float32")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_rounding_of_any_model_is_no_difference(seed: int) -> None:
+    """Many examples, dropout, several layers, steep steps; and a mistake shows all the same."""
+    rng = np.random.default_rng(seed)
+    examples, features, classes = rng.integers([20, 1, 2], [300, 30, 6]).tolist()
+    x = rng.normal(size=(examples, features)) * 10.0 ** rng.uniform(-2, 2)
+    y = rng.integers(0, classes, size=examples)
+    rate = 10.0 ** rng.uniform(-4, -1)
+    optimizer = [mr.optim.SGD(rate, momentum=0.9), mr.optim.Adam(rate, clipnorm=0.1)][seed % 2]
+
+    def build(kind: type[mr.Model]) -> mr.Model:
+        hidden = inputs = mr.layers.Input((features,))
+        for _ in range(seed % 3 + 1):
+            units = int(rng.integers(8, 64))
+            hidden = mr.layers.Dense(units, ["relu", "tanh"][seed % 2])(hidden)
+            hidden = mr.layers.Dropout(0.3)(hidden)
+        model = kind(inputs, mr.layers.Dense(classes, "softmax")(hidden))
+        model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+        return model
+
+    class Scaled(mr.Model):
+        def compute_loss(self, x: Any = None, *args: Any, **options: Any) -> Any:
+            """Return a loss that is that of a batch times the examples of a shard."""
+            return super().compute_loss(x, *args, **options) * float(x.shape[0])
+
+    replicas = int(rng.integers(2, 6))
+    compare(build(mr.Model), x, y, replicas=replicas)
+    optimizer = mr.optim.SGD(rate)
+    with pytest.raises(AssertionError, match="First differs the loss that is differentiated"):
+        compare(build(Scaled), x, y, replicas=replicas)
+
+
 # ------------------------------------------------------------------------------ tolerances
 
 
