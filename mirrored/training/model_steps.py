@@ -13,8 +13,8 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.ops import Tensor
-from mirrored.ops.spec import FLOATS
 from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.losses.values import cast, loss_dtype
 from mirrored.training.utilities import unpack_x_y_sample_weight
 
 
@@ -137,7 +137,7 @@ class SteppedNetwork(CompiledNetwork):
                 if output.tracker is not None:
                     output.tracker.update_state(loss, sample_weight=_examples(prediction))
                 losses.append(loss if output.weight is None else loss * output.weight)
-        losses += [ops.reduce_sum(_as_float(each)) for each in self.losses]
+        losses += [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in self.losses]
         if not losses:
             raise ValueError(
                 "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
@@ -197,10 +197,6 @@ class SteppedNetwork(CompiledNetwork):
         if compilation.outputs is None:
             shapes = _nest.map_structure(lambda each: (None, *each.shape[1:]), y_pred)
             compilation.resolve(shapes, None)
-
-
-def _as_float(loss: Tensor) -> Tensor:
-    return loss if loss.dtype in FLOATS else ops.cast(loss, ops.floatx())
 
 
 def _examples(batch: Tensor) -> float:
