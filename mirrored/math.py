@@ -77,6 +77,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import cumprod as cumprod
     from mirrored.ops import cumsum as cumsum
     from mirrored.ops import cumulative_logsumexp as cumulative_logsumexp
+    from mirrored.ops import digamma as digamma
     from mirrored.ops import divide_no_nan as divide_no_nan
     from mirrored.ops import erf as erf
     from mirrored.ops import erfc as erfc
@@ -88,6 +89,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import invert_permutation as invert_permutation
     from mirrored.ops import is_non_decreasing as is_non_decreasing
     from mirrored.ops import is_strictly_increasing as is_strictly_increasing
+    from mirrored.ops import lgamma as lgamma
     from mirrored.ops import log_sigmoid as log_sigmoid
     from mirrored.ops import multiply_no_nan as multiply_no_nan
     from mirrored.ops import ndtri as ndtri
@@ -125,13 +127,14 @@ truediv = divide
 _LATE = {
     "mirrored.ops": (
         "acos acosh asin asinh atan atan2 atanh bincount ceil confusion_matrix cos cosh "
-        "count_nonzero cumprod cumsum cumulative_logsumexp divide_no_nan erf erfc erfcinv erfinv "
-        "floor floordiv in_top_k invert_permutation is_non_decreasing "
-        "is_strictly_increasing log_sigmoid multiply_no_nan ndtri nextafter reciprocal_no_nan "
-        "reduce_euclidean_norm reduce_std reduce_variance rint round segment_max segment_mean "
-        "segment_min segment_prod segment_sum sin sinh softsign tan top_k unsorted_segment_max "
-        "unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n "
-        "unsorted_segment_sum xdivy xlog1py xlogy zero_fraction"
+        "count_nonzero cumprod cumsum cumulative_logsumexp digamma divide_no_nan erf erfc "
+        "erfcinv erfinv floor floordiv in_top_k invert_permutation is_non_decreasing "
+        "is_strictly_increasing lgamma log_sigmoid multiply_no_nan ndtri nextafter "
+        "reciprocal_no_nan reduce_euclidean_norm reduce_std reduce_variance rint round "
+        "segment_max segment_mean segment_min segment_prod segment_sum sin sinh softsign tan "
+        "top_k unsorted_segment_max unsorted_segment_mean unsorted_segment_min "
+        "unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlog1py "
+        "xlogy zero_fraction"
     ),
 }
 _public_module("tf.math", __name__, _LATE)

@@ -167,6 +167,8 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops.embedding import embedding_lookup as embedding_lookup
     from mirrored.ops.error_functions import erf as erf
     from mirrored.ops.error_functions import erfc as erfc
+    from mirrored.ops.gamma_functions import digamma as digamma
+    from mirrored.ops.gamma_functions import lgamma as lgamma
     from mirrored.ops.gathering import gather as gather
     from mirrored.ops.gathering import gather_nd as gather_nd
     from mirrored.ops.histograms import bincount as bincount
@@ -321,6 +323,7 @@ _LATE = {
     "mirrored.ops.distinct": "invert_permutation unique unique_with_counts",
     "mirrored.ops.embedding": "embedding_lookup",
     "mirrored.ops.error_functions": "erf erfc",
+    "mirrored.ops.gamma_functions": "digamma lgamma",
     "mirrored.ops.gathering": "gather gather_nd",
     "mirrored.ops.histograms": (
         "bincount confusion_matrix histogram_fixed_width histogram_fixed_width_bins"

@@ -117,6 +117,8 @@ CASES: dict[str, Case] = {
             "atanh": lambda tf, x: tf.atanh(x),
             "cos": lambda tf, x: tf.cos(x),
             "cosh": lambda tf, x: tf.cosh(x),
+            "lgamma": lambda tf, x: tf.math.lgamma(x),
+            "digamma": lambda tf, x: tf.math.digamma(x),
             "floor": lambda tf, x: tf.floor(x),
             "round": lambda tf, x: tf.round(x),
             "sin": lambda tf, x: tf.sin(x),

@@ -289,3 +289,12 @@ def rates(reference: Callable[..., Any], dtypes: tuple[str, ...], **attrs: Any) 
     )
     kinds = ("state", "positive")
     return Row(reference, small, large, empty, kinds, dtypes, differentiable=False)
+
+
+def gamma_slope(x: Array) -> Array:
+    """Return the derivative of the logarithm of gamma, by a thousand steps up to its series."""
+    total = np.zeros(np.shape(x))
+    for _ in range(1000):
+        total -= 1.0 / x
+        x = x + 1.0
+    return total + np.log(x) - 0.5 / x - 1.0 / (12.0 * x * x)

@@ -14,6 +14,7 @@ from op_references import (
     entropy,
     entropy_grad,
     flat_indices,
+    gamma_slope,
     gathered,
     in_order,
     log_softmax,
@@ -146,6 +147,7 @@ TABLE: dict[str, Row] = {
     "Cumprod": scanned(np.multiply.reduce, 1.0, dtypes=NUMBERS),
     "Cumsum": scanned(np.add.reduce, 0.0, dtypes=NUMBERS),
     "CumulativeLogsumexp": scanned(np.logaddexp.reduce, -np.inf, exclusive=False),
+    "Digamma": one(lambda x: gamma_slope(x), "positive"),
     "DivNoNan": two(
         lambda x, y: np.where(y == 0, 0, x * y**-1.0), "any", "positive", dtypes=FLOATS
     ),
@@ -228,6 +230,7 @@ TABLE: dict[str, Row] = {
     "MulNoNan": two(lambda x, y: np.where(y == 0, 0, x * y), dtypes=FLOATS),
     "Ndtri": one(np.vectorize(NORMAL.inv_cdf, otypes=["float64"]), "unit"),
     "Neg": one(lambda x: 0 - x, dtypes=SIGNED),
+    "Lgamma": one(np.vectorize(math.lgamma, otypes="d"), "positive"),
     "NextAfter": two(lambda x, y: x + 0.0 * y, dtypes=FLOATS),
     "NotEqual": compare(lambda x, y: ~(x == y), dtypes=ALL),
     "OnesLike": one(lambda x: x**0, dtypes=ALL, differentiable=False),
