@@ -94,10 +94,11 @@ class StepNotes:
         if event.kind == "loss":
             share = [each / sum(self._sizes) if self._weighs else 1.0 for each in self._sizes]
             return np.asarray(sum(part * share[replica] for replica, part in shards.items()))
+        if any(part.shape[:1] != (self._sizes[replica],) for replica, part in shards.items()):
+            return None  # It has no row an example, or rows of several batches.
         rows = [shards[replica] for replica in sorted(shards)]
-        if not rows or any(not each.ndim or each.shape[1:] != rows[0].shape[1:] for each in rows):
-            return None  # It has no row an example.
-        return np.concatenate(rows)
+        alike = {each.shape[1:] for each in rows}
+        return np.concatenate(rows) if len(alike) == 1 else None
 
     def _note(self, kind: str, name: str, replica: int, value: Any) -> None:
         if active_recorder() is not None or not isinstance(value, Tensor):

@@ -144,6 +144,30 @@ class Adversaries(mr.Model):
         return {"first": first, "second": second}
 
 
+class Joined(mr.Model):
+    """Tells real examples from made ones in one call, in another order on each number of replicas.
+
+    So does the step of Keras' guide.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judge = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(1, name="judge")])
+        self.compile("adam")
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Update the judge."""
+        count = mr.shape(data)[0]
+        both = mr.concat([data * 2.0, mr.reverse(data, [0])], axis=0)
+        kinds = mr.concat([mr.ones((count, 1)), mr.zeros((count, 1))], axis=0)
+        with mr.GradientTape() as tape:
+            loss = mr.reduce_mean((self.judge(both) - kinds) ** 2)
+            loss = loss + mr.reduce_mean(self.judge(mr.reverse(data, [0])) ** 2)
+        weights = self.judge.trainable_weights
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        return {"loss": loss}
+
+
 class Built(mr.Model):
     """A subclass whose layers get their weights when it is first called."""
 
@@ -175,6 +199,7 @@ RIGHT: dict[str, Callable[[], mr.Model]] = {
     "a penalty on outputs": lambda: plain(layer=mr.layers.ActivityRegularization(l2=0.1)),
     "batches normalized": lambda: made(layer=mr.layers.BatchNormalization(synchronized=True)),
     "two optimizers": lambda: Adversaries(clip=False),
+    "other orders": Joined,
     "not built": Built,
     "a recorded step": lambda: own(train_step=mr.function(Own.train_step)),
 }
@@ -184,7 +209,7 @@ RIGHT: dict[str, Callable[[], mr.Model]] = {
 @pytest.mark.parametrize("replicas", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_right_steps_pass(make: Callable[[], mr.Model], replicas: int) -> None:
     model = make()
-    y = None if isinstance(model, Adversaries) else Y
+    y = None if isinstance(model, Adversaries | Joined) else Y
     weights = W if type(model) is mr.Model else None
     found = compare(model, X, y, weights, replicas=replicas)
     # Eight examples are as many on either of two replicas, so that the last one is left out.
