@@ -274,6 +274,8 @@ class Layer(Called):
         arguments = bound(self._call_signature, tensors, named)
         self._prepare(arguments.first, arguments)
         if placeholders((tensors, named)):
+            if added_losses.held and _training.get() is _OUTSIDE:
+                added_losses.forget(self._walk())
             return self._connect(args, kwargs, training, arguments)
         output = self._run(tensors, named, training)
         if self._output_shape is None:

@@ -50,8 +50,10 @@ def test_losses_are_there_until_a_call_begins() -> None:
     assert (values(layer), values(outer)) == ([5.5, 11.0], [7.0, 5.5, 11.0])
     layer(X[:1])
     assert (values(layer), values(outer)) == ([1.0], [7.0, 1.0])
-    layer(Input((3,)))
-    assert values(layer) == []
+    for each in (layer, Dense(2, activity_regularizer="l2")):
+        each(X)
+        each(Input((3,)))
+        assert values(each) == []
 
 
 def test_a_call_for_shapes_adds_nothing() -> None:
