@@ -442,7 +442,8 @@ HELD: dict[str, dict[str, str]] = {
     "program/test_templates.py": {
         "kinds-of-variables": "test_the_bits_are_those_of_recording_anew "
         "test_other_kinds_are_recorded test_which_arguments_are_one_variable_is_part_of_the_kind "
-        "test_a_variable_that_the_function_reads_anyway test_each_variable_has_slots_of_its_own",
+        "test_a_variable_that_the_function_reads_anyway test_what_is_the_variables_own "
+        "test_each_variable_has_slots_of_its_own",
     },
     "control_flow/test_conditions.py": {
         "recorded-branches": "test_a_recorded_choice_is_that_of_python "

@@ -268,8 +268,10 @@ class Function(Generic[_P, _R]):
             return known
         alike = arguments.alike()
         demand = self._demand(alike, dataset_inputs)
-        bound = None if demand is None else self._templates.bound((alike, demand), arguments)
-        if bound is None or demand is None:
+        if demand is None or self._templates_for(arguments) is None:
+            return None
+        bound = self._templates.bound((alike, demand), arguments)
+        if bound is None:
             return None
         self._note(arguments.key, demand)
         return self._traces.keep((arguments.key, demand), bound, recorded=False)

@@ -35,7 +35,7 @@ def reaches(roots: Iterable[Any], wanted: Iterable[Any], beside: tuple[type, ...
         each = stack.pop()
         if id(each) in targets:
             return True
-        if id(each) in found or isinstance(each, closed):
+        if id(each) in found or issubclass(type(each), closed):  # A proxy says that it is another.
             continue
         found.add(id(each))
         if len(found) > _MOST:

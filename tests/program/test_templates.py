@@ -193,6 +193,15 @@ def test_a_variable_that_the_function_reads_anyway(
     assert len(runs) == 2
 
 
+def test_a_variable_that_the_function_knows_from_others() -> None:
+    """In TensorFlow it is one as all others where one of these came first."""
+    v, own = variable(1, 2), variable(3, 4)
+    function, runs = counted(lambda v: v * (10.0 if v is own else 1.0))
+    given = [function(each).numpy().tolist() for each in (v, own, v, variable(5, 6))]
+    assert given == [[1, 2], [30, 40], [1, 2], [5, 6]]
+    assert len(runs) == 2
+
+
 @pytest.mark.parametrize("told", [id, lambda v: v.name], ids=["its identity", "its name"])
 def test_what_is_the_variables_own(told: Callable[[Any], Any]) -> None:
     """In TensorFlow what belongs to the first one is taken for each."""
