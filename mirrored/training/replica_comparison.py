@@ -106,7 +106,7 @@ def compare_replicas(
     its optimizers, its metrics and the random streams stay as they are. Compared are, in the order
     of the step, what layers return for each example, the losses, the gradients that optimizers
     get, what the step returns, and then all variables: weights, states of layers, optimizers'
-    slots, and metrics'.
+    slots, and metrics'. Outputs tell where a difference begins, and are none by themselves.
 
     A step that `fit` runs on shards is to make what it makes of the whole batch; see
     `Model.train_step`. Here it shows where it does not: where a loss is a sum over examples, or is
@@ -122,7 +122,7 @@ def compare_replicas(
         replicas: On how many replicas the second step runs.
         rtol: By what part of its size a value may differ, and by ten times that the change of a
             variable, since optimizers divide by small numbers. None: 7e-5 where layers compute in
-            float32, 4e-10 in float64, 0.02 in float16, 0.05 in bfloat16, by the coarsest of them.
+            float32, 4e-10 in float64, 0.05 in bfloat16, by the coarsest of them.
         atol: How far it may differ besides, an element. None: ten times what that dtype can tell
             from 1, as 1.2e-6 for float32.
 

@@ -94,6 +94,7 @@ def main(folder: Path) -> float:
     history = model.fit(x, y, batch_size=BATCH_SIZE, epochs=2, verbose=0)
     assert_type(history.history["loss"], list[float])
     values = assert_type(model.evaluate(x, y, return_dict=True, verbose=0), dict[str, float])
+    assert_type(mr.debugging.compare_replicas(model, x, y).difference, float)
     outputs: np.ndarray[Any, Any] = model.predict(x, verbose=0)  # Or a structure of several.
     assert_type((doubled(mr.ones((2,))), three()), tuple[mr.Tensor, mr.Tensor])
     rate: mr.Variable = training.optimizer.learning_rate  # Of a schedule it is a tensor.
