@@ -22,8 +22,18 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.activity_regularization import (
         ActivityRegularization as ActivityRegularization,
     )
+    from mirrored.layers.advanced_activations import ELU as ELU
+    from mirrored.layers.advanced_activations import LeakyReLU as LeakyReLU
+    from mirrored.layers.advanced_activations import PReLU as PReLU
+    from mirrored.layers.advanced_activations import ReLU as ReLU
+    from mirrored.layers.advanced_activations import Softmax as Softmax
     from mirrored.layers.batch_normalization import BatchNormalization as BatchNormalization
+    from mirrored.layers.embedding import Embedding as Embedding
     from mirrored.layers.flatten import Flatten as Flatten
+    from mirrored.layers.global_pooling import GlobalAveragePooling1D as GlobalAveragePooling1D
+    from mirrored.layers.global_pooling import GlobalAvgPool1D as GlobalAvgPool1D
+    from mirrored.layers.global_pooling import GlobalMaxPool1D as GlobalMaxPool1D
+    from mirrored.layers.global_pooling import GlobalMaxPooling1D as GlobalMaxPooling1D
     from mirrored.layers.group_normalization import GroupNormalization as GroupNormalization
     from mirrored.layers.joining import Concatenate as Concatenate
     from mirrored.layers.joining import Dot as Dot
@@ -44,27 +54,57 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.merging import minimum as minimum
     from mirrored.layers.merging import multiply as multiply
     from mirrored.layers.merging import subtract as subtract
+    from mirrored.layers.noise import AlphaDropout as AlphaDropout
+    from mirrored.layers.noise import GaussianDropout as GaussianDropout
+    from mirrored.layers.noise import GaussianNoise as GaussianNoise
+    from mirrored.layers.noise import SpatialDropout1D as SpatialDropout1D
+    from mirrored.layers.plain import Identity as Identity
+    from mirrored.layers.plain import Lambda as Lambda
+    from mirrored.layers.plain import Rescaling as Rescaling
+    from mirrored.layers.reshaping import Permute as Permute
+    from mirrored.layers.reshaping import RepeatVector as RepeatVector
+    from mirrored.layers.reshaping import Reshape as Reshape
 
 __all__ = [
+    "ELU",
     "Activation",
     "ActivityRegularization",
     "Add",
+    "AlphaDropout",
     "Average",
     "BatchNormalization",
     "Concatenate",
     "Dense",
     "Dot",
     "Dropout",
+    "Embedding",
     "Flatten",
+    "GaussianDropout",
+    "GaussianNoise",
+    "GlobalAveragePooling1D",
+    "GlobalAvgPool1D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPooling1D",
     "GroupNormalization",
+    "Identity",
     "Input",
     "InputLayer",
+    "Lambda",
     "Layer",
     "LayerNormalization",
+    "LeakyReLU",
     "Maximum",
     "Minimum",
     "Multiply",
+    "PReLU",
+    "Permute",
     "RMSNormalization",
+    "ReLU",
+    "RepeatVector",
+    "Rescaling",
+    "Reshape",
+    "Softmax",
+    "SpatialDropout1D",
     "Subtract",
     "SymbolicTensor",
     "UnitNormalization",
@@ -83,6 +123,14 @@ __all__ = [
 ]
 
 _LATE = {
+    "mirrored.layers.advanced_activations": "ELU LeakyReLU PReLU ReLU Softmax",
+    "mirrored.layers.reshaping": "Permute RepeatVector Reshape",
+    "mirrored.layers.noise": "AlphaDropout GaussianDropout GaussianNoise SpatialDropout1D",
+    "mirrored.layers.plain": "Identity Lambda Rescaling",
+    "mirrored.layers.global_pooling": """
+        GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
+    """,
+    "mirrored.layers.embedding": "Embedding",
     "mirrored.layers.activation": "Activation",
     "mirrored.layers.activity_regularization": "ActivityRegularization",
     "mirrored.layers.batch_normalization": "BatchNormalization",

@@ -13,20 +13,40 @@ from mirrored.layers import InputLayer as InputLayer
 from mirrored.layers import Layer as Layer
 
 if _typing.TYPE_CHECKING:
+    from mirrored.layers import ELU as ELU
     from mirrored.layers import Activation as Activation
     from mirrored.layers import ActivityRegularization as ActivityRegularization
     from mirrored.layers import Add as Add
+    from mirrored.layers import AlphaDropout as AlphaDropout
     from mirrored.layers import Average as Average
     from mirrored.layers import BatchNormalization as BatchNormalization
     from mirrored.layers import Concatenate as Concatenate
     from mirrored.layers import Dot as Dot
+    from mirrored.layers import Embedding as Embedding
     from mirrored.layers import Flatten as Flatten
+    from mirrored.layers import GaussianDropout as GaussianDropout
+    from mirrored.layers import GaussianNoise as GaussianNoise
+    from mirrored.layers import GlobalAveragePooling1D as GlobalAveragePooling1D
+    from mirrored.layers import GlobalAvgPool1D as GlobalAvgPool1D
+    from mirrored.layers import GlobalMaxPool1D as GlobalMaxPool1D
+    from mirrored.layers import GlobalMaxPooling1D as GlobalMaxPooling1D
     from mirrored.layers import GroupNormalization as GroupNormalization
+    from mirrored.layers import Identity as Identity
+    from mirrored.layers import Lambda as Lambda
     from mirrored.layers import LayerNormalization as LayerNormalization
+    from mirrored.layers import LeakyReLU as LeakyReLU
     from mirrored.layers import Maximum as Maximum
     from mirrored.layers import Minimum as Minimum
     from mirrored.layers import Multiply as Multiply
+    from mirrored.layers import Permute as Permute
+    from mirrored.layers import PReLU as PReLU
+    from mirrored.layers import ReLU as ReLU
+    from mirrored.layers import RepeatVector as RepeatVector
+    from mirrored.layers import Rescaling as Rescaling
+    from mirrored.layers import Reshape as Reshape
     from mirrored.layers import RMSNormalization as RMSNormalization
+    from mirrored.layers import Softmax as Softmax
+    from mirrored.layers import SpatialDropout1D as SpatialDropout1D
     from mirrored.layers import Subtract as Subtract
     from mirrored.layers import UnitNormalization as UnitNormalization
     from mirrored.layers import add as add
@@ -40,9 +60,13 @@ if _typing.TYPE_CHECKING:
 
 _LATE = {
     "mirrored.layers": """
-        Activation ActivityRegularization Add Average BatchNormalization Concatenate Dot Flatten
-        GroupNormalization LayerNormalization Maximum Minimum Multiply RMSNormalization Subtract
-        UnitNormalization add average concatenate dot maximum minimum multiply subtract
+        Activation ActivityRegularization Add AlphaDropout Average BatchNormalization
+        Concatenate Dot ELU Embedding Flatten GaussianDropout GaussianNoise
+        GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
+        GroupNormalization Identity Lambda LayerNormalization LeakyReLU Maximum Minimum
+        Multiply PReLU Permute RMSNormalization ReLU RepeatVector Rescaling Reshape
+        Softmax SpatialDropout1D Subtract UnitNormalization add average concatenate dot
+        maximum minimum multiply subtract
     """,
 }
 _public_module("tf.keras.layers", __name__, _LATE)

@@ -49,6 +49,30 @@ CASES = [
     Case("GroupNormalization", (5, 4, 6), {"groups": 3, "epsilon": 0.1}),
     Case("GroupNormalization", (5, 4, 6), {"groups": 2, "axis": 1, "center": False}),
     Case("GroupNormalization", (5, 4, 6), {"groups": -1, "scale": False}),
+    Case("ReLU", (5, 3)),
+    Case("ReLU", (5, 3), {"max_value": 2.0, "negative_slope": 0.5, "threshold": 1.0}),
+    Case("LeakyReLU", (5, 3)),
+    Case("LeakyReLU", (5, 3), {"negative_slope": 0.5}),
+    Case("ELU", (5, 3)),
+    Case("ELU", (5, 3), {"alpha": 0.5}),
+    Case("PReLU", (5, 4, 3)),
+    Case("PReLU", (5, 4, 3), {"shared_axes": [1], "alpha_initializer": "ones"}),
+    Case("Softmax", (5, 3)),
+    Case("Softmax", (5, 4, 3), {"axis": 1}),
+    Case("Softmax", (5, 4, 3), {"axis": [1, 2]}),
+    Case("Reshape", (5, 6), {"target_shape": [2, 3]}),
+    Case("Reshape", (5, 2, 6), {"target_shape": [4, -1]}),
+    Case("Permute", (5, 4, 3), {"dims": [2, 1]}),
+    Case("RepeatVector", (5, 3), {"n": 4}),
+    Case("Rescaling", (5, 3), {"scale": 0.5}),
+    Case("Rescaling", (5, 3), {"scale": [1.0, 2.0, 3.0], "offset": 0.5}),
+    Case("Identity", (5, 3)),
+    Case("GlobalAveragePooling1D", (5, 4, 3)),
+    Case("GlobalAveragePooling1D", (5, 4, 3), {"data_format": "channels_first"}),
+    Case("GlobalMaxPooling1D", (5, 4, 3), {"keepdims": True}),
+    Case("GlobalMaxPooling1D", (5, 4, 3), {"data_format": "channels_first", "keepdims": True}),
+    Case("Embedding", (5,), {"input_dim": 4, "output_dim": 3}, integers=4),
+    Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2}, integers=6),
 ]
 NAMES = [f"{case.layer} {case.shape} {dict(case.options)}" for case in CASES]
 
@@ -73,6 +97,9 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
     x = tf.constant(inputs_of(case))
     found: dict[str, Any] = {"before": layer(x, training=False)}
     draws = np.random.default_rng(1)
+    if case.layer == "Embedding":  # What it starts as is drawn.
+        layer.set_weights([np.ones_like(each) for each in layer.get_weights()])
+        found["before"] = layer(x, training=False)
     layer.set_weights([each + draws.normal(size=each.shape) / 4 for each in layer.get_weights()])
     with tf.GradientTape() as tape:
         tape.watch(x)

@@ -126,13 +126,49 @@ LAYERS: dict[str, Row] = {
     **dict.fromkeys(MERGES, dense(Merged)),
     "Activation": dense(lambda: mr.layers.Activation("relu")),
     "ActivityRegularization": dense(lambda: mr.layers.ActivityRegularization(0.1, 0.2)),
+    "AlphaDropout": dense(lambda: mr.layers.AlphaDropout(0.4)),
     "BatchNormalization": dense(
         lambda: mr.layers.BatchNormalization(synchronized=True),
         lambda: mr.layers.BatchNormalization(momentum=0.5),
     ),
     "Dense": dense(use_bias=False),
     "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
+    "ELU": dense(lambda: mr.layers.ELU(0.5)),
+    "Embedding": Row(
+        lambda: [
+            mr.layers.Lambda(mr.abs),
+            mr.layers.Embedding(99, 2),
+            mr.layers.Flatten(),
+        ]
+    ),
     "Flatten": dense(),
+    "GaussianDropout": dense(lambda: mr.layers.GaussianDropout(0.2)),
+    "GaussianNoise": dense(lambda: mr.layers.GaussianNoise(0.2, seed=3)),
+    "GlobalAveragePooling1D": dense(
+        lambda: mr.layers.Reshape((2, 2)), lambda: mr.layers.GlobalAveragePooling1D()
+    ),
+    "GlobalMaxPooling1D": dense(
+        lambda: mr.layers.Reshape((-1, 2)), lambda: mr.layers.GlobalMaxPooling1D()
+    ),
+    "Identity": dense(lambda: mr.layers.Identity()),
+    "Lambda": dense(lambda: mr.layers.Lambda(mr.tanh)),
+    "LeakyReLU": dense(lambda: mr.layers.LeakyReLU()),
+    "PReLU": dense(lambda: mr.layers.PReLU("ones")),
+    "Permute": dense(
+        lambda: mr.layers.Reshape((2, 2)),
+        lambda: mr.layers.Permute((2, 1)),
+        lambda: mr.layers.Flatten(),
+    ),
+    "ReLU": dense(lambda: mr.layers.ReLU(2.0, 0.1, 0.2)),
+    "RepeatVector": dense(lambda: mr.layers.RepeatVector(2), lambda: mr.layers.Flatten()),
+    "Rescaling": dense(lambda: mr.layers.Rescaling(0.5, 0.1)),
+    "Reshape": dense(lambda: mr.layers.Reshape((2, 2)), lambda: mr.layers.Flatten()),
+    "Softmax": dense(lambda: mr.layers.Softmax()),
+    "SpatialDropout1D": dense(
+        lambda: mr.layers.Reshape((2, 2)),
+        lambda: mr.layers.SpatialDropout1D(0.4),
+        lambda: mr.layers.Flatten(),
+    ),
     "GroupNormalization": dense(lambda: mr.layers.GroupNormalization(2)),
     "InputLayer": Row(lambda: [mr.layers.InputLayer((2, 3)), mr.layers.Flatten()]),
     "LayerNormalization": dense(lambda: mr.layers.LayerNormalization()),

@@ -1,0 +1,93 @@
+"""A vector for each of so many integers: rows of a table, which training changes.
+
+The gradient of the table is that of the rows which a batch has, each summed over its places.
+"""
+
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored._numbers import as_integer
+from mirrored.layers import initializers, regularizers
+from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+from mirrored.ops.spec import INTEGERS
+from mirrored.variables import Variable
+
+
+@explained
+class Embedding(Layer):
+    """Looks up a vector for each integer of its inputs.
+
+    Args:
+        input_dim: How many integers there are: from 0 to ``input_dim`` - 1.
+        output_dim: The vectors' size.
+        embeddings_initializer: What the table, of shape (input_dim, output_dim), starts as.
+        embeddings_regularizer: The penalty on the table, if any.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: A size is no positive integer, or a name is unknown.
+
+    Example:
+        >>> layer = Embedding(3, 2, embeddings_initializer="ones")
+        >>> layer([[0, 2, 2]]).shape
+        (1, 3, 2)
+    """
+
+    embeddings: Variable
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        embeddings_initializer: Any = "uniform",
+        embeddings_regularizer: Any = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.input_dim = _positive("input_dim", input_dim)
+        self.output_dim = _positive("output_dim", output_dim)
+        self.embeddings_initializer = initializers.get(embeddings_initializer)
+        self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
+
+    def build(self, input_shape: Shape) -> None:
+        """Create the table."""
+        del input_shape
+        self.embeddings = self.add_weight(
+            shape=(self.input_dim, self.output_dim),
+            initializer=self.embeddings_initializer,
+            regularizer=self.embeddings_regularizer,
+            name="embeddings",
+        )
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless there is one input."""
+        self._require_rank(input_shape, 0)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the vectors.
+
+        Args:
+            inputs: Integers of any shape, or floats that are cut to such.
+
+        Returns:
+            The inputs' shape and ``output_dim``.
+        """
+        ids = inputs if inputs.dtype in INTEGERS else ops.cast(inputs, ops.int32)
+        return ops.cast(ops.embedding_lookup(self.embeddings, ids), self.compute_dtype)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return ``input_shape`` and ``output_dim``."""
+        return (*input_shape, self.output_dim)
+
+
+def _positive(name: str, value: Any) -> int:
+    number = as_integer(value)
+    if number is None or number < 1:
+        raise ValueError(
+            f"`{name}` must be a positive integer. Received: {name}={value} (of type "
+            f"{type(value).__name__})."
+        )
+    return number

@@ -1,0 +1,109 @@
+"""Pooling over all steps of a sequence: one vector an example.
+
+The steps may be any number; the features stay.
+"""
+
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+
+
+@explained
+class GlobalPooling1D(Layer):
+    """What both have in common: a subclass reduces the steps in `_reduced`."""
+
+    def __init__(
+        self,
+        data_format: str | None = None,
+        keepdims: bool = False,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        known = {None: 1, "channels_last": 1, "channels_first": 2}
+        if data_format not in known:
+            raise ValueError(
+                "The `data_format` argument must be one of {'channels_first', 'channels_last'}. "
+                f"Received: data_format={data_format}"
+            )
+        self.data_format = data_format or "channels_last"
+        self.keepdims = bool(keepdims)
+        self._axis = known[data_format]
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless each example is a sequence of vectors."""
+        self._require_rank(input_shape, 3)
+        if len(input_shape) != 3:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=3, '
+                f"found ndim={len(input_shape)}. Full shape received: {input_shape}"
+            )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return one vector an example.
+
+        Args:
+            inputs: Shape (batch, steps, features), or (batch, features, steps) where these come
+                first.
+        """
+        return self._reduced(inputs)
+
+    def _reduced(self, inputs: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return the shape without the steps, or with 1 in their place."""
+        sizes: list[Any] = list(input_shape)
+        sizes[self._axis : self._axis + 1] = [1] if self.keepdims else []
+        return tuple(sizes)
+
+
+@explained
+class GlobalAveragePooling1D(GlobalPooling1D):
+    """Takes the mean over the steps of each sequence.
+
+    Args:
+        data_format: "channels_last", the default: the features' axis is the last one; or
+            "channels_first": the steps' is.
+        keepdims: Whether the steps' axis stays, with size 1.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: There is no such ``data_format``.
+
+    Example:
+        >>> GlobalAveragePooling1D()([[[1.0, 2.0], [3.0, 6.0]]]).numpy().tolist()
+        [[2.0, 4.0]]
+    """
+
+    def _reduced(self, inputs: Tensor) -> Tensor:
+        return ops.reduce_mean(inputs, self._axis, keepdims=self.keepdims)
+
+
+@explained
+class GlobalMaxPooling1D(GlobalPooling1D):
+    """Takes the largest value over the steps of each sequence.
+
+    Args:
+        data_format: "channels_last", the default: the features' axis is the last one; or
+            "channels_first": the steps' is.
+        keepdims: Whether the steps' axis stays, with size 1.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: There is no such ``data_format``.
+
+    Example:
+        >>> GlobalMaxPooling1D()([[[1.0, 7.0], [3.0, 6.0]]]).numpy().tolist()
+        [[3.0, 7.0]]
+    """
+
+    def _reduced(self, inputs: Tensor) -> Tensor:
+        return ops.reduce_max(inputs, self._axis, keepdims=self.keepdims)
+
+
+GlobalAvgPool1D = GlobalAveragePooling1D
+GlobalMaxPool1D = GlobalMaxPooling1D

@@ -1,0 +1,193 @@
+"""Noise while training, so that a network does not lean on exact numbers.
+
+The draws belong to the examples of the global batch, as those of `Dropout`: any number of replicas
+adds what one device adds.
+"""
+
+import math
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored._numbers import as_real
+from mirrored.layers.advanced_activations import Elementwise
+from mirrored.layers.layer import LayerOptions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import SeedGenerator, Tensor
+from mirrored.program import variable_creation
+
+# Klambauer et al., Self-Normalizing Neural Networks, 2017: https://arxiv.org/abs/1706.02515
+_ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+class Noise(Elementwise):
+    """A layer that draws in training; its subclasses say what the arguments are."""
+
+    def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        if not isinstance(seed, SeedGenerator):
+            # In Keras a variable: a recorded function must not make one in every call.
+            variable_creation.ask(f"{self.name}/seed_generator_state")
+        self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
+
+    def _normal(self, inputs: Tensor, stddev: float) -> Tensor:
+        drawn = self.seed_generator.normal(inputs.shape, dtype=self.dtype, per_example=True)
+        return ops.cast(drawn * stddev, inputs.dtype)
+
+
+@explained
+class GaussianNoise(Noise):
+    """Adds normal noise of mean 0 while training.
+
+    Args:
+        stddev: The noise's standard deviation, from 0 to 1.
+        seed: An integer for the same noise in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``stddev`` is not from 0 to 1.
+
+    Example:
+        >>> layer = GaussianNoise(0.5, seed=0)
+        >>> layer([[1.0]]).numpy().tolist()
+        [[1.0]]
+        >>> bool(layer([[1.0]], training=True)[0, 0] == 1.0)
+        False
+    """
+
+    def __init__(self, stddev: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(seed, **options)
+        self.stddev = _from_0_to_1("stddev", stddev)
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), with noise while training."""
+        if not training or self.stddev == 0:
+            return inputs
+        return inputs + self._normal(inputs, self.stddev)
+
+
+@explained
+class GaussianDropout(Noise):
+    """Multiplies by normal noise of mean 1 while training.
+
+    Srivastava et al., Dropout, 2014: https://jmlr.org/papers/v15/srivastava14a.html
+
+    Args:
+        rate: The noise's standard deviation is sqrt(rate / (1 - rate)); from 0 to 1, and below.
+        seed: An integer for the same noise in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``rate`` is not from 0 to 1, or is 1, where the noise would be infinite.
+
+    Example:
+        >>> GaussianDropout(0.5)([[1.0, 2.0]]).numpy().tolist()
+        [[1.0, 2.0]]
+    """
+
+    def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(seed, **options)
+        self.rate = _from_0_to_1("rate", rate)
+        if self.rate == 1:
+            raise ValueError(f"The noise of rate=1 would be infinite. Received: rate={rate!r}")
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), times noise while training."""
+        if not training or self.rate == 0:
+            return inputs
+        return inputs * (1.0 + self._normal(inputs, math.sqrt(self.rate / (1.0 - self.rate))))
+
+
+@explained
+class AlphaDropout(Noise):
+    """Sets inputs to a negative value at random while training, keeping their mean and variance.
+
+    It goes with the activation "selu": Klambauer et al., Self-Normalizing Neural Networks, 2017,
+    https://arxiv.org/abs/1706.02515
+
+    Args:
+        rate: The fraction to drop, from 0 to 1.
+        seed: An integer for the same masks in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``rate`` is not from 0 to 1, or is 1.
+
+    Example:
+        >>> AlphaDropout(0.5)([[1.0, 2.0]]).numpy().tolist()
+        [[1.0, 2.0]]
+    """
+
+    def __init__(self, rate: float, *, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(seed, **options)
+        self.rate = _from_0_to_1("rate", rate)
+        if self.rate == 1:
+            raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), with some dropped while training."""
+        if not training or self.rate == 0:
+            return inputs
+        dropped = -_ALPHA * _SCALE
+        factor = ((1.0 - self.rate) * (1.0 + self.rate * dropped**2)) ** -0.5
+        drawn = self.seed_generator.uniform(inputs.shape, dtype=self.dtype, per_example=True)
+        is_kept = ops.greater_equal(drawn, self.rate)
+        kept: Tensor = ops.where(is_kept, inputs, ops.constant(dropped, inputs.dtype))
+        outputs: Tensor = kept * factor - factor * dropped * self.rate
+        return outputs
+
+
+@explained
+class SpatialDropout1D(Noise):
+    """Sets whole features of sequences to zero at random while training.
+
+    Tompson et al., 2014: https://arxiv.org/abs/1411.4280
+
+    Args:
+        rate: The fraction to drop, from 0 to 1.
+        seed: An integer for the same masks in every run; None takes one from the global stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``rate`` is not from 0 to 1.
+
+    Example:
+        >>> SpatialDropout1D(0.5)([[[1.0, 2.0]]]).numpy().tolist()
+        [[[1.0, 2.0]]]
+    """
+
+    def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(seed, **options)
+        self.rate = _from_0_to_1("rate", rate)
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless each example is a sequence of vectors."""
+        self._require_rank(input_shape, 3)
+        if len(input_shape) != 3:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=3, '
+                f"found ndim={len(input_shape)}. Full shape received: {input_shape}"
+            )
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return ``inputs``, of shape (batch, steps, features), with some features at zero."""
+        if not training or self.rate == 0:
+            return inputs
+        batch, _, features = inputs.shape
+        shape = (batch, 1, features)
+        drawn = self.seed_generator.uniform(shape, dtype=self.dtype, per_example=True)
+        if self.rate == 1:
+            return ops.zeros_like(inputs)
+        mask = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
+        outputs: Tensor = inputs * (mask * (1.0 / (1.0 - self.rate)))
+        return outputs
+
+
+def _from_0_to_1(name: str, value: Any) -> float:
+    number = as_real(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError(
+            f"Invalid value received for argument `{name}`. Expected a float value between 0 and "
+            f"1. Received: {name}={value}"
+        )
+    return number

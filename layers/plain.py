@@ -1,0 +1,119 @@
+"""Layers of one line: what passes, is scaled, or is a function of the user's own."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored.layers.advanced_activations import Elementwise
+from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.shapes import Shapes, is_shape, map_shapes
+from mirrored.ops import Tensor
+
+
+class Identity(Elementwise):
+    """Returns its inputs.
+
+    Args:
+        name, trainable, dtype, input_shape: As for every layer.
+
+    Example:
+        >>> Identity()([[1.0, 2.0]]).numpy().tolist()
+        [[1.0, 2.0]]
+    """
+
+    _keeps_integers = True
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs``, of any shape."""
+        return inputs
+
+
+@explained
+class Rescaling(Elementwise):
+    """Computes inputs * scale + offset, as to bring pixels from 0 to 255 between 0 and 1.
+
+    Args:
+        scale: What inputs are multiplied by: a number, or some that broadcast to an example.
+        offset: What is added, likewise.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Example:
+        >>> Rescaling(1 / 255)([[0, 255]]).numpy().tolist()
+        [[0.0, 1.0]]
+    """
+
+    _casts_all = True
+
+    def __init__(self, scale: Any, offset: Any = 0.0, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        self.scale = scale
+        self.offset = offset
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the scaled inputs, floats of the shape of ``inputs``."""
+        scale, offset = (ops.cast(each, self.compute_dtype) for each in (self.scale, self.offset))
+        outputs: Tensor = ops.cast(inputs, self.compute_dtype) * scale + offset
+        return outputs
+
+
+@explained
+class Lambda(Layer):
+    """Calls a function of one's own, which has no weights.
+
+    Variables that the function uses are not those of the layer: subclass ``Layer`` for these.
+
+    Args:
+        function: Called with the inputs, and with ``training`` if it has such a parameter.
+        output_shape: The shape of an example's output, or a function from the inputs' shape to the
+            outputs'; None: running the function tells.
+        arguments: Further arguments of the function, by name.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        TypeError: ``function`` cannot be called.
+
+    Example:
+        >>> Lambda(lambda x: x**2)([[2.0, 3.0]]).numpy().tolist()
+        [[4.0, 9.0]]
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        output_shape: Any = None,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        if not callable(function):
+            raise TypeError(f"`function` is called with the inputs. Received: {function!r}")
+        self.function = function
+        self.arguments = dict(arguments or {})
+        self._given_shape = output_shape
+        self._passes_training = "training" in inspect.signature(function).parameters
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Return what the function returns.
+
+        Args:
+            inputs: Whatever the function takes: a tensor, or several in a list, tuple or dict.
+            training: What the function is given, if it has such a parameter.
+        """
+        more = {"training": training} if self._passes_training else {}
+        return self.function(inputs, **self.arguments, **more)
+
+    def compute_output_shape(self, input_shape: Shapes) -> Any:
+        """Return the outputs' shape.
+
+        Args:
+            input_shape: The inputs' shape, or shapes.
+        """
+        if self._given_shape is None:
+            return super().compute_output_shape(input_shape)
+        if callable(self._given_shape):
+            return self._given_shape(input_shape)
+        batch = input_shape[0] if is_shape(input_shape) else None
+        return map_shapes(lambda shape: (batch, *shape), self._given_shape)

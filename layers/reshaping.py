@@ -1,0 +1,165 @@
+"""Layers that give each example another shape, and change no number.
+
+The batch axis stays, whatever its size.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored._numbers import as_integer
+from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+
+
+@explained
+class Reshape(Layer):
+    """Gives each example another shape of as many elements.
+
+    Args:
+        target_shape: The shape of an example; one of its sizes may be -1, for what is left.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: A size is no integer, or more than one is -1.
+
+    Example:
+        >>> import numpy as np
+        >>> Reshape((2, -1))(np.ones((5, 6))).shape
+        (5, 2, 3)
+    """
+
+    _keeps_integers = True
+
+    def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        sizes = [as_integer(each) for each in target_shape]
+        known = tuple([each for each in sizes if each is not None and each >= -1])
+        if len(known) != len(sizes) or known.count(-1) > 1:
+            raise ValueError(
+                "`target_shape` is a shape of integers, of which one may be -1. Received: "
+                f"target_shape={tuple(target_shape)}"
+            )
+        self.target_shape = known
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless an example has as many elements as the shape."""
+        self._require_rank(input_shape, 1)
+        self.compute_output_shape(input_shape)
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), as (batch, *target_shape)."""
+        shape = self.compute_output_shape(inputs.shape)
+        return ops.reshape(inputs, (inputs.shape[0], *shape[1:]))
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return the batch's size and ``target_shape``, what is left in place of -1."""
+        known = [size for size in input_shape[1:] if size is not None]
+        if len(known) < len(input_shape) - 1:
+            return (input_shape[0], *(None if each == -1 else each for each in self.target_shape))
+        elements, wanted = math.prod(known), math.prod(s for s in self.target_shape if s != -1)
+        rest = elements // wanted if wanted and -1 in self.target_shape else 1
+        if rest * wanted != elements:
+            raise ValueError(
+                "The total size of the tensor must be unchanged. Received: input_shape="
+                f"{input_shape[1:]}, target_shape={self.target_shape}"
+            )
+        return (input_shape[0], *(rest if each == -1 else each for each in self.target_shape))
+
+
+@explained
+class Permute(Layer):
+    """Puts each example's axes into another order.
+
+    Args:
+        dims: The axes in their new order, counted from 1.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: These are not all the axes from 1 on, each once.
+
+    Example:
+        >>> import numpy as np
+        >>> Permute((2, 1))(np.ones((5, 2, 3))).shape
+        (5, 3, 2)
+    """
+
+    _keeps_integers = True
+
+    def __init__(self, dims: Sequence[int], **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        self.dims = tuple(dims)
+        if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
+            raise ValueError(
+                "Invalid permutation argument `dims` for Permute Layer. The set of indices in "
+                f"`dims` must be consecutive and start from 1. Received dims={dims}"
+            )
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless the input has these axes and the batch's."""
+        self._require_rank(input_shape, 1)
+        if len(input_shape) != len(self.dims) + 1:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected '
+                f"ndim={len(self.dims) + 1}, found ndim={len(input_shape)}. Full shape received: "
+                f"{input_shape}"
+            )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs``, of shape (batch, ...), with its axes in the new order."""
+        return ops.transpose(inputs, (0, *self.dims))
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return the sizes in the new order."""
+        return (input_shape[0], *(input_shape[axis] for axis in self.dims))
+
+
+@explained
+class RepeatVector(Layer):
+    """Repeats each example, which is a vector, along a new axis.
+
+    Args:
+        n: How often, 1 or more.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        TypeError: ``n`` is no integer.
+        ValueError: ``n`` is less than 1.
+
+    Example:
+        >>> RepeatVector(2)([[1.0, 2.0]]).numpy().tolist()
+        [[[1.0, 2.0], [1.0, 2.0]]]
+    """
+
+    _keeps_integers = True
+
+    def __init__(self, n: int, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        count: Any = as_integer(n)
+        if count is None:
+            raise TypeError(f"Expected an integer value for `n`, got {type(n)}.")
+        if count < 1:
+            raise ValueError(f"Argument `n` should be a positive integer. Received: n={n}")
+        self.n = int(count)
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless each example is a vector."""
+        self._require_rank(input_shape, 2)
+        if len(input_shape) != 2:
+            raise ValueError(
+                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=2, '
+                f"found ndim={len(input_shape)}. Full shape received: {input_shape}"
+            )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return ``inputs``, of shape (batch, features), as (batch, n, features)."""
+        batch, features = inputs.shape
+        repeated = ops.reshape(inputs, (batch, 1, features))
+        return ops.broadcast_to(repeated, (batch, self.n, features))
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return (batch, n, features)."""
+        return (input_shape[0], self.n, input_shape[1])
