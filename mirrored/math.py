@@ -89,6 +89,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops import invert_permutation as invert_permutation
     from mirrored.ops import is_non_decreasing as is_non_decreasing
     from mirrored.ops import is_strictly_increasing as is_strictly_increasing
+    from mirrored.ops import lbeta as lbeta
     from mirrored.ops import lgamma as lgamma
     from mirrored.ops import log_sigmoid as log_sigmoid
     from mirrored.ops import multiply_no_nan as multiply_no_nan
@@ -129,7 +130,7 @@ _LATE = {
         "acos acosh asin asinh atan atan2 atanh bincount ceil confusion_matrix cos cosh "
         "count_nonzero cumprod cumsum cumulative_logsumexp digamma divide_no_nan erf erfc "
         "erfcinv erfinv floor floordiv in_top_k invert_permutation is_non_decreasing "
-        "is_strictly_increasing lgamma log_sigmoid multiply_no_nan ndtri nextafter "
+        "is_strictly_increasing lbeta lgamma log_sigmoid multiply_no_nan ndtri nextafter "
         "reciprocal_no_nan reduce_euclidean_norm reduce_std reduce_variance rint round "
         "segment_max segment_mean segment_min segment_prod segment_sum sin sinh softsign tan "
         "top_k unsorted_segment_max unsorted_segment_mean unsorted_segment_min "

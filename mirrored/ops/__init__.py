@@ -168,6 +168,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.ops.error_functions import erf as erf
     from mirrored.ops.error_functions import erfc as erfc
     from mirrored.ops.gamma_functions import digamma as digamma
+    from mirrored.ops.gamma_functions import lbeta as lbeta
     from mirrored.ops.gamma_functions import lgamma as lgamma
     from mirrored.ops.gathering import gather as gather
     from mirrored.ops.gathering import gather_nd as gather_nd
@@ -323,7 +324,7 @@ _LATE = {
     "mirrored.ops.distinct": "invert_permutation unique unique_with_counts",
     "mirrored.ops.embedding": "embedding_lookup",
     "mirrored.ops.error_functions": "erf erfc",
-    "mirrored.ops.gamma_functions": "digamma lgamma",
+    "mirrored.ops.gamma_functions": "digamma lbeta lgamma",
     "mirrored.ops.gathering": "gather gather_nd",
     "mirrored.ops.histograms": (
         "bincount confusion_matrix histogram_fixed_width histogram_fixed_width_bins"

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mirrored.ops.conversion import adopt
 from mirrored.ops.op import Op, OpCall, register
+from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.spec import FLOATS
 from mirrored.ops.tensor import Tensor
 
@@ -181,3 +183,25 @@ def digamma(x: Any, name: str | None = None) -> Tensor:
         array([       nan, -0.5772157,  2.2517526], dtype=float32)
     """
     return DIGAMMA(x)
+
+
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """Return the logarithm of the beta function of the numbers along the last axis.
+
+    Args:
+        x: The tensor, of floats, none of which is negative.
+        name: Accepted for compatibility; eager ops have no name.
+
+    Returns:
+        One number for each line along that axis; minus infinity for one without elements.
+
+    Raises:
+        InvalidArgumentError: It is of another dtype, or has no axis.
+
+    Example:
+        >>> import mirrored as mr
+        >>> round(float(mr.math.lbeta([1.0, 2.0])), 4)
+        -0.6931
+    """
+    values = adopt(x, None)
+    return reduce_sum(LGAMMA(values), axis=-1) - LGAMMA(reduce_sum(values, axis=-1))

@@ -68,6 +68,23 @@ def test_all_sizes(dtype: str) -> None:
     np.testing.assert_allclose(found, [math.lgamma(each) for each in x], rtol=rtol, atol=1e-14)
 
 
+def test_beta() -> None:
+    """TensorFlow 2.21's numbers."""
+    x = mr.constant([1.0, 2.0, 0.5])
+    with mr.GradientTape() as tape:
+        tape.watch(x)
+        y = mr.math.lbeta(x)
+    slope = tape.gradient(y, x).numpy()
+    np.testing.assert_allclose(slope, [-1.6803727, -0.6803726, -3.0666676], rtol=1e-6)
+    found = mr.math.lbeta(np.array([0.5, 0.5, 2.0])).numpy()
+    np.testing.assert_allclose(found, 0.4515827052894549, rtol=1e-14)
+    found = [mr.math.lbeta(each).numpy().tolist() for each in (mr.zeros((2, 0)), mr.zeros((0, 2)))]
+    assert found == [[-math.inf, -math.inf], []]
+    for wrong in (1.0, [1, 2], [True]):
+        with pytest.raises(mr.errors.InvalidArgumentError):
+            mr.math.lbeta(wrong)
+
+
 @pytest.mark.slow
 def test_beside_a_card(emulated_cuda: Callable[..., Any]) -> None:
     """The host computes it, and the card what comes before and behind."""
