@@ -239,7 +239,8 @@ class WeightOwner(Subclassable):
         call that none of them is in the midst of; those of a step that `fit` or `evaluate` ran
         are gone with it. A penalty is the present one, a scalar for each regularized weight.
         """
-        penalties = [penalty(weight) for weight, penalty in self.regularized_weights]
+        pairs = self.regularized_weights
+        penalties = [ops.convert_to_tensor(penalty(weight)) for weight, penalty in pairs]
         return [*self._added_losses(), *penalties]
 
     def _added_losses(self) -> list[Tensor]:

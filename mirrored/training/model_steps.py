@@ -14,7 +14,7 @@ from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
 from mirrored.ops import Tensor
 from mirrored.training.compilation import CompiledNetwork
-from mirrored.training.losses.values import cast, loss_dtype
+from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
 from mirrored.training.utilities import unpack_x_y_sample_weight
 
 
@@ -142,8 +142,7 @@ class SteppedNetwork(CompiledNetwork):
             raise ValueError(
                 "No loss to compute. Provide a `loss` argument in `compile()`. Received: loss=None"
             )
-        dtype = max((each.dtype for each in losses), key=lambda each: each.itemsize)
-        return losses[0] if len(losses) == 1 else ops.add_n([ops.cast(x, dtype) for x in losses])
+        return losses[0] if len(losses) == 1 else ops.add_n(in_one_dtype(losses))
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None

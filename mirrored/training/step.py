@@ -24,6 +24,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
+from mirrored.training.losses.values import cast, in_one_dtype, loss_dtype
 from mirrored.variables import Variable
 
 
@@ -184,19 +185,21 @@ class Step:
                 loss = output.loss.shard(target, prediction, weights, examples)
                 losses.append(loss)
                 terms.append(loss if output.weight is None else loss * output.weight)
-        terms += self._added(x, terms[0].dtype, examples)
-        total = terms[0] if len(terms) == 1 else ops.add_n(terms)
+        terms += self._added(x, examples)
+        total = terms[0] if len(terms) == 1 else ops.add_n(in_one_dtype(terms))
         return [total, *losses] if len(losses) > 1 else [total], parts
 
-    def _added(self, x: Any, dtype: Any, examples: int) -> list[Tensor]:
+    def _added(self, x: Any, examples: int) -> list[Tensor]:
         """Return what layers added to the loss: means of a shard, which count by its examples."""
         added = self._model._added_losses()
         share = _rows(x) / examples
-        return [ops.reduce_sum(ops.cast(each, dtype)) * share for each in added]
+        return [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) * share for each in added]
 
     def _penalty(self) -> Tensor | None:
-        penalties = [penalty(weight) for weight, penalty in self._regularized]
-        return ops.add_n(penalties) if penalties else None
+        penalties = [
+            ops.convert_to_tensor(penalty(weight)) for weight, penalty in self._regularized
+        ]
+        return ops.add_n(in_one_dtype(penalties)) if penalties else None
 
     def _add_penalties(self, gradients: Buckets) -> tuple[Buckets, Tensor | None]:
         """Add the penalties' gradients to those of the global batch; return the penalty too."""
@@ -306,7 +309,7 @@ def _statistics(losses: list[Tensor], parts: list[OutputPart], examples: int) ->
     for metric, (target, prediction, weights) in metrics_of(parts):
         share = prediction.shape[0] / examples
         scalars += metric.shard_statistics(target, prediction, weights, share)
-    return ops.concat([ops.reshape(each, (1,)) for each in scalars], axis=0)
+    return ops.concat([ops.reshape(each, (1,)) for each in in_one_dtype(scalars)], axis=0)
 
 
 def failed_step(

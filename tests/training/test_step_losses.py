@@ -269,3 +269,22 @@ def test_a_loss_in_a_layer(reduction: str) -> None:
         found.append([*fitted, *rest])
     for each in found[1:]:
         np.testing.assert_allclose(each, found[0], rtol=2e-5)
+
+
+@pytest.mark.parametrize("kind", [mr.Model, WithLoss])
+def test_outputs_of_several_dtypes(kind: type[mr.Model]) -> None:
+    """Their losses, penalties and metrics are put together in the widest of them."""
+    found: list[Any] = []
+    for dtype, replicas in (("float64", 3), ("float32", 1)):
+        with on(replicas).scope():
+            x = layers.Input((3,))
+            options = {"kernel_initializer": "ones", "kernel_regularizer": "l2"}
+            wide = layers.Dense(1, dtype=dtype, activity_regularizer="l1", name="a", **options)(x)
+            zero = mr.keras.regularizers.Regularizer()
+            last = layers.Dense(1, bias_regularizer=zero, name="b", **options)(x)
+            model = kind(x, [wide, last])
+            model.compile("sgd", ["mse", "mse"], metrics=[["mse"], ["mse"]])
+        logs = model.fit(X, [Y, Y], batch_size=4, shuffle=False, verbose=0).history
+        logs |= model.evaluate(X, [Y, Y], verbose=0, return_dict=True)
+        found.append([*logs.values(), *np.concatenate(model.get_weights(), axis=None)])
+    np.testing.assert_allclose(*found, rtol=1e-5)

@@ -40,6 +40,12 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     return x if x.dtype == dtype else ops.cast(x, dtype)
 
 
+def in_one_dtype(tensors: list[Tensor]) -> list[Tensor]:
+    """Return tensors in the widest of their dtypes."""
+    widest = max((each.dtype for each in tensors), key=lambda dtype: dtype.itemsize)
+    return [cast(each, widest) for each in tensors]
+
+
 def shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return `x` in a shape, itself where it has it."""
     return x if x.shape == shape else ops.reshape(x, shape)
