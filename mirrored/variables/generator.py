@@ -298,7 +298,7 @@ def state_variable(words: Any, name: str) -> Variable:
         words,
         trainable=False,
         name=name,
-        synchronization=VariableSynchronization.ON_READ,
+        synchronization=VariableSynchronization.AUTO,
         aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
     )
 

@@ -151,6 +151,34 @@ def test_a_stream_travels_and_is_in_checkpoints(tmp_path: Path) -> None:
     assert (model(mr.ones((1, 3))).numpy() == expected).all()
 
 
+class Scaled(mr.keras.layers.Layer):
+    """Scales by what two streams give."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeds, self.generator = R.SeedGenerator(5), mr.random.Generator.from_seed(1)
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        shape = mr.shape(inputs)
+        return inputs * R.normal(shape, seed=self.seeds) * self.generator.normal(shape)
+
+
+def test_replicas_without_examples_move_on_too() -> None:
+    """The last batch has fewer examples than there are replicas, and the next epoch goes on."""
+    found = []
+    for replicas in (1, 7):
+        mr.config.experimental.reset_devices()
+        mr.config.experimental.set_simulated_gpus(replicas)
+        with mr.MirroredStrategy().scope():
+            one = mr.keras.layers.Dense(1, kernel_initializer="ones")
+            model = mr.Sequential([mr.layers.Input((3,)), Scaled(), one])
+            model.compile(mr.keras.optimizers.SGD(0.1), "mse")
+        x = np.linspace(-1, 1, 33).reshape(11, 3)
+        model.fit(x, x[:, :1], batch_size=8, epochs=3, shuffle=False, verbose=0)
+        found.append(one.kernel.numpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
 def test_replicas_need_a_stream_of_their_scope() -> None:
     mr.config.experimental.set_simulated_gpus(2)
     seeds, strategy = R.SeedGenerator(1), mr.MirroredStrategy()
