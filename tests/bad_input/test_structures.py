@@ -70,12 +70,9 @@ GIVEN: dict[str, tuple[dict[str, Any], str]] = {
     "one target": ({"y": A}, OTHERS),
     "None as a target": ({"y": {"a": A, "b": None}}, "Received: none for the output 'b'"),
     "targets in another order": ({"y": [B, A]}, "must have the model's output shape (None, 1)"),
-    "strings": ({"y": {"a": A, "b": B.astype(str)}}, "`y['b']` must hold numbers"),
-    "lengths": ({"y": {"a": A, "b": B[:5]}}, "'y' sizes: 12, 5"),
     "weights of another name": ({"sample_weight": {"a": ONES, "c": ONES}}, WEIGHTS),
     "a weight is missing": ({"sample_weight": {"a": ONES}}, WEIGHTS),
     "weights of classes": ({"class_weight": {0: 1.0}}, "only supported for Models with a single"),
-    "an input is missing": ({"x": {"one": X}}, 'Missing data for input "other"'),
     "an input of another name": ({"x": {"one": X, "more": X}}, 'Missing data for input "other"'),
 }
 
@@ -96,8 +93,6 @@ SECOND: dict[str, tuple[Any, str]] = {
     "an input is missing": (({"one": X}, TARGETS), f"Its x has {CHANGED}"),
     "an input too many": (({**INPUTS, "more": X}, TARGETS), f"Its x has {CHANGED}"),
     "an input of another shape": (({**INPUTS, "other": X[:, :3]}, TARGETS), "name 'other' of lay"),
-    "four parts": ((INPUTS, A, B, B), "Received: a tuple of 4"),
-    "None": (None, "needs input data. Received: x=None"),
 }
 
 

@@ -205,8 +205,23 @@ RIGHT: dict[str, Callable[[], mr.Model]] = {
 }
 
 
-@pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
-@pytest.mark.parametrize("replicas", [2, pytest.param(3, marks=pytest.mark.slow)])
+# The others, and three replicas, take as long again.
+QUICK = ("fit's", "own", "a mean as state", "two optimizers", "other orders", "a recorded step")
+
+
+@pytest.mark.parametrize(
+    ("make", "replicas"),
+    [
+        pytest.param(
+            make,
+            replicas,
+            id=f"{name}-{replicas}",
+            marks=[] if replicas == 2 and name in QUICK else pytest.mark.slow,
+        )
+        for name, make in RIGHT.items()
+        for replicas in (2, 3)
+    ],
+)
 def test_right_steps_pass(make: Callable[[], mr.Model], replicas: int) -> None:
     model = make()
     y = None if isinstance(model, Adversaries | Joined) else Y
