@@ -21,6 +21,8 @@ from mirrored.layers import (
     Layer,
 )
 from mirrored.layers.merging import Merge
+from tests.layers import test_noise
+from tests.support import layer_values
 
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Array]  # reference(x, *weights)
@@ -89,7 +91,9 @@ def test_every_public_layer_is_in_the_table() -> None:
         if isinstance(value, type) and issubclass(value, Layer) and value is not Layer
         if not issubclass(value, Merge)  # Those of several inputs have a table of their own.
     }
-    assert public == {case.make for case in CASES.values()}
+    against_keras = {getattr(layers, case.layer) for case in layer_values.CASES}
+    others = {*map(layers.__dict__.get, test_noise.LAYERS), layers.Lambda}  # In files of their own.
+    assert public == {*(case.make for case in CASES.values()), *against_keras, *others}
 
 
 def numeric_gradient(f: Callable[[Array], float], at: Array) -> Array:
