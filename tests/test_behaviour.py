@@ -355,6 +355,11 @@ HELD: dict[str, dict[str, str]] = {
         "added-losses": "test_losses_are_there_until_a_call_begins "
         "test_what_is_no_tensor_is_refused test_a_functional_model_adds_none"
     },
+    "training/test_on_batches.py": {
+        "step-functions": "test_steps_on_what_an_iterator_gives "
+        "test_evaluation_and_prediction_on_batches "
+        "test_a_function_that_is_forgotten_is_made_anew"
+    },
     "training/test_step_losses.py": {
         "added-losses": "test_added_losses_are_keras test_a_model_without_a_loss",
         "weighted-losses": "test_reductions_are_keras",

@@ -74,6 +74,7 @@ def test_a_loss_that_is_not_finite(
         f"The loss is not finite in {step}: ",
         " and ".join(places),
         "The weights are those of the step before.",
+        "as `fit(validate_data=True)` does",
         steps=steps,
         make=make_line,
     )
