@@ -21,7 +21,7 @@ from mirrored.training.compilation import running
 from mirrored.training.eager_steps import EagerSteps
 from mirrored.training.inputs import GivenData, epochs_to_validate, fit_epochs, prepare
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import means_of
+from mirrored.training.own_steps import looked_up_once, means_of
 from mirrored.training.recorded_steps import RecordedSteps
 from mirrored.training.running_means import LatestLogs, RunningMeans
 from mirrored.training.step import joined
@@ -291,8 +291,9 @@ def _steps_of(model: SteppedNetwork) -> Iterator[Steps]:
 
     The memory of recorded steps is given back at its end.
     """
-    if model.run_eagerly or functions_run_eagerly():
-        yield EagerSteps(model)
-    else:
-        with model._traces.memory():
-            yield RecordedSteps(model)
+    with looked_up_once():
+        if model.run_eagerly or functions_run_eagerly():
+            yield EagerSteps(model)
+        else:
+            with model._traces.memory():
+                yield RecordedSteps(model)

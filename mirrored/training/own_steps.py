@@ -7,9 +7,11 @@ mean over a shard's examples, and N replicas compute what one does.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from mirrored import _nest, ops
+from mirrored._contexts import Within
 from mirrored.autodiff.tape import telling_of_gradients
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import GlobalBatch
@@ -34,6 +36,18 @@ _FOR = {
 }
 
 
+# What is known of models that run just now, by their ids and the kinds of steps.
+_known: ContextVar[dict[tuple[int, str], bool] | None] = ContextVar("mirrored_own", default=None)
+
+
+def looked_up_once() -> Within:
+    """Return the context in which it is looked up once which steps are a model's own.
+
+    That takes all of its layers, and each epoch asks for it, and each batch of a stream.
+    """
+    return Within(_known, {})
+
+
 def is_own(model: SteppedNetwork, kind: str) -> bool:
     """Return whether a step of a kind is the model's own, or updates metrics of its own.
 
@@ -43,6 +57,16 @@ def is_own(model: SteppedNetwork, kind: str) -> bool:
         model: The model, which is compiled but for prediction.
         kind: "train", "test" or "predict".
     """
+    known = _known.get()
+    if known is None:
+        return _looks_own(model, kind)
+    key = id(model), kind
+    if key not in known:
+        known[key] = _looks_own(model, kind)
+    return known[key]
+
+
+def _looks_own(model: SteppedNetwork, kind: str) -> bool:
     cls, own = type(model), vars(model)
     for name in _FOR[kind]:  # In one piece: several ask before each fit.
         if name in own or getattr(cls, name) is not getattr(SteppedNetwork, name):
