@@ -352,13 +352,17 @@ def _inputs(model: SteppedNetwork, arrays: Arrays) -> Any:
         ValueError: It has one, and they are several.
     """
     x = arrays.layout.part(0, arrays.columns)
-    return x if arrays.layout.is_plain or model._takes_structures else _lone(x)
+    if arrays.layout.is_plain or model._takes_structures:
+        return x
+    return _lone(x, [each.node.callee.name for each in model.inputs])
 
 
-def _lone(structure: Any) -> Any:
-    """Return the array of a list of one."""
+def _lone(structure: Any, names: list[str]) -> Any:
+    """Return the array of a list of one, or of a dict that has it by the input's name."""
     if isinstance(structure, list | tuple) and len(structure) == 1:
-        return _lone(structure[0])
+        return _lone(structure[0], names)
+    if isinstance(structure, dict) and len(names) == 1 and names[0] in structure:
+        return _lone(structure[names[0]], names)
     if isinstance(structure, list | tuple | dict):
         raise ValueError(
             "`x` must be one array, as the model has one input. Received: "

@@ -33,6 +33,16 @@ def it_is_trained_as_any_model(tf):
     return told_of(history), np.float32(scores), model.predict(X, verbose=0)
 
 
+def its_input_has_a_name(tf):
+    model, loss = _classifier(tf), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(loss=loss, optimizer=tf.keras.optimizers.SGD(0.1))
+    given = {"digits": X, "more": Y}
+    history = model.fit(given, Y, batch_size=8, shuffle=False, verbose=0)
+    dataset = tf.data.Dataset.from_tensor_slices(({"digits": X}, Y)).batch(8)
+    again = model.fit(dataset, validation_data=dataset, verbose=0)
+    return told_of(history), told_of(again), model.predict(given, batch_size=8, verbose=0)
+
+
 def models_of_one_graph(tf):
     layers = tf.keras.layers
     image = tf.keras.Input(shape=(3, 4), name="image")
