@@ -4,7 +4,7 @@ All of it is checked before the first step, so bad input changes nothing.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from mirrored.layers.building import undone_on_failure
 from mirrored.layers.shapes import map_shapes, shapes_in, without_batch
 from mirrored.training.compilation import output_names
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own
+from mirrored.training.own_steps import is_own, looked_up_once
 
 _BATCH_SIZE = 32  # Keras' default.
 # What the arguments are called, where that depends on what the data are for.
@@ -249,7 +249,8 @@ def prepare(
     compilation = model._compilation
     known = None if compilation is None else compilation.outputs
     try:
-        with undone_on_failure(model):
+        # A layer that is yet to be built may get metrics then.
+        with undone_on_failure(model), looked_up_once() if model.built else nullcontext():
             _prepare(model, use, epochs, validation)
     except BaseException:
         if compilation is not None:
