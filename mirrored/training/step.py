@@ -185,15 +185,8 @@ class Step:
                 loss = output.loss.shard(target, prediction, weights, examples)
                 losses.append(loss)
                 terms.append(loss if output.weight is None else loss * output.weight)
-        terms += self._added(x, examples)
-        total = terms[0] if len(terms) == 1 else ops.add_n(in_one_dtype(terms))
+        total = _sum(terms, self._model._added_losses(), _rows(x) / examples)
         return [total, *losses] if len(losses) > 1 else [total], parts
-
-    def _added(self, x: Any, examples: int) -> list[Tensor]:
-        """Return what layers added to the loss: means of a shard, which count by its examples."""
-        added = self._model._added_losses()
-        share = _rows(x) / examples
-        return [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) * share for each in added]
 
     def _penalty(self) -> Tensor | None:
         penalties = [
@@ -295,6 +288,15 @@ def undone_on_failure(variables: Sequence[Variable]) -> Iterator[None]:
 
 def _copies(variable: Variable) -> Sequence[Any]:
     return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
+
+
+def _sum(terms: list[Tensor], added: list[Tensor], share: float) -> Tensor:
+    """Return the sum of parts of a loss, and of means of a shard, which count by its examples."""
+    count = len(terms)
+    sums = [ops.reduce_sum(cast(each, loss_dtype(each.dtype))) for each in added]
+    terms = in_one_dtype([*terms, *sums])
+    terms[count:] = [each * share for each in terms[count:]]
+    return terms[0] if len(terms) == 1 else ops.add_n(terms)
 
 
 def _rows(x: Any) -> int:
