@@ -286,6 +286,15 @@ def unbatch() -> Applied:
     return lambda dataset: dataset.unbatch()
 
 
+def ignore_errors(log_warning: bool = False) -> Applied:
+    """Return what leaves out elements that cannot be made; see `Dataset.ignore_errors`.
+
+    Args:
+        log_warning: As there.
+    """
+    return lambda dataset: dataset.ignore_errors(log_warning)
+
+
 def unique() -> Applied:
     """Return what leaves out elements that came before; see `Dataset.unique`.
 

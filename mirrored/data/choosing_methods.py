@@ -50,6 +50,31 @@ class ChoosingMethods(Pipeline[ElementT]):
         check_callable("predicate", predicate)
         return self._of(transforms.Filtered(self._transform, predicate))
 
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
+        """Return the elements for which the functions of `map` right before it raise no error.
+
+        Args:
+            log_warning: Whether each error is a warning of the log.
+            name: Accepted for compatibility.
+
+        Raises:
+            TypeError: `log_warning` is no bool.
+            NotImplementedError: The dataset is not one that `map` returned.
+
+        Example:
+            >>> import mirrored as mr
+            >>> def inverse(x):
+            ...     return mr.debugging.check_numerics(1.0 / x, "an inverse")
+            >>> dataset = mr.data.Dataset.from_tensor_slices([1.0, 0.0, 4.0])
+            >>> [float(each) for each in dataset.map(inverse).ignore_errors()]
+            [1.0, 0.25]
+        """
+        from mirrored.data.ignoring import ignoring  # Few datasets have errors.
+
+        if not isinstance(log_warning, bool):
+            raise TypeError(f"Expected bool for argument 'log_warning' not {log_warning!r}.")
+        return self._of(ignoring(self._transform, logs=log_warning))
+
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Return the elements before the first one of which a predicate is not true.
 

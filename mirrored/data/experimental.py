@@ -15,6 +15,7 @@ from mirrored.data.applied import get_next_as_optional as get_next_as_optional
 from mirrored.data.applied import get_single_element as get_single_element
 from mirrored.data.applied import get_structure as get_structure
 from mirrored.data.applied import group_by_window as group_by_window
+from mirrored.data.applied import ignore_errors as ignore_errors
 from mirrored.data.applied import map_and_batch as map_and_batch
 from mirrored.data.applied import sample_from_datasets as sample_from_datasets
 from mirrored.data.applied import scan as scan
@@ -57,6 +58,7 @@ __all__ = [
     "get_single_element",
     "get_structure",
     "group_by_window",
+    "ignore_errors",
     "map_and_batch",
     "sample_from_datasets",
     "scan",

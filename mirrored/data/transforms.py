@@ -45,12 +45,17 @@ class Mapped(Following):
         with closing(self._source.open(iteration.source())) as elements:
             for index, element in enumerate(elements):
                 with named("map", index), drawing_from(stream):
-                    result = self._result(element)
+                    result = self.result(element)
                     form = form or Form(result)
                     form.leaves(result, "What `map_func` returned")
                 yield result
 
-    def _result(self, element: Element) -> Element:
+    def result(self, element: Element) -> Element:
+        """Return the result for an element, in a scope that says what it draws.
+
+        Args:
+            element: The element.
+        """
         value = call_with(self._function, element)
         # A list is a tuple of results, as in TensorFlow.
         value = tuple(value) if isinstance(value, list) else value
@@ -60,7 +65,7 @@ class Mapped(Following):
         """Return the result for an element."""
         element = self._source.first()
         with named("map", 0), drawing_from(self.rng.stream(Iteration())):
-            return self._result(element)
+            return self.result(element)
 
 
 class Filtered(Derived):
