@@ -115,12 +115,13 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     ),
 }
 
+BY_WEIGHTS = "mean_with_sample_weight"
 # By name: the reduction, and the sample weights.
 REDUCTIONS: dict[str, tuple[str, Any]] = {
     "mean": ("mean", W),
-    "by weights": ("mean_with_sample_weight", W),
-    "by no weights": ("mean_with_sample_weight", None),
-    "by weights of 0": ("mean_with_sample_weight", W * (np.arange(11) % 8 > 3)),
+    "by weights": (BY_WEIGHTS, W),
+    "by no weights": (BY_WEIGHTS, None),
+    "by weights of 0": (BY_WEIGHTS, W * (np.arange(11) % 8 > 3)),
 }
 
 
@@ -130,6 +131,9 @@ class WithLoss(mr.Model):
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
         """Return the loss."""
         return super().compute_loss(*args, **kwargs)
+
+
+KINDS = [mr.Model, pytest.param(WithLoss, marks=pytest.mark.slow)]
 
 
 def reduced(
@@ -195,7 +199,7 @@ def test_added_losses_are_keras(name: str, replicas: int) -> None:
 
 
 @pytest.mark.parametrize("replicas", REPLICAS)
-@pytest.mark.parametrize("kind", [mr.Model, WithLoss])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_are_keras(name: str, kind: type[mr.Model], replicas: int) -> None:
     """The first batch of `by weights of 0` has no weight at all, as some shards."""
@@ -255,7 +259,10 @@ def ended(reduction: str) -> mr.Model:
     return mr.Model(parts, Endpoint(reduction)(parts[1], dense(parts[0]), parts[2]))
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "mean_with_sample_weight"])
+@pytest.mark.parametrize(
+    "reduction",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in ("mean", "sum")), BY_WEIGHTS],
+)
 def test_a_loss_in_a_layer(reduction: str) -> None:
     """It is built, trained, evaluated and run for its outputs in the scope of any strategy."""
     found: list[Any] = []
@@ -271,7 +278,7 @@ def test_a_loss_in_a_layer(reduction: str) -> None:
         np.testing.assert_allclose(each, found[0], rtol=2e-5)
 
 
-@pytest.mark.parametrize("kind", [mr.Model, WithLoss])
+@pytest.mark.parametrize("kind", KINDS)
 def test_outputs_of_several_dtypes(kind: type[mr.Model]) -> None:
     """Their losses, penalties and metrics are put together in the widest of them."""
     found: list[Any] = []
