@@ -220,18 +220,29 @@ class MemoryPlanner:
 
     def _sum_in_place(self, node: Node, value: Value) -> None:
         """Let a rank's sum take over the memory of what it adds, where nobody else reads that."""
-        own, block, liveness = self.plan.blocks.get(node.output), None, self._liveness
-        if value.base.node is not None and value.base not in liveness.kept:
-            block = self.plan.blocks.get(value.base)
-        if own is None or block is None or block.storage is not None:
+        own, liveness, maker = self.plan.blocks.get(node.output), self._liveness, value.base.node
+        block = None if value.base in liveness.kept else self.plan.blocks.get(value.base)
+        if own is None or block is None or maker is None or block.storage is not None:
             return
-        if block.device is not own.device:
+        if block.device is not own.device or (own.parent is not None and block.parent):
             return
         # Other ranks' nodes have it among their inputs, and are given it by this rank.
         alone = all(reader.op is node.op for reader, _ in liveness.reads[value.base])
         ranks = {id(reader.inputs) for reader, _ in liveness.reads[value.base]} == {id(node.inputs)}
-        if alone and ranks and value.whole and not (own.parent is not None and block.parent):
+        if alone and ranks and value.whole and self._is_joined(block, maker):
             self._merge(block, own)
+
+    def _is_joined(self, block: Block, join: Node) -> bool:
+        """Whether nobody needs the parts in a block, if it has some, once they are joined there."""
+        position, liveness = self._liveness.position, self._liveness
+        for part in self._parts[block]:
+            for value in self._values[part]:
+                readers = liveness.reads.get(value, ())
+                if value in liveness.kept or any(position[r] > position[join] for r, _ in readers):
+                    return False
+            if not self._is_joined(part, join):
+                return False
+        return True
 
     def _free_for(self, node: Node, value: Value, own: Block) -> Block | None:
         """Return the block of an input if the node's result may take it over."""

@@ -265,3 +265,37 @@ def test_a_process_ends_by_itself(end: str, emulated_cuda: Emulate, tmp_path: Pa
     settings = {"MIRRORED_NCCL_SELFTEST": "0", "MIRRORED_FORCE_GPU_ALLOW_GROWTH": "true"}
     done = run_program(program, folder=tmp_path, environment=os.environ | settings)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_replicas_sum_stays_what_they_have(count: int, emulated_cuda: Any) -> None:
+    """Several are packed for the sum, which takes no place of what is written or returned."""
+    emulated_cuda(cards=2)
+    strategy = mr.MirroredStrategy()
+    with strategy.scope():
+        own = [
+            mr.Variable(
+                [0.0, 0.0],
+                trainable=False,
+                synchronization=mr.VariableSynchronization.ON_READ,
+                aggregation=mr.VariableAggregation.SUM,
+            )
+            for _ in range(count)
+        ]
+
+    def add(x: mr.Tensor) -> Any:
+        parts = [each.assign_add(x * (1.0 + i)).read_value() for i, each in enumerate(own)]
+        context: Any = mr.distribute.get_replica_context()
+        tripled = [each * 3.0 for each in parts]
+        return context.all_reduce("SUM", parts), context.all_reduce("SUM", tripled), tripled
+
+    step = mr.function(lambda x: strategy.run(add, args=(x,)))
+    local: Any = strategy.experimental_local_results
+    for number in (1.0, 2.0, 3.0):
+        sums, more, tripled = step(mr.constant([1.0, 2.0]))
+        for i, variable in enumerate(own):
+            has = number * (1.0 + i) * np.array([1.0, 2.0])
+            for values, factor in ((variable, 1), (sums[i], 2), (more[i], 6), (tripled[i], 3)):
+                np.testing.assert_allclose(
+                    [each.numpy() for each in local(values)], [factor * has] * 2
+                )
