@@ -1,5 +1,6 @@
 """Programs in our own words for TensorFlow's guides and Keras': they give TensorFlow's numbers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import guides
@@ -51,3 +52,13 @@ def test_keras_guides(name: str, replicas: int) -> None:
     with mr.MirroredStrategy().scope():
         found = guides.told(guides.parts("keras_guides")[name](mr))
     check(found, guides.expected("keras_guides")[name], name, ON_REPLICAS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", guides.expected("keras_guides"))
+def test_keras_guides_on_cards(name: str, emulated_cuda: Callable[..., Any]) -> None:
+    emulated_cuda(cards=2)
+    mr.config.experimental.enable_tensor_float_32_execution(False)
+    with mr.MirroredStrategy().scope():
+        found = guides.told(guides.parts("keras_guides")[name](mr))
+    check(found, guides.expected("keras_guides")[name], name, TOLERANCES)
