@@ -267,7 +267,7 @@ def test_a_process_ends_by_itself(end: str, emulated_cuda: Emulate, tmp_path: Pa
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_what_replicas_sum_stays_what_they_have(count: int, emulated_cuda: Any) -> None:
     """Several are packed for the sum, which takes no place of what is written or returned."""
     emulated_cuda(cards=2)
