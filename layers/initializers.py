@@ -3,10 +3,10 @@
 An initializer is a function from a shape and a dtype to a tensor; the random ones take a seed.
 """
 
-import functools
 import math
-from collections.abc import Callable
-from typing import Any
+import typing as _typing
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,19 +14,36 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.identifiers import resolve
-from mirrored.layers.shapes import as_known_shape
+from mirrored.layers.identifiers import by_name, resolve
+from mirrored.layers.starting_values import Constant as Constant
+from mirrored.layers.starting_values import Drawn, Seed
+from mirrored.layers.starting_values import Identity as Identity
+from mirrored.layers.starting_values import Initializer as Initializer
+from mirrored.layers.starting_values import Ones as Ones
+from mirrored.layers.starting_values import RandomNormal as RandomNormal
+from mirrored.layers.starting_values import RandomUniform as RandomUniform
+from mirrored.layers.starting_values import TruncatedNormal as TruncatedNormal
+from mirrored.layers.starting_values import Zeros as Zeros
 from mirrored.ops import SeedGenerator, Tensor
-from mirrored.ops.spec import FLOATS, DType, Shape
+from mirrored.ops.conversion import is_tensor
+from mirrored.ops.spec import DType, Shape
+
+if _typing.TYPE_CHECKING:
+    from mirrored.layers.orthogonal import Orthogonal as Orthogonal
 
 __all__ = [
     "Constant",
+    "Filling",
     "GlorotNormal",
     "GlorotUniform",
     "HeNormal",
     "HeUniform",
+    "Identity",
     "Initializer",
+    "LecunNormal",
+    "LecunUniform",
     "Ones",
+    "Orthogonal",
     "RandomNormal",
     "RandomUniform",
     "TruncatedNormal",
@@ -35,188 +52,16 @@ __all__ = [
     "get",
 ]
 
-_public_module("tf.keras.initializers", __name__)
+_LATE = {"mirrored.layers.orthogonal": "Orthogonal"}
+_public_module("tf.keras.initializers", __name__, _LATE)
 
-Initializer = Callable[..., Tensor]
-_Seed = int | SeedGenerator | None
+Filling = Callable[..., Tensor]  # What an initializer is to a layer.
 
-_CUT = 2.0  # Keras' truncated normals keep values within two standard deviations,
-_CUT_DEVIATION = 0.87962566103423978  # which leaves the standard normal this deviation.
-
-
-class Zeros:
-    """Fills a weight with zeros.
-
-    Example:
-        >>> Zeros()((2,)).numpy().tolist()
-        [0.0, 0.0]
-    """
-
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
-        """Return zeros of ``shape``; ``dtype`` None means the default float."""
-        return ops.zeros(shape, dtype=_dtype(dtype))
-
-
-class Ones:
-    """Fills a weight with ones.
-
-    Example:
-        >>> Ones()((2,)).numpy().tolist()
-        [1.0, 1.0]
-    """
-
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
-        """Return ones of ``shape``; ``dtype`` None means the default float."""
-        return ops.ones(shape, dtype=_dtype(dtype))
+_CUT_DEVIATION = 0.87962566103423978  # A standard normal's deviation, cut at two of them.
 
 
 @explained
-class Constant:
-    """Fills a weight with one number, or with an array that broadcasts to its shape.
-
-    Args:
-        value: The number or array.
-
-    Example:
-        >>> Constant(3.0)((2,)).numpy().tolist()
-        [3.0, 3.0]
-    """
-
-    def __init__(self, value: Any = 0.0) -> None:
-        self.value = value
-
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
-        """Return the value in ``shape``; ``dtype`` None means the default float."""
-        array = np.asarray(self.value, dtype=_dtype(dtype))
-        return ops.constant(np.broadcast_to(array, shape))
-
-
-@explained
-class _Random:
-    """Draws a weight's values; the shape and dtype are checked here, once for all kinds."""
-
-    def __init__(self, seed: _Seed = None) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer | SeedGenerator | None):
-            raise ValueError(
-                "`seed` argument should be an instance of `SeedGenerator` or an integer. "
-                f"Received: seed={seed}"
-            )
-        self.seed = seed
-
-    def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
-        """Return random values of ``shape``; ``dtype`` None means the default float.
-
-        With an integer seed, every call returns the same values. Without, each draws new ones
-        from the global stream. A ``SeedGenerator`` moves on with every call.
-
-        Raises:
-            ValueError: ``dtype`` is not a floating-point one.
-        """
-        floating = _dtype(dtype)
-        if floating not in FLOATS:
-            raise ValueError(
-                f"{type(self).__name__} expected a floating point dtype. Received: dtype={dtype}"
-            )
-        seed = self.seed
-        # A fresh generator counts from zero: the same seed gives the same values.
-        generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
-        return self._draw(generator, as_known_shape(shape, type(self).__name__), floating)
-
-    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
-        """Return ``shape`` values drawn from ``generator``."""
-        raise NotImplementedError
-
-
-@explained
-class RandomUniform(_Random):
-    """Draws from the uniform distribution over [minval, maxval).
-
-    Args:
-        minval: The lower bound.
-        maxval: The upper bound.
-        seed: An integer for the same values every time, None for new ones.
-
-    Example:
-        >>> values = RandomUniform(-1.0, 1.0, seed=0)((100,)).numpy()
-        >>> bool((abs(values) <= 1).all())
-        True
-    """
-
-    def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: _Seed = None) -> None:
-        super().__init__(seed)
-        self.minval, self.maxval = minval, maxval
-
-    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
-        return generator.uniform(shape, self.minval, self.maxval, dtype=dtype)
-
-
-@explained
-class RandomNormal(_Random):
-    """Draws from the normal distribution.
-
-    Args:
-        mean: Its mean.
-        stddev: Its standard deviation.
-        seed: An integer for the same values every time, None for new ones.
-
-    Example:
-        >>> values = RandomNormal(stddev=1.0, seed=0)((2, 3))
-        >>> values.shape
-        (2, 3)
-    """
-
-    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: _Seed = None) -> None:
-        super().__init__(seed)
-        self.mean, self.stddev = mean, stddev
-
-    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
-        return generator.normal(shape, self.mean, self.stddev, dtype=dtype)
-
-
-@explained
-class TruncatedNormal(_Random):
-    """Draws from the normal distribution, cut off at two standard deviations from the mean.
-
-    Args:
-        mean: Its mean.
-        stddev: Its standard deviation before the cut.
-        seed: An integer for the same values every time, None for new ones.
-
-    Example:
-        >>> values = TruncatedNormal(stddev=1.0, seed=0)((100,)).numpy()
-        >>> bool((abs(values) <= 2).all())
-        True
-    """
-
-    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: _Seed = None) -> None:
-        super().__init__(seed)
-        self.mean, self.stddev = mean, stddev
-
-    def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
-        # One uniform number a value and no rejection, so a value depends on its counter alone.
-        fractions = generator.uniform(shape, dtype=dtype).numpy()
-        values = np.interp(fractions, *_truncated_quantiles())
-        return ops.constant((self.mean + self.stddev * values).astype(dtype))
-
-
-@functools.cache
-def _truncated_quantiles() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return fractions and the truncated standard normal's quantiles there.
-
-    65,537 of them: interpolated linearly, they are off by less than 2e-8 deviations, which is less
-    than float32 shows.
-    """
-    from statistics import NormalDist  # X.
-
-    normal = NormalDist()
-    fractions = np.linspace(0.0, 1.0, 2**16 + 1)
-    low = normal.cdf(-_CUT)
-    probabilities = low + fractions * (1.0 - 2.0 * low)
-    return fractions, np.array([normal.inv_cdf(p) for p in probabilities.tolist()])
-
-
-@explained
-class VarianceScaling(_Random):
+class VarianceScaling(Drawn):
     """Draws so that a layer's outputs vary about as much as its inputs: variance scale / fan.
 
     Args:
@@ -226,6 +71,9 @@ class VarianceScaling(_Random):
         distribution: ``"truncated_normal"`` (cut at two deviations, then widened to the variance
             asked for), ``"untruncated_normal"`` or ``"uniform"``.
         seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the weight whose sizes, multiplied, are the inputs of a unit; they
+            count where ``output_axes`` is given too.
+        output_axes: Likewise the axes of the units.
 
     Raises:
         ValueError: An argument is not one of these.
@@ -240,7 +88,9 @@ class VarianceScaling(_Random):
         scale: float = 1.0,
         mode: str = "fan_in",
         distribution: str = "truncated_normal",
-        seed: _Seed = None,
+        seed: Seed = None,
+        input_axes: Sequence[int] | None = None,
+        output_axes: Sequence[int] | None = None,
     ) -> None:
         super().__init__(seed)
         factor = as_real(scale)
@@ -248,11 +98,19 @@ class VarianceScaling(_Random):
             raise ValueError(f"Argument `scale` must be positive float. Received: scale={scale}")
         _check_choice("mode", mode, ("fan_in", "fan_out", "fan_avg"))
         kinds = ("uniform", "truncated_normal", "untruncated_normal")
+        distribution = str(distribution).lower()
+        distribution = "truncated_normal" if distribution == "normal" else distribution
         _check_choice("distribution", distribution, kinds)
         self.scale, self.mode, self.distribution = factor, mode, distribution
+        self.input_axes, self.output_axes = input_axes, output_axes
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments, by name."""
+        names = ("scale", "mode", "distribution", "input_axes", "output_axes")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
-        fan_in, fan_out = _fans(shape)
+        fan_in, fan_out = _fans(shape, self.input_axes, self.output_axes)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         deviation = math.sqrt(self.scale / max(1.0, fan))
         if self.distribution == "uniform":
@@ -264,7 +122,25 @@ class VarianceScaling(_Random):
 
 
 @explained
-class GlorotUniform(VarianceScaling):
+class _OfLayer(VarianceScaling):
+    """A `VarianceScaling` that has a name of its own, and takes no other scale."""
+
+    _scaling: ClassVar[tuple[float, str, str]]
+
+    def __init__(
+        self,
+        seed: Seed = None,
+        input_axes: Sequence[int] | None = None,
+        output_axes: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(*self._scaling, seed, input_axes, output_axes)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments, by name."""
+        return {name: getattr(self, name) for name in ("seed", "input_axes", "output_axes")}
+
+
+class GlorotUniform(_OfLayer):
     """Draws uniformly within sqrt(6 / (fan_in + fan_out)) of zero; Keras' default for kernels.
 
     Glorot and Bengio, Understanding the difficulty of training deep feedforward neural
@@ -272,18 +148,18 @@ class GlorotUniform(VarianceScaling):
 
     Args:
         seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the inputs, as for `VarianceScaling`.
+        output_axes: The axes of the units.
 
     Example:
         >>> GlorotUniform(seed=0)((64, 10)).shape
         (64, 10)
     """
 
-    def __init__(self, seed: _Seed = None) -> None:
-        super().__init__(1.0, "fan_avg", "uniform", seed)
+    _scaling = (1.0, "fan_avg", "uniform")
 
 
-@explained
-class GlorotNormal(VarianceScaling):
+class GlorotNormal(_OfLayer):
     """Draws from a truncated normal of deviation sqrt(2 / (fan_in + fan_out)).
 
     Glorot and Bengio, Understanding the difficulty of training deep feedforward neural
@@ -291,68 +167,104 @@ class GlorotNormal(VarianceScaling):
 
     Args:
         seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the inputs, as for `VarianceScaling`.
+        output_axes: The axes of the units.
 
     Example:
         >>> GlorotNormal(seed=0)((64, 10)).shape
         (64, 10)
     """
 
-    def __init__(self, seed: _Seed = None) -> None:
-        super().__init__(1.0, "fan_avg", "truncated_normal", seed)
+    _scaling = (1.0, "fan_avg", "truncated_normal")
 
 
-@explained
-class HeUniform(VarianceScaling):
+class HeUniform(_OfLayer):
     """Draws uniformly within sqrt(6 / fan_in) of zero, for layers before a ReLU.
 
     He et al., Delving deep into rectifiers, 2015: https://arxiv.org/abs/1502.01852
 
     Args:
         seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the inputs, as for `VarianceScaling`.
+        output_axes: The axes of the units.
 
     Example:
         >>> HeUniform(seed=0)((64, 10)).shape
         (64, 10)
     """
 
-    def __init__(self, seed: _Seed = None) -> None:
-        super().__init__(2.0, "fan_in", "uniform", seed)
+    _scaling = (2.0, "fan_in", "uniform")
 
 
-@explained
-class HeNormal(VarianceScaling):
+class HeNormal(_OfLayer):
     """Draws from a truncated normal of deviation sqrt(2 / fan_in), for layers before a ReLU.
 
     He et al., Delving deep into rectifiers, 2015: https://arxiv.org/abs/1502.01852
 
     Args:
         seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the inputs, as for `VarianceScaling`.
+        output_axes: The axes of the units.
 
     Example:
         >>> HeNormal(seed=0)((64, 10)).shape
         (64, 10)
     """
 
-    def __init__(self, seed: _Seed = None) -> None:
-        super().__init__(2.0, "fan_in", "truncated_normal", seed)
+    _scaling = (2.0, "fan_in", "truncated_normal")
 
 
-def _fans(shape: Shape) -> tuple[int, int]:
+class LecunUniform(_OfLayer):
+    """Draws uniformly within sqrt(3 / fan_in) of zero.
+
+    Klambauer et al., Self-normalizing neural networks, 2017: https://arxiv.org/abs/1706.02515
+
+    Args:
+        seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the inputs, as for `VarianceScaling`.
+        output_axes: The axes of the units.
+
+    Example:
+        >>> LecunUniform(seed=0)((64, 10)).shape
+        (64, 10)
+    """
+
+    _scaling = (1.0, "fan_in", "uniform")
+
+
+class LecunNormal(_OfLayer):
+    """Draws from a truncated normal of deviation sqrt(1 / fan_in), for layers before a SELU.
+
+    Klambauer et al., Self-normalizing neural networks, 2017: https://arxiv.org/abs/1706.02515
+
+    Args:
+        seed: An integer for the same values every time, None for new ones.
+        input_axes: The axes of the inputs, as for `VarianceScaling`.
+        output_axes: The axes of the units.
+
+    Example:
+        >>> LecunNormal(seed=0)((64, 10)).shape
+        (64, 10)
+    """
+
+    _scaling = (1.0, "fan_in", "truncated_normal")
+
+
+def _fans(
+    shape: Shape, inputs: Sequence[int] | None = None, outputs: Sequence[int] | None = None
+) -> tuple[int, int]:
     """Return how many inputs feed a unit of a weight and how many units an input feeds.
 
-    The last axis is the units, the one before it the inputs; further axes, as in a
-    convolution's kernel, multiply both.
+    Where their axes are not given, the last axis is the units, the one before it the inputs;
+    further axes, as in a convolution's kernel, multiply both.
     """
+    if inputs is not None and outputs is not None:
+        return math.prod(shape[axis] for axis in inputs), math.prod(shape[axis] for axis in outputs)
     if len(shape) < 2:
         size = shape[0] if shape else 1
         return size, size
     field = math.prod(shape[:-2])
     return shape[-2] * field, shape[-1] * field
-
-
-def _dtype(dtype: Any) -> DType:
-    """Return ``dtype`` as NumPy's object, the default float for None."""
-    return ops.as_dtype(ops.floatx() if dtype is None else dtype)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -362,44 +274,75 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         )
 
 
+def _orthogonal() -> Initializer:
+    from mirrored.layers.orthogonal import Orthogonal  # Few programs need it.
+
+    return Orthogonal()
+
+
 _NAMES: dict[str, Callable[[], Initializer]] = {
-    "constant": Constant,
-    "glorot_normal": GlorotNormal,
-    "glorot_uniform": GlorotUniform,
-    "he_normal": HeNormal,
-    "he_uniform": HeUniform,
-    "normal": RandomNormal,
-    "one": Ones,
-    "ones": Ones,
-    "random_normal": RandomNormal,
-    "random_uniform": RandomUniform,
-    "truncated_normal": TruncatedNormal,
-    "uniform": RandomUniform,
-    "variance_scaling": VarianceScaling,
-    "zero": Zeros,
-    "zeros": Zeros,
+    **by_name(
+        [
+            (Initializer, ()),
+            (Constant, ()),
+            (GlorotNormal, ()),
+            (GlorotUniform, ()),
+            (HeNormal, ()),
+            (HeUniform, ()),
+            (Identity, ("IdentityInitializer",)),
+            (LecunNormal, ()),
+            (LecunUniform, ()),
+            (Ones, ("one",)),
+            (RandomNormal, ("normal",)),
+            (RandomUniform, ("uniform",)),
+            (TruncatedNormal, ()),
+            (VarianceScaling, ()),
+            (Zeros, ("zero",)),
+        ]
+    ),
+    **dict.fromkeys(("Orthogonal", "orthogonal", "OrthogonalInitializer"), _orthogonal),
 }
-_CLASSES = {str(getattr(made, "__name__", "")): made for made in _NAMES.values()}
 
 
 @explained
-def get(identifier: object) -> Initializer | None:
+def get(identifier: object) -> Filling | None:
     """Return the initializer that ``identifier`` stands for, None for None.
 
     Args:
-        identifier: A name, such as ``"glorot_uniform"`` or ``"GlorotUniform"``, a class, or a
-            callable ``initializer(shape, dtype=None)``.
+        identifier: A name, such as ``"glorot_uniform"`` or ``"GlorotUniform"``, a class, a
+            callable ``initializer(shape, dtype=None)``, the values themselves as a tensor or a
+            NumPy array, or a name and arguments: ``{"class_name": ..., "config": ...}``.
 
     Raises:
         ValueError: There is no initializer of that name.
+        TypeError: It does not take these arguments.
 
     Example:
         >>> type(get("he_normal")).__name__
         'HeNormal'
+        >>> get({"class_name": "Constant", "config": {"value": 2.0}})((2,)).numpy().tolist()
+        [2.0, 2.0]
     """
     if identifier is None:
         return None
-    if isinstance(identifier, str) and identifier in _CLASSES:
-        return _CLASSES[identifier]()
+    if isinstance(identifier, dict) and identifier.get("class_name") in _NAMES:
+        kind = type(_NAMES[identifier["class_name"]]())
+        return kind.from_config(identifier.get("config", {}))
+    if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
+        return _values(identifier)
     found = resolve("initializer", identifier, _NAMES)
-    return found() if isinstance(found, type) else found
+    return found() if isinstance(found, type) or identifier in _NAMES else found
+
+
+def _values(values: Any) -> Filling:
+    """Return the initializer of a weight whose values are given."""
+
+    def fill(shape: Shape, dtype: Any = None) -> Tensor:
+        if tuple(shape) != tuple(values.shape):
+            raise ValueError(
+                f"Expected `shape` to be {tuple(values.shape)} for direct tensor as initializer. "
+                f"Received shape={shape}"
+            )
+        return ops.cast(values, ops.floatx() if dtype is None else dtype)
+
+    return fill

@@ -317,7 +317,7 @@ def _in_order(variables: list[Variable]) -> list[Variable]:
     return sorted(variables, key=lambda each: not each.trainable)
 
 
-def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Initializer:
+def _initializer_of(identifier: object, dtype: np.dtype[Any]) -> initializers.Filling:
     """Return the initializer of a weight; where none is asked for, Keras' for its dtype."""
     usual = initializers.Zeros() if dtype.kind in "biu" else initializers.GlorotUniform()
     return initializers.get(identifier) or usual

@@ -8,7 +8,9 @@ import typing as _typing
 from mirrored._absent import public_module as _public_module
 from mirrored.layers import Input as Input
 from mirrored.layers import Layer as Layer
+from mirrored.layers.initializers import Initializer as Initializer
 from mirrored.layers.policy import DTypePolicy as DTypePolicy
+from mirrored.layers.regularizers import Regularizer as Regularizer
 from mirrored.optim import Optimizer as Optimizer
 from mirrored.training import Model as Model
 from mirrored.training import Sequential as Sequential
@@ -34,12 +36,14 @@ if _typing.TYPE_CHECKING:
 
 __all__ = [
     "DTypePolicy",
+    "Initializer",
     "Input",
     "Layer",
     "Loss",
     "Metric",
     "Model",
     "Optimizer",
+    "Regularizer",
     "Sequential",
     "activations",
     "backend",
