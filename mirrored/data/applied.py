@@ -286,6 +286,7 @@ def unbatch() -> Applied:
     return lambda dataset: dataset.unbatch()
 
 
+@explained
 def ignore_errors(log_warning: bool = False) -> Applied:
     """Return what leaves out elements that cannot be made; see `Dataset.ignore_errors`.
 

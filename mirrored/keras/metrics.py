@@ -3,6 +3,8 @@
 An alias module without logic of its own.
 """
 
+import typing as _typing
+
 from mirrored._absent import public_module as _public_module
 from mirrored.training.metrics import MSE as MSE
 from mirrored.training.metrics import Accuracy as Accuracy
@@ -21,4 +23,63 @@ from mirrored.training.metrics import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
 
-_public_module("tf.keras.metrics", __name__)
+if _typing.TYPE_CHECKING:
+    from mirrored.training.metrics import KLD as KLD
+    from mirrored.training.metrics import MAE as MAE
+    from mirrored.training.metrics import MAPE as MAPE
+    from mirrored.training.metrics import MSLE as MSLE
+    from mirrored.training.metrics import BinaryCrossentropy as BinaryCrossentropy
+    from mirrored.training.metrics import CategoricalCrossentropy as CategoricalCrossentropy
+    from mirrored.training.metrics import CategoricalHinge as CategoricalHinge
+    from mirrored.training.metrics import CosineSimilarity as CosineSimilarity
+    from mirrored.training.metrics import Hinge as Hinge
+    from mirrored.training.metrics import KLDivergence as KLDivergence
+    from mirrored.training.metrics import LogCoshError as LogCoshError
+    from mirrored.training.metrics import MeanAbsoluteError as MeanAbsoluteError
+    from mirrored.training.metrics import MeanAbsolutePercentageError as MeanAbsolutePercentageError
+    from mirrored.training.metrics import MeanMetricWrapper as MeanMetricWrapper
+    from mirrored.training.metrics import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
+    from mirrored.training.metrics import Poisson as Poisson
+    from mirrored.training.metrics import RootMeanSquaredError as RootMeanSquaredError
+    from mirrored.training.metrics import (
+        SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
+    )
+    from mirrored.training.metrics import (
+        SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
+    )
+    from mirrored.training.metrics import SquaredHinge as SquaredHinge
+    from mirrored.training.metrics import Sum as Sum
+    from mirrored.training.metrics import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+    from mirrored.training.metrics import categorical_hinge as categorical_hinge
+    from mirrored.training.metrics import hinge as hinge
+    from mirrored.training.metrics import huber as huber
+    from mirrored.training.metrics import kl_divergence as kl_divergence
+    from mirrored.training.metrics import kld as kld
+    from mirrored.training.metrics import kullback_leibler_divergence as kullback_leibler_divergence
+    from mirrored.training.metrics import log_cosh as log_cosh
+    from mirrored.training.metrics import logcosh as logcosh
+    from mirrored.training.metrics import mae as mae
+    from mirrored.training.metrics import mape as mape
+    from mirrored.training.metrics import mean_absolute_error as mean_absolute_error
+    from mirrored.training.metrics import (
+        mean_absolute_percentage_error as mean_absolute_percentage_error,
+    )
+    from mirrored.training.metrics import (
+        mean_squared_logarithmic_error as mean_squared_logarithmic_error,
+    )
+    from mirrored.training.metrics import msle as msle
+    from mirrored.training.metrics import poisson as poisson
+    from mirrored.training.metrics import squared_hinge as squared_hinge
+
+_LATE = {
+    "mirrored.training.metrics": """
+        BinaryCrossentropy CategoricalCrossentropy CategoricalHinge CosineSimilarity Hinge
+        KLDivergence LogCoshError MeanAbsoluteError MeanAbsolutePercentageError
+        MeanMetricWrapper MeanSquaredLogarithmicError Poisson RootMeanSquaredError
+        SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SquaredHinge Sum
+        TopKCategoricalAccuracy MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence
+        kl_divergence logcosh log_cosh mean_absolute_error mean_absolute_percentage_error
+        mean_squared_logarithmic_error huber poisson hinge squared_hinge categorical_hinge
+    """,
+}
+_public_module("tf.keras.metrics", __name__, _LATE)

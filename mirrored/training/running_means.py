@@ -60,7 +60,8 @@ class RunningMeans:
             logs[each.name] = loss / count
         for (name, metric), (total, number) in zip(self._metrics.items(), self._sums, strict=True):
             metric.set_totals(total, number)
-            logs[name] = total / (number or 1.0)  # What its `result` is, without an operation.
+            # What its `result` is, without an operation.
+            logs[name] = metric.finished(total / (number or 1.0))
         return logs
 
     def finish(self) -> dict[str, float]:

@@ -204,6 +204,24 @@ REGULARIZERS: dict[str, Row] = {
     "L1L2": dense(bias_regularizer=mr.layers.regularizers.L1L2(0.1, 0.2)),
     "of a user": dense(kernel_regularizer=lambda w: 0.1 * mr.reduce_sum(mr.sqrt(1.0 + w * w))),
 }
+ERRORS = [
+    "CosineSimilarity",
+    "LogCoshError",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredLogarithmicError",
+    "Poisson",
+    "RootMeanSquaredError",
+    "Hinge",
+    "SquaredHinge",
+]
+HITS = [
+    "BinaryCrossentropy",
+    "CategoricalCrossentropy",
+    "CategoricalHinge",
+    "KLDivergence",
+    "TopKCategoricalAccuracy",
+]
 METRICS: dict[str, Row] = {
     "Accuracy": Row(metrics=lambda: [mr.metrics.Accuracy()], targets="flags"),
     "BinaryAccuracy": Row(
@@ -223,6 +241,27 @@ METRICS: dict[str, Row] = {
         metrics=lambda: ["accuracy"],
         loss=lambda: mr.losses.SparseCategoricalCrossentropy(True),
         targets="labels",
+    ),
+    **dict.fromkeys(ERRORS, Row(metrics=lambda: [getattr(mr.metrics, each)() for each in ERRORS])),
+    **dict.fromkeys(
+        HITS,
+        Row(
+            last="softmax",
+            metrics=lambda: [getattr(mr.metrics, each)() for each in HITS],
+            targets="classes",
+        ),
+    ),
+    **dict.fromkeys(
+        ("SparseCategoricalCrossentropy", "SparseTopKCategoricalAccuracy"),
+        Row(
+            last="softmax",
+            metrics=lambda: [
+                mr.metrics.SparseCategoricalCrossentropy(),
+                mr.metrics.SparseTopKCategoricalAccuracy(2),
+            ],
+            loss=lambda: "sparse_categorical_crossentropy",
+            targets="labels",
+        ),
     ),
 }
 LOSSES: dict[str, list[Row]] = {
@@ -246,6 +285,22 @@ LOSSES: dict[str, list[Row]] = {
         Row(last="sigmoid", loss=lambda: "sparse_categorical_crossentropy", targets="labels"),
         METRICS["SparseCategoricalAccuracy"],
     ],
+    **{
+        name: [Row(loss=partial(str, name))]
+        for name in [
+            "CosineSimilarity",
+            "LogCosh",
+            "MeanAbsoluteError",
+            "MeanAbsolutePercentageError",
+        ]
+    },
+    "Huber": [Row(loss=lambda: mr.losses.Huber(0.5))],
+    "MeanSquaredLogarithmicError": [Row(last="softplus", loss=lambda: "msle")],
+    "Poisson": [Row(last="softplus", loss=lambda: "poisson")],
+    "KLDivergence": [Row(last="softmax", loss=lambda: "kld", targets="classes")],
+    "CategoricalHinge": [Row(loss=lambda: "categorical_hinge", targets="classes")],
+    "Hinge": [Row(loss=lambda: "hinge", targets="flags")],
+    "SquaredHinge": [Row(loss=lambda: "squared_hinge", targets="flags")],
 }
 AVERAGES: dict[str, Any] = {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2}
 SETTINGS: dict[str, list[dict[str, Any]]] = {  # Plain SGD is that of all other rows.
@@ -317,6 +372,8 @@ def names(module: Any, base: type[Any], *, but: set[str]) -> set[str]:
 
 
 _REGULARIZER = regularizers.Regularizer
+# Those are of numbers that a user computes, or of a function: `compile` does not take them so.
+WITHOUT_TARGETS = {"Metric", "Mean", "Sum", "MeanMetricWrapper"}
 TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
     "layers": (LAYERS, names(mr.layers, mr.layers.Layer, but={"Layer"})),
     "activations": (ACTIVATIONS, _NAMES),
@@ -325,8 +382,7 @@ TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
         names(regularizers, _REGULARIZER, but={"Regularizer"}),
     ),
     "losses": (LOSSES, names(mr.losses, mr.losses.Loss, but={"Loss"})),
-    # A mean is of numbers that a user computes; `compile` does not take it.
-    "metrics": (METRICS, names(mr.metrics, mr.metrics.Metric, but={"Metric", "Mean"})),
+    "metrics": (METRICS, names(mr.metrics, mr.metrics.Metric, but=WITHOUT_TARGETS)),
     "optimizers": (SETTINGS, names(mr.optim, mr.optim.Optimizer, but={"Optimizer"})),
 }
 

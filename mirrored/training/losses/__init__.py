@@ -3,12 +3,15 @@
 Each is a formula, with a check of the targets that go with it, in a file of its own.
 """
 
+import functools
 import inspect
+import sys
+import typing as _typing
 from collections.abc import Callable
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import by_name as _by_name
+from mirrored._late import late_module as _late_module
 from mirrored.layers.identifiers import find as _find
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
@@ -28,33 +31,147 @@ from mirrored.training.losses.loss import Reduction as Reduction
 from mirrored.training.losses.squared_error import MeanSquaredError as MeanSquaredError
 from mirrored.training.losses.squared_error import mean_squared_error as mean_squared_error
 
+if _typing.TYPE_CHECKING:
+    from mirrored.training.losses.margins import CategoricalHinge as CategoricalHinge
+    from mirrored.training.losses.margins import Hinge as Hinge
+    from mirrored.training.losses.margins import SquaredHinge as SquaredHinge
+    from mirrored.training.losses.margins import categorical_hinge as categorical_hinge
+    from mirrored.training.losses.margins import hinge as hinge
+    from mirrored.training.losses.margins import squared_hinge as squared_hinge
+    from mirrored.training.losses.probabilistic import KLD as KLD
+    from mirrored.training.losses.probabilistic import KLDivergence as KLDivergence
+    from mirrored.training.losses.probabilistic import Poisson as Poisson
+    from mirrored.training.losses.probabilistic import kl_divergence as kl_divergence
+    from mirrored.training.losses.probabilistic import kld as kld
+    from mirrored.training.losses.probabilistic import (
+        kullback_leibler_divergence as kullback_leibler_divergence,
+    )
+    from mirrored.training.losses.probabilistic import poisson as poisson
+    from mirrored.training.losses.regression import MAE as MAE
+    from mirrored.training.losses.regression import MAPE as MAPE
+    from mirrored.training.losses.regression import MSLE as MSLE
+    from mirrored.training.losses.regression import CosineSimilarity as CosineSimilarity
+    from mirrored.training.losses.regression import Huber as Huber
+    from mirrored.training.losses.regression import LogCosh as LogCosh
+    from mirrored.training.losses.regression import MeanAbsoluteError as MeanAbsoluteError
+    from mirrored.training.losses.regression import (
+        MeanAbsolutePercentageError as MeanAbsolutePercentageError,
+    )
+    from mirrored.training.losses.regression import (
+        MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
+    )
+    from mirrored.training.losses.regression import cosine_similarity as cosine_similarity
+    from mirrored.training.losses.regression import huber as huber
+    from mirrored.training.losses.regression import log_cosh as log_cosh
+    from mirrored.training.losses.regression import logcosh as logcosh
+    from mirrored.training.losses.regression import mae as mae
+    from mirrored.training.losses.regression import mape as mape
+    from mirrored.training.losses.regression import mean_absolute_error as mean_absolute_error
+    from mirrored.training.losses.regression import (
+        mean_absolute_percentage_error as mean_absolute_percentage_error,
+    )
+    from mirrored.training.losses.regression import (
+        mean_squared_logarithmic_error as mean_squared_logarithmic_error,
+    )
+    from mirrored.training.losses.regression import msle as msle
+
 mse = MSE = mean_squared_error
 
 __all__ = [
+    "KLD",
+    "MAE",
+    "MAPE",
     "MSE",
+    "MSLE",
     "BinaryCrossentropy",
     "CategoricalCrossentropy",
+    "CategoricalHinge",
+    "CosineSimilarity",
+    "Hinge",
+    "Huber",
+    "KLDivergence",
+    "LogCosh",
     "Loss",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
     "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
+    "Poisson",
     "Reduction",
     "SparseCategoricalCrossentropy",
+    "SquaredHinge",
     "binary_crossentropy",
     "categorical_crossentropy",
+    "categorical_hinge",
+    "cosine_similarity",
     "get",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "kld",
+    "kullback_leibler_divergence",
+    "log_cosh",
+    "logcosh",
+    "mae",
+    "mape",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
     "mean_squared_error",
+    "mean_squared_logarithmic_error",
     "mse",
+    "msle",
+    "poisson",
     "sparse_categorical_crossentropy",
+    "squared_hinge",
 ]
 
+_LATE = {
+    "mirrored.training.losses.regression": """
+        MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredLogarithmicError Huber LogCosh
+        CosineSimilarity mean_absolute_error mean_absolute_percentage_error
+        mean_squared_logarithmic_error huber log_cosh cosine_similarity MAE mae MAPE mape MSLE
+        msle logcosh
+    """,
+    "mirrored.training.losses.probabilistic": """
+        Poisson KLDivergence poisson kl_divergence KLD kld kullback_leibler_divergence
+    """,
+    "mirrored.training.losses.margins": """
+        Hinge SquaredHinge CategoricalHinge hinge squared_hinge categorical_hinge
+    """,
+}
+_late_module(__name__, _LATE)
+
 # Each loss with its function, and its names beside its own and that in snake case.
-_LOSSES: tuple[tuple[Callable[[], Loss], Any, tuple[str, ...]], ...] = (
-    (MeanSquaredError, mean_squared_error, ("mse", "MSE")),
-    (BinaryCrossentropy, binary_crossentropy, ("bce", "BCE")),
-    (CategoricalCrossentropy, categorical_crossentropy, ()),
-    (SparseCategoricalCrossentropy, sparse_categorical_crossentropy, ()),
+_LOSSES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("MeanSquaredError", "mean_squared_error", ("mse", "MSE")),
+    ("MeanAbsoluteError", "mean_absolute_error", ("mae", "MAE")),
+    ("MeanAbsolutePercentageError", "mean_absolute_percentage_error", ("mape", "MAPE")),
+    ("MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", ("msle", "MSLE")),
+    ("CosineSimilarity", "cosine_similarity", ()),
+    ("Huber", "huber", ()),
+    ("LogCosh", "log_cosh", ("logcosh",)),
+    ("Poisson", "poisson", ()),
+    ("KLDivergence", "kl_divergence", ("kld", "KLD", "kullback_leibler_divergence")),
+    ("Hinge", "hinge", ()),
+    ("SquaredHinge", "squared_hinge", ()),
+    ("CategoricalHinge", "categorical_hinge", ()),
+    ("BinaryCrossentropy", "binary_crossentropy", ("bce", "BCE")),
+    ("CategoricalCrossentropy", "categorical_crossentropy", ()),
+    ("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", ()),
 )
-_BY_NAME = _by_name((cls, more) for cls, _, more in _LOSSES)
-_BY_FUNCTION = {function: cls for cls, function, _ in _LOSSES}
+
+
+def _make(name: str) -> Loss:
+    loss: Loss = getattr(sys.modules[__name__], name)()
+    return loss
+
+
+_BY_NAME = {
+    each: functools.partial(_make, name)
+    for name, function, more in _LOSSES
+    for each in (name, function, *more)
+}
+_BY_FUNCTION = {function: name for name, function, _ in _LOSSES}
 
 
 @explained
@@ -78,5 +195,7 @@ def get(identifier: Any) -> Loss:
 
 
 def _of_function(function: Callable[..., Any]) -> Loss:
-    known = _BY_FUNCTION.get(function) if inspect.isfunction(function) else None
-    return _FunctionLoss(function) if known is None else known()
+    name = function.__name__ if inspect.isfunction(function) else ""
+    if name in _BY_FUNCTION and getattr(sys.modules[__name__], name) is function:
+        return _make(_BY_FUNCTION[name])
+    return _FunctionLoss(function)

@@ -3,10 +3,14 @@
 Those that there are are quotients of a total and a count, summed over all batches.
 """
 
+import functools
+import sys
+import typing as _typing
 from typing import Any
 
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import by_name as _by_name
+from mirrored._late import late_module as _late_module
+from mirrored._naming import snake_case as _snake_case
 from mirrored.layers.identifiers import find as _find
 from mirrored.training.losses import MSE as MSE
 from mirrored.training.losses import Loss as _Loss
@@ -29,33 +33,155 @@ from mirrored.training.metrics.mean import MeanSquaredError as MeanSquaredError
 from mirrored.training.metrics.metric import Metric as Metric
 from mirrored.training.metrics.quotient import FunctionMetric as _FunctionMetric
 
+if _typing.TYPE_CHECKING:
+    from mirrored.training.losses import KLD as KLD
+    from mirrored.training.losses import MAE as MAE
+    from mirrored.training.losses import MAPE as MAPE
+    from mirrored.training.losses import MSLE as MSLE
+    from mirrored.training.losses import categorical_hinge as categorical_hinge
+    from mirrored.training.losses import hinge as hinge
+    from mirrored.training.losses import huber as huber
+    from mirrored.training.losses import kl_divergence as kl_divergence
+    from mirrored.training.losses import kld as kld
+    from mirrored.training.losses import kullback_leibler_divergence as kullback_leibler_divergence
+    from mirrored.training.losses import log_cosh as log_cosh
+    from mirrored.training.losses import logcosh as logcosh
+    from mirrored.training.losses import mae as mae
+    from mirrored.training.losses import mape as mape
+    from mirrored.training.losses import mean_absolute_error as mean_absolute_error
+    from mirrored.training.losses import (
+        mean_absolute_percentage_error as mean_absolute_percentage_error,
+    )
+    from mirrored.training.losses import (
+        mean_squared_logarithmic_error as mean_squared_logarithmic_error,
+    )
+    from mirrored.training.losses import msle as msle
+    from mirrored.training.losses import poisson as poisson
+    from mirrored.training.losses import squared_hinge as squared_hinge
+    from mirrored.training.metrics.means import BinaryCrossentropy as BinaryCrossentropy
+    from mirrored.training.metrics.means import CategoricalCrossentropy as CategoricalCrossentropy
+    from mirrored.training.metrics.means import CategoricalHinge as CategoricalHinge
+    from mirrored.training.metrics.means import CosineSimilarity as CosineSimilarity
+    from mirrored.training.metrics.means import Hinge as Hinge
+    from mirrored.training.metrics.means import KLDivergence as KLDivergence
+    from mirrored.training.metrics.means import LogCoshError as LogCoshError
+    from mirrored.training.metrics.means import MeanAbsoluteError as MeanAbsoluteError
+    from mirrored.training.metrics.means import (
+        MeanAbsolutePercentageError as MeanAbsolutePercentageError,
+    )
+    from mirrored.training.metrics.means import MeanMetricWrapper as MeanMetricWrapper
+    from mirrored.training.metrics.means import (
+        MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
+    )
+    from mirrored.training.metrics.means import Poisson as Poisson
+    from mirrored.training.metrics.means import RootMeanSquaredError as RootMeanSquaredError
+    from mirrored.training.metrics.means import (
+        SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
+    )
+    from mirrored.training.metrics.means import (
+        SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
+    )
+    from mirrored.training.metrics.means import SquaredHinge as SquaredHinge
+    from mirrored.training.metrics.means import Sum as Sum
+    from mirrored.training.metrics.means import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+
 __all__ = [
+    "KLD",
+    "MAE",
+    "MAPE",
     "MSE",
+    "MSLE",
     "Accuracy",
     "BinaryAccuracy",
+    "BinaryCrossentropy",
     "CategoricalAccuracy",
+    "CategoricalCrossentropy",
+    "CategoricalHinge",
+    "CosineSimilarity",
+    "Hinge",
+    "KLDivergence",
+    "LogCoshError",
     "Mean",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanMetricWrapper",
     "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
     "Metric",
+    "Poisson",
+    "RootMeanSquaredError",
     "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy",
+    "SparseTopKCategoricalAccuracy",
+    "SquaredHinge",
+    "Sum",
+    "TopKCategoricalAccuracy",
     "binary_crossentropy",
     "categorical_crossentropy",
+    "categorical_hinge",
     "get",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "kld",
+    "kullback_leibler_divergence",
+    "log_cosh",
+    "logcosh",
+    "mae",
+    "mape",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
     "mean_squared_error",
+    "mean_squared_logarithmic_error",
     "mse",
+    "msle",
+    "poisson",
     "sparse_categorical_crossentropy",
+    "squared_hinge",
 ]
 
+_LATE = {
+    "mirrored.training.losses": """
+        MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence kl_divergence logcosh
+        log_cosh mean_absolute_error mean_absolute_percentage_error
+        mean_squared_logarithmic_error huber poisson hinge squared_hinge categorical_hinge
+    """,
+    "mirrored.training.metrics.means": """
+        BinaryCrossentropy CategoricalCrossentropy CategoricalHinge CosineSimilarity Hinge
+        KLDivergence LogCoshError MeanAbsoluteError MeanAbsolutePercentageError
+        MeanMetricWrapper MeanSquaredLogarithmicError Poisson RootMeanSquaredError
+        SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SquaredHinge Sum
+        TopKCategoricalAccuracy
+    """,
+}
+_late_module(__name__, _LATE)
+
 # Each metric with its names beside its own and that in snake case.
-_METRICS: tuple[tuple[type[Metric], tuple[str, ...]], ...] = (
-    (Accuracy, ()),
-    (BinaryAccuracy, ()),
-    (CategoricalAccuracy, ()),
-    (Mean, ()),
-    (MeanSquaredError, ("mse", "MSE")),
-    (SparseCategoricalAccuracy, ()),
-)
-_BY_NAME = _by_name(_METRICS)
+_METRICS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "Mean"), ()),
+    **dict.fromkeys(_LATE["mirrored.training.metrics.means"].split(), ()),
+    "SparseCategoricalAccuracy": (),
+    "MeanSquaredError": ("mse", "MSE"),
+    "MeanAbsoluteError": ("mae", "MAE"),
+    "MeanAbsolutePercentageError": ("mape", "MAPE"),
+    "MeanSquaredLogarithmicError": ("msle", "MSLE"),
+    "KLDivergence": ("kl_divergence", "kld", "KLD", "kullback_leibler_divergence"),
+    "LogCoshError": ("logcosh", "log_cosh"),
+    "BinaryCrossentropy": ("bce", "BCE"),
+}
+
+
+def _make(name: str) -> Metric:
+    metric: Metric = getattr(sys.modules[__name__], name)()
+    return metric
+
+
+_BY_NAME = {
+    each: functools.partial(_make, name)
+    for name, more in _METRICS.items()
+    for each in (name, _snake_case(name), *more)
+    if name != "MeanMetricWrapper"  # It wants a function.
+}
 # What is the kind of accuracy that fits the loss and the shapes.
 AUTOMATIC = ("accuracy", "acc")
 

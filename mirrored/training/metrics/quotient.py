@@ -38,7 +38,7 @@ class Quotient(Metric):
     """
 
     _never_called: ClassVar[Mapping[str, str]] = {}
-    _for_itself = Metric._for_itself | {"accumulate", "set_totals", "shard_statistics"}
+    _for_itself = Metric._for_itself | {"accumulate", "finished", "set_totals", "shard_statistics"}
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         super().__init__(dtype, name)
@@ -112,11 +112,20 @@ class Quotient(Metric):
         """Whether it has seen something since the last reset."""
         return float(self._count) != 0.0
 
-    def result(self) -> Tensor:
+    def result(self) -> Any:
         """Return the total divided by the count since the last reset; 0 of nothing."""
         total, count = self._total.read_value(), self._count.read_value()
         with devices.device(total.device):  # No other device is to be used for it.
-            return total / (count + ops.cast(ops.equal(count, 0.0), ops.float64))
+            quotient: Tensor = total / (count + ops.cast(ops.equal(count, 0.0), ops.float64))
+            return self.finished(quotient)
+
+    def finished(self, quotient: Any) -> Any:
+        """Return the result, of a quotient of all batches and replicas.
+
+        Args:
+            quotient: A tensor, or a number on the host.
+        """
+        return quotient
 
 
 def share_of_batch() -> float:
@@ -216,10 +225,13 @@ class FunctionMetric(Comparison):
         values = self._values(ops.convert_to_tensor(y_true), y_pred)
         return cast(values, float_dtype(y_pred))
 
+    def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return self._function(y_true, y_pred)
+
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if y_true.dtype not in INTEGERS:
             y_true = cast(y_true, y_pred.dtype)
-        values = ops.convert_to_tensor(self._function(y_true, y_pred))
+        values = ops.convert_to_tensor(self._called(y_true, y_pred))
         advice = "Leave the mean over the batch to the metric."
         check_values(f"metric {self.name!r}", values, y_pred, advice)
         return values

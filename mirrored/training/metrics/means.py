@@ -1,0 +1,486 @@
+"""Means of what losses measure, and of hits among the best classes: metrics of a line each.
+
+Totals and counts are those of elements, so that any number of replicas adds up to the same.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored._numbers import check_count
+from mirrored.ops import Tensor
+from mirrored.training.losses import crossentropy, margins, probabilistic, regression
+from mirrored.training.losses.values import aligned, cast, check_same_shape, class_indices
+from mirrored.training.metrics.mean import MeanSquaredError
+from mirrored.training.metrics.quotient import (
+    Comparison,
+    FunctionMetric,
+    Quotient,
+    Statistics,
+    float_dtype,
+    weighted_sums,
+)
+
+
+@explained
+class MeanMetricWrapper(FunctionMetric):
+    """The mean of what a function of targets and predictions returns.
+
+    Args:
+        fn: Called as `fn(y_true, y_pred, **kwargs)`; it returns a value an example, or one number.
+        name: The name in logs and history; None: the function's.
+        dtype: Accepted for compatibility.
+        **kwargs: Further arguments of the function.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.MeanMetricWrapper(mr.losses.mean_absolute_error, name="error")
+        >>> metric.update_state([[0.0], [1.0]], [[2.0], [1.0]])
+        >>> float(metric.result())
+        1.0
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        del dtype
+        super().__init__(fn)
+        self.name = name or self.name
+        self._options = kwargs
+
+    def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        return self._function(y_true, y_pred, **self._options)
+
+
+@explained
+class Sum(Quotient):
+    """The sum of values, weighted if weights are given.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.Sum()
+        >>> metric.update_state([1.0, 3.0])
+        >>> metric.update_state(5.0)
+        >>> float(metric.result())
+        9.0
+    """
+
+    def __init__(self, name: str = "sum", dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+
+    def statistics(self, values: Any, sample_weight: Any = None) -> Statistics:
+        """Return the sum of the values, and a count that nothing is divided by.
+
+        Args:
+            values: Numbers of any shape.
+            sample_weight: Weights that broadcast to the values or to their first axes, or None.
+        """
+        values = ops.convert_to_tensor(values)
+        values = cast(values, float_dtype(values))
+        values = ops.reshape(values, (1,)) if values.ndim == 0 else values
+        total, _ = weighted_sums(values, sample_weight)
+        return total, ops.zeros_like(total)
+
+
+@explained
+class _Errors(Comparison):
+    """The mean over elements of a formula of a loss: a subclass says which."""
+
+    _averaged = 1
+    _direction = "down"
+    _default: ClassVar[str]
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name or self._default)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        true = aligned(cast(y_true, y_pred.dtype), y_pred)
+        check_same_shape(true, y_pred)
+        return self._errors(true, y_pred)
+
+    def _errors(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class MeanAbsoluteError(_Errors):
+    """The mean of |y_true - y_pred|.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.MeanAbsoluteError()
+        >>> metric.update_state([[0.0], [1.0]], [[2.0], [1.0]])
+        >>> round(float(metric.result()), 4)
+        1.0
+    """
+
+    _default = "mean_absolute_error"
+    _errors = staticmethod(regression.absolute_errors)
+
+
+class MeanAbsolutePercentageError(_Errors):
+    """The mean of 100 |y_true - y_pred| / |y_true|.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.MeanAbsolutePercentageError()
+        >>> metric.update_state([[2.0], [4.0]], [[1.0], [4.0]])
+        >>> round(float(metric.result()), 4)
+        25.0
+    """
+
+    _default = "mean_absolute_percentage_error"
+    _errors = staticmethod(regression.percentage_errors)
+
+
+class MeanSquaredLogarithmicError(_Errors):
+    """The mean of (log(y_true + 1) - log(y_pred + 1))^2.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.MeanSquaredLogarithmicError()
+        >>> metric.update_state([[0.0], [1.0]], [[0.0], [0.0]])
+        >>> round(float(metric.result()), 4)
+        0.2402
+    """
+
+    _default = "mean_squared_logarithmic_error"
+    _errors = staticmethod(regression.squared_logarithmic_errors)
+
+
+class LogCoshError(_Errors):
+    """The mean of log(cosh(y_pred - y_true)).
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.LogCoshError()
+        >>> metric.update_state([[0.0], [1.0]], [[0.0], [1.0]])
+        >>> round(float(metric.result()), 4)
+        0.0
+    """
+
+    _default = "logcosh"
+    _errors = staticmethod(regression.log_cosh_errors)
+
+
+class Poisson(_Errors):
+    """The mean of y_pred - y_true log(y_pred).
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.Poisson()
+        >>> metric.update_state([[1.0], [3.0]], [[1.0], [1.0]])
+        >>> round(float(metric.result()), 4)
+        1.0
+    """
+
+    _default = "poisson"
+    _errors = staticmethod(probabilistic.poisson_losses)
+
+
+class Hinge(_Errors):
+    """The mean of max(1 - y_true y_pred, 0), of targets -1 and 1, or 0 and 1.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.Hinge()
+        >>> metric.update_state([[-1.0], [1.0]], [[0.0], [3.0]])
+        >>> round(float(metric.result()), 4)
+        0.5
+    """
+
+    _default = "hinge"
+    _errors = staticmethod(margins.hinges)
+
+
+class SquaredHinge(_Errors):
+    """The mean of max(1 - y_true y_pred, 0)^2, of targets -1 and 1, or 0 and 1.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.SquaredHinge()
+        >>> metric.update_state([[-1.0], [1.0]], [[1.0], [3.0]])
+        >>> round(float(metric.result()), 4)
+        2.0
+    """
+
+    _default = "squared_hinge"
+    _errors = staticmethod(margins.squared_hinges)
+
+
+class CategoricalHinge(_Errors):
+    """The mean of what the best wrong class is above the right one, plus 1, where positive.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.CategoricalHinge()
+        >>> metric.update_state([[0.0, 1.0]], [[0.5, 0.75]])
+        >>> round(float(metric.result()), 4)
+        0.75
+    """
+
+    _averaged = 0
+    _default = "categorical_hinge"
+    _errors = staticmethod(margins.categorical_hinge)
+
+
+class KLDivergence(_Errors):
+    """The mean of the sums of y_true log(y_true / y_pred) over the last axis.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.KLDivergence()
+        >>> metric.update_state([[0.5, 0.5]], [[0.5, 0.5]])
+        >>> round(float(metric.result()), 4)
+        0.0
+    """
+
+    _averaged = 0
+    _default = "kl_divergence"
+    _errors = staticmethod(probabilistic.kl_divergence)
+
+
+@explained
+class RootMeanSquaredError(MeanSquaredError):
+    """The root of the mean of (y_true - y_pred)^2.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.RootMeanSquaredError()
+        >>> metric.update_state([[0.0], [1.0]], [[2.0], [3.0]])
+        >>> float(metric.result())
+        2.0
+    """
+
+    def __init__(self, name: str = "root_mean_squared_error", dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+
+    def finished(self, quotient: Any) -> Any:
+        """Return the root of the mean; see `Quotient`."""
+        return quotient**0.5
+
+
+@explained
+class CosineSimilarity(Comparison):
+    """The mean cosine of the angle between targets and predictions.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        axis: The axis of the vectors.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.CosineSimilarity()
+        >>> metric.update_state([[0.0, 2.0], [2.0, 0.0]], [[0.0, 3.0], [0.0, 3.0]])
+        >>> float(metric.result())
+        0.5
+    """
+
+    _direction = "up"
+
+    def __init__(self, name: str = "cosine_similarity", dtype: Any = None, axis: int = -1) -> None:
+        super().__init__(dtype, name)
+        self.axis = axis
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        return -regression.cosine_similarity(y_true, y_pred, self.axis)
+
+
+@explained
+class _Entropy(Comparison):
+    """The mean of a cross-entropy: a subclass says which."""
+
+    _direction = "down"
+    _default: ClassVar[str]
+    _entropies: ClassVar[Any]
+
+    def __init__(
+        self, name: str | None = None, dtype: Any = None, from_logits: bool = False
+    ) -> None:
+        super().__init__(dtype, name or self._default)
+        self.from_logits = bool(from_logits)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        values: Tensor = type(self)._entropies(y_true, y_pred, self.from_logits)
+        return values
+
+
+class BinaryCrossentropy(_Entropy):
+    """The mean of -(y log p + (1 - y) log(1 - p)), over elements and examples.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        from_logits: Whether predictions are logits, not probabilities.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.BinaryCrossentropy()
+        >>> metric.update_state([[1.0], [0.0]], [[0.5], [0.5]])
+        >>> round(float(metric.result()), 4)
+        0.6931
+    """
+
+    _default = "binary_crossentropy"
+    _entropies = staticmethod(crossentropy.binary_crossentropy)
+
+
+class CategoricalCrossentropy(_Entropy):
+    """The mean of -sum(y log p), of one-hot rows.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        from_logits: Whether predictions are logits, not probabilities.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.CategoricalCrossentropy()
+        >>> metric.update_state([[1.0, 0.0]], [[0.5, 0.5]])
+        >>> round(float(metric.result()), 4)
+        0.6931
+    """
+
+    _default = "categorical_crossentropy"
+    _entropies = staticmethod(crossentropy.categorical_crossentropy)
+
+
+class SparseCategoricalCrossentropy(_Entropy):
+    """The mean of -log p of the class that a label says.
+
+    Args:
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+        from_logits: Whether predictions are logits, not probabilities.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.SparseCategoricalCrossentropy()
+        >>> metric.update_state([0], [[0.5, 0.5]])
+        >>> round(float(metric.result()), 4)
+        0.6931
+    """
+
+    _default = "sparse_categorical_crossentropy"
+    _entropies = staticmethod(crossentropy.sparse_categorical_crossentropy)
+
+
+@explained
+class _TopK(Comparison):
+    """The part of examples whose class is among the k best: a subclass says what targets are."""
+
+    _direction = "up"
+    _default: ClassVar[str]
+
+    def __init__(self, k: int = 5, name: str | None = None, dtype: Any = None) -> None:
+        self.k = check_count("k", k, least=1)
+        super().__init__(dtype, name or self._default)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        classes = ops.cast(self._classes(y_true, y_pred), ops.int32)
+        rows = ops.reshape(y_pred, (-1, y_pred.shape[-1]))
+        hits = ops.in_top_k(ops.reshape(classes, (-1,)), rows, self.k)
+        return ops.reshape(hits, y_pred.shape[:-1])
+
+    def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class TopKCategoricalAccuracy(_TopK):
+    """The part of one-hot targets whose class is among the k best predictions.
+
+    Args:
+        k: How many of the best count.
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Raises:
+        ValueError: `k` is less than 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.TopKCategoricalAccuracy(k=1)
+        >>> metric.update_state([[0.0, 1.0], [1.0, 0.0]], [[0.1, 0.9], [0.2, 0.8]])
+        >>> float(metric.result())
+        0.5
+    """
+
+    _default = "top_k_categorical_accuracy"
+
+    def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        check_same_shape(y_true, y_pred)
+        return ops.argmax(y_true, axis=-1)
+
+
+class SparseTopKCategoricalAccuracy(_TopK):
+    """The part of labels whose class is among the k best predictions.
+
+    Args:
+        k: How many of the best count.
+        name: The name in logs and history.
+        dtype: Accepted for compatibility.
+
+    Raises:
+        ValueError: `k` is less than 1.
+
+    Example:
+        >>> import mirrored as mr
+        >>> metric = mr.metrics.SparseTopKCategoricalAccuracy(k=1)
+        >>> metric.update_state([1, 0], [[0.1, 0.9], [0.2, 0.8]])
+        >>> float(metric.result())
+        0.5
+    """
+
+    _default = "sparse_top_k_categorical_accuracy"
+
+    def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        return class_indices(y_true, y_pred)

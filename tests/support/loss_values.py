@@ -1,0 +1,127 @@
+"""Losses and metrics, for any `keras`: what they give for targets, predictions and weights.
+
+What loss_values.json says is Keras 3.15.1's, on TensorFlow 2.21.0. Where these are installed,
+`python tests/support/loss_values.py` writes it anew.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = Path(__file__).with_suffix(".json")
+_draws = np.random.default_rng(0)
+VALUES = _draws.normal(size=(6, 4)).round(3)
+PREDICTED = (VALUES + _draws.normal(size=(6, 4))).round(3)
+LABELS = _draws.integers(4, size=6)
+ONE_HOT = np.eye(4)[LABELS]
+PROBABILITIES = np.exp(PREDICTED) / np.exp(PREDICTED).sum(axis=1, keepdims=True)
+WEIGHTS = _draws.uniform(size=6).round(3)
+SIGNS = np.sign(VALUES)
+
+# Targets and predictions by what they are.
+DATA = {
+    "values": (VALUES, PREDICTED),
+    "positive": (np.abs(VALUES), np.abs(PREDICTED)),
+    "signs": (SIGNS, PREDICTED),
+    "binary": ((SIGNS + 1) / 2, PREDICTED),
+    "one-hot": (ONE_HOT, PROBABILITIES),
+    "probabilities": (np.roll(PROBABILITIES, 1, axis=0), PROBABILITIES),
+    "labels": (LABELS, PROBABILITIES),
+    "zeros": (np.zeros((6, 4)), PREDICTED * [1.0, 0.0, 1.0, 0.0]),
+    "deep": (VALUES.reshape(3, 2, 4), PREDICTED.reshape(3, 2, 4)),
+}
+LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+    ("MeanAbsoluteError", {}, ("values", "deep")),
+    ("MeanAbsolutePercentageError", {}, ("values", "zeros")),
+    ("MeanSquaredLogarithmicError", {}, ("positive", "values")),
+    ("Huber", {}, ("values", "deep")),
+    ("Huber", {"delta": 0.25}, ("values",)),
+    ("LogCosh", {}, ("values",)),
+    ("CosineSimilarity", {}, ("values", "zeros", "deep")),
+    ("Poisson", {}, ("positive",)),
+    ("KLDivergence", {}, ("probabilities", "one-hot")),
+    ("Hinge", {}, ("signs", "binary")),
+    ("SquaredHinge", {}, ("signs", "binary")),
+    ("CategoricalHinge", {}, ("one-hot",)),
+]
+METRICS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+    ("MeanAbsoluteError", {}, ("values",)),
+    ("MeanAbsolutePercentageError", {}, ("values",)),
+    ("MeanSquaredLogarithmicError", {}, ("positive",)),
+    ("LogCoshError", {}, ("values",)),
+    ("RootMeanSquaredError", {}, ("values",)),
+    ("CosineSimilarity", {}, ("values",)),
+    ("Poisson", {}, ("positive",)),
+    ("KLDivergence", {}, ("probabilities",)),
+    ("Hinge", {}, ("signs", "binary")),
+    ("SquaredHinge", {}, ("binary",)),
+    ("CategoricalHinge", {}, ("one-hot",)),
+    ("BinaryCrossentropy", {}, ("one-hot",)),
+    ("BinaryCrossentropy", {"from_logits": True}, ("binary",)),
+    ("CategoricalCrossentropy", {}, ("one-hot",)),
+    ("CategoricalCrossentropy", {"from_logits": True}, ("one-hot",)),
+    ("SparseCategoricalCrossentropy", {}, ("labels",)),
+    ("SparseCategoricalCrossentropy", {"from_logits": True}, ("labels",)),
+    ("TopKCategoricalAccuracy", {"k": 2}, ("one-hot",)),
+    ("SparseTopKCategoricalAccuracy", {"k": 2}, ("labels",)),
+    ("SparseTopKCategoricalAccuracy", {}, ("labels",)),
+]
+
+
+def _cases(table: list[tuple[str, dict[str, Any], tuple[str, ...]]]) -> dict[str, Any]:
+    return {
+        f"{name} {options} of {data}": (name, options, data)
+        for name, options, each in table
+        for data in each
+    }
+
+
+OF_LOSSES, OF_METRICS = _cases(LOSSES), _cases(METRICS)
+
+
+def of_loss(keras: Any, name: str) -> dict[str, Any]:
+    """Return a loss of a batch, weighted and not, and its values."""
+    kind, options, data = OF_LOSSES[name]
+    y_true, y_pred = (each.astype(np.float32) for each in DATA[data])
+    weights = WEIGHTS[: len(y_true)].astype(np.float32)
+    weights = weights[:, np.newaxis] if data == "deep" else weights
+    make = getattr(keras.losses, kind)
+    found = {
+        "plain": make(**options)(y_true, y_pred),
+        "weighted": make(**options)(y_true, y_pred, sample_weight=weights),
+        "sum": make(reduction="sum", **options)(y_true, y_pred),
+        "values": make(reduction=None, **options)(y_true, y_pred),
+    }
+    return {each: np.asarray(value, np.float64).tolist() for each, value in found.items()}
+
+
+def of_metric(keras: Any, name: str) -> list[float]:
+    """Return a metric after a batch, after one with weights, and after both."""
+    kind, options, data = OF_METRICS[name]
+    y_true, y_pred = DATA[data]
+    y_pred = y_pred.astype(np.float32)
+    y_true = y_true if data == "labels" else y_true.astype(np.float32)
+    metric = getattr(keras.metrics, kind)(**options)
+    metric.update_state(y_true, y_pred)
+    found = [float(metric.result())]
+    metric.update_state(y_true[:2], y_pred[:2], sample_weight=WEIGHTS[:2].astype(np.float32))
+    found.append(float(metric.result()))
+    metric.reset_state()
+    metric.update_state(y_true, y_pred, sample_weight=WEIGHTS.astype(np.float32))
+    return [*found, float(metric.result())]
+
+
+def _write() -> None:
+    import keras
+
+    found = {
+        "losses": {name: of_loss(keras, name) for name in OF_LOSSES},
+        "metrics": {name: of_metric(keras, name) for name in OF_METRICS},
+    }
+    FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    _write()
