@@ -82,6 +82,11 @@ class SlotOwner(_overrides.Subclassable):
         # All of them or none: the device may have no room for the last one.
         self._slots.update({id(variable): (variable, slots) for variable, slots in made})
 
+    @property
+    def built(self) -> bool:
+        """Whether it has been told of variables, by `build` or by a first step."""
+        return bool(self._slots)
+
     def slots(self) -> Slots:
         """Return each variable that has slots, with them, by the variable's identity."""
         return dict(self._slots)
