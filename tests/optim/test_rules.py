@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,3 +73,71 @@ def test_a_schedule_is_made_anew_from_its_configuration(
     assert again.get_config() == schedule.get_config()
     assert arguments.items() <= schedule.get_config().items()
     assert [float(again(step)) for step in range(9)] == [float(schedule(step)) for step in range(9)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Nadam {'gradient_accumulation_steps': 2}",
+        "Adafactor {}",
+        "RMSprop {'rho': 0.5, 'momentum': 0.9}",
+        "SGD accumulates",
+    ],
+)
+def test_a_checkpoint_has_all_that_a_step_needs(name: str, tmp_path: Path) -> None:
+    """Numbers for all variables, slots of other shapes, gradients that are summed, and no rate."""
+
+    def made() -> tuple[Any, list[mr.Variable], mr.train.Checkpoint]:
+        variables = [variable(*each) for each in zip(START, NAMES, strict=True)]
+        optimizer = optimizer_values.make(mr.keras, name, variables)
+        return optimizer, variables, mr.train.Checkpoint(optimizer=optimizer, variables=variables)
+
+    def step(optimizer: Any, variables: list[mr.Variable], gradients: Any) -> None:
+        parts = [mr.constant(each) for each in gradients]
+        optimizer.apply_gradients(zip(parts, variables, strict=True))
+
+    mr.keras.backend.set_floatx("float64")
+    optimizer, variables, checkpoint = made()
+    for gradients in GRADIENTS[:3]:
+        step(optimizer, variables, gradients)
+    path = checkpoint.save(str(tmp_path / "after"))
+    other, others, restored = made()
+    restored.restore(path)
+    for gradients in GRADIENTS[3:]:
+        step(optimizer, variables, gradients)
+        step(other, others, gradients)
+    for one, two in zip(variables, others, strict=True):
+        np.testing.assert_array_equal(one.numpy(), two.numpy())
+
+
+def test_a_function_gives_the_learning_rate() -> None:
+    rate = mr.Variable(0.5)
+    optimizer = mr.optim.SGD(lambda: rate * 2.0)
+    v = mr.Variable(0.0)
+
+    @mr.function
+    def step() -> None:
+        optimizer.apply_gradients([(mr.constant(-1.0), v)])
+
+    step()
+    rate.assign(0.25)
+    step()
+    assert float(v) == 1.5
+    assert float(optimizer.learning_rate) == 0.5
+    with pytest.raises(TypeError, match="hence its learning rate is not settable"):
+        optimizer.learning_rate = 0.1
+    optimizer.learning_rate = lambda: 2.0
+    optimizer.apply_gradients([(mr.constant(-1.0), v)])
+    assert float(v) == 3.5
+
+
+def test_another_schedule_is_recorded_anew() -> None:
+    model = mr.Sequential([mr.layers.Input((1,)), mr.layers.Dense(1, kernel_initializer="zeros")])
+    constant = mr.optim.schedules.PiecewiseConstantDecay
+    model.compile(mr.optim.SGD(constant([100], [0.5, 0.0])), "mse")
+    x, y = np.zeros((1, 1), np.float32), np.ones((1, 1), np.float32)
+    model.fit(x, y, verbose=0)
+    assert model.get_weights()[1].tolist() == [1.0]
+    model.optimizer.learning_rate = constant([100], [0.25, 0.0])
+    model.fit(x, y + 1, verbose=0)
+    assert model.get_weights()[1].tolist() == [1.5]
