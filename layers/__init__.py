@@ -9,6 +9,7 @@ from mirrored._absent import public_module as _public_module
 from mirrored._naming import reset_names as reset_names
 from mirrored.graph import SymbolicTensor as SymbolicTensor
 from mirrored.layers import activations as activations
+from mirrored.layers import constraints as constraints
 from mirrored.layers import initializers as initializers
 from mirrored.layers import regularizers as regularizers
 from mirrored.layers.dense import Dense as Dense
@@ -112,6 +113,7 @@ __all__ = [
     "add",
     "average",
     "concatenate",
+    "constraints",
     "dot",
     "initializers",
     "maximum",

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers import activations, initializers, regularizers
+from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.normalizing import as_axes
 from mirrored.layers.shapes import Shape
@@ -126,6 +126,7 @@ class PReLU(Elementwise):
     Args:
         alpha_initializer: What ``alpha`` starts as.
         alpha_regularizer: The penalty on ``alpha``, if any.
+        alpha_constraint: What optimizers bring ``alpha`` back to after a step, if anything.
         shared_axes: The axes along which ``alpha`` is the same, from 1; None: none, so that it has
             the shape of an example.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
@@ -145,13 +146,14 @@ class PReLU(Elementwise):
         self,
         alpha_initializer: Any = "Zeros",
         alpha_regularizer: Any = None,
-        *,
+        alpha_constraint: Any = None,
         shared_axes: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.alpha_initializer = initializers.get(alpha_initializer)
         self.alpha_regularizer = regularizers.get(alpha_regularizer)
+        self.alpha_constraint = constraints.get(alpha_constraint)
         self.shared_axes: list[int] | None = None
         if shared_axes is not None:
             axes = as_axes(shared_axes)
@@ -166,6 +168,7 @@ class PReLU(Elementwise):
             shape=tuple(shape),
             initializer=self.alpha_initializer,
             regularizer=self.alpha_regularizer,
+            constraint=self.alpha_constraint,
             name="alpha",
         )
 

@@ -41,6 +41,8 @@ class BatchNormalization(ScaledAndMoved):
         moving_variance_initializer: What the moving variance starts as.
         beta_regularizer: The penalty on ``beta``, if any.
         gamma_regularizer: The penalty on ``gamma``, if any.
+        beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
+        gamma_constraint: What they bring ``gamma`` back to.
         synchronized: Whether replicas meet, and take the global batch's mean and variance.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer. One
             that is not trainable goes by its moving averages in training too.
@@ -72,6 +74,8 @@ class BatchNormalization(ScaledAndMoved):
         moving_variance_initializer: Any = "ones",
         beta_regularizer: Any = None,
         gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
         *,
         synchronized: bool = False,
         **options: Unpack[LayerOptions],
@@ -88,6 +92,8 @@ class BatchNormalization(ScaledAndMoved):
             gamma_initializer,
             beta_regularizer,
             gamma_regularizer,
+            beta_constraint,
+            gamma_constraint,
             **options,
         )
         part = as_real(momentum)

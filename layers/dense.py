@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
-from mirrored.layers import activations, initializers, regularizers
+from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
@@ -31,6 +31,8 @@ class Dense(Layer):
         kernel_regularizer: The penalty on the kernel, if any.
         bias_regularizer: The penalty on the bias, if any.
         activity_regularizer: The penalty on the outputs, divided by the number of examples, if any.
+        kernel_constraint: What optimizers bring the kernel back to after a step, if anything.
+        bias_constraint: What they bring the bias back to.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -58,6 +60,8 @@ class Dense(Layer):
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
         activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
@@ -68,6 +72,8 @@ class Dense(Layer):
         self.bias_initializer = initializers.get(bias_initializer)
         self.kernel_regularizer = regularizers.get(kernel_regularizer)
         self.bias_regularizer = regularizers.get(bias_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""
@@ -75,6 +81,7 @@ class Dense(Layer):
             shape=(input_shape[-1], self.units),
             initializer=self.kernel_initializer,
             regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
             name="kernel",
         )
         self.bias = None
@@ -83,6 +90,7 @@ class Dense(Layer):
                 shape=(self.units,),
                 initializer=self.bias_initializer,
                 regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
                 name="bias",
             )
 

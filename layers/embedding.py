@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
-from mirrored.layers import initializers, regularizers
+from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
@@ -25,6 +25,7 @@ class Embedding(Layer):
         output_dim: The vectors' size.
         embeddings_initializer: What the table, of shape (input_dim, output_dim), starts as.
         embeddings_regularizer: The penalty on the table, if any.
+        embeddings_constraint: What optimizers bring the table back to after a step, if anything.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -44,6 +45,7 @@ class Embedding(Layer):
         output_dim: int,
         embeddings_initializer: Any = "uniform",
         embeddings_regularizer: Any = None,
+        embeddings_constraint: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -51,6 +53,7 @@ class Embedding(Layer):
         self.output_dim = _positive("output_dim", output_dim)
         self.embeddings_initializer = initializers.get(embeddings_initializer)
         self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
+        self.embeddings_constraint = constraints.get(embeddings_constraint)
 
     def build(self, input_shape: Shape) -> None:
         """Create the table."""
@@ -59,6 +62,7 @@ class Embedding(Layer):
             shape=(self.input_dim, self.output_dim),
             initializer=self.embeddings_initializer,
             regularizer=self.embeddings_regularizer,
+            constraint=self.embeddings_constraint,
             name="embeddings",
         )
 

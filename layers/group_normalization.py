@@ -30,6 +30,8 @@ class GroupNormalization(ScaledAndMoved):
         gamma_initializer: What ``gamma``, of the features' shape, starts as.
         beta_regularizer: The penalty on ``beta``, if any.
         gamma_regularizer: The penalty on ``gamma``, if any.
+        beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
+        gamma_constraint: What they bring ``gamma`` back to.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -52,6 +54,8 @@ class GroupNormalization(ScaledAndMoved):
         gamma_initializer: Any = "ones",
         beta_regularizer: Any = None,
         gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         number, of = as_integer(groups), as_integer(axis)
@@ -71,6 +75,8 @@ class GroupNormalization(ScaledAndMoved):
             gamma_initializer,
             beta_regularizer,
             gamma_regularizer,
+            beta_constraint,
+            gamma_constraint,
             **options,
         )
         self.groups = number

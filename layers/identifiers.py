@@ -31,6 +31,20 @@ def resolve(
     )
 
 
+def configured(identifier: Any, names: Mapping[str, Callable[[], _Thing]]) -> _Thing | None:
+    """Return what ``{"class_name": ..., "config": ...}`` makes; None: it is no such dict.
+
+    Args:
+        identifier: What a user gave.
+        names: What makes each thing without arguments, by name.
+    """
+    if not isinstance(identifier, dict) or identifier.get("class_name") not in names:
+        return None
+    kind: Any = type(names[identifier["class_name"]]())
+    made: _Thing = kind.from_config(identifier.get("config", {}))
+    return made
+
+
 def by_name(classes: Iterable[tuple[_Class, tuple[str, ...]]]) -> dict[str, _Class]:
     """Return classes by their names, by these in snake case, and by further ones of each."""
     named: dict[str, _Class] = {}

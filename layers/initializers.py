@@ -14,7 +14,7 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.identifiers import by_name, resolve
+from mirrored.layers.identifiers import by_name, configured, resolve
 from mirrored.layers.starting_values import Constant as Constant
 from mirrored.layers.starting_values import Drawn, Seed
 from mirrored.layers.starting_values import Identity as Identity
@@ -325,9 +325,9 @@ def get(identifier: object) -> Filling | None:
     """
     if identifier is None:
         return None
-    if isinstance(identifier, dict) and identifier.get("class_name") in _NAMES:
-        kind = type(_NAMES[identifier["class_name"]]())
-        return kind.from_config(identifier.get("config", {}))
+    made = configured(identifier, _NAMES)
+    if made is not None:
+        return made
     if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
         return _values(identifier)
     found = resolve("initializer", identifier, _NAMES)

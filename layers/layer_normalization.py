@@ -29,6 +29,8 @@ class LayerNormalization(ScaledAndMoved):
         gamma_initializer: What ``gamma``, of the axes' shape, starts as.
         beta_regularizer: The penalty on ``beta``, if any.
         gamma_regularizer: The penalty on ``gamma``, if any.
+        beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
+        gamma_constraint: What they bring ``gamma`` back to.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -50,6 +52,8 @@ class LayerNormalization(ScaledAndMoved):
         gamma_initializer: Any = "ones",
         beta_regularizer: Any = None,
         gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(
@@ -61,6 +65,8 @@ class LayerNormalization(ScaledAndMoved):
             gamma_initializer,
             beta_regularizer,
             gamma_regularizer,
+            beta_constraint,
+            gamma_constraint,
             **options,
         )
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._numbers import as_integer, as_real
-from mirrored.layers import initializers, regularizers
+from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
@@ -63,6 +63,8 @@ class ScaledAndMoved(Normalizing):
         gamma_initializer: Any,
         beta_regularizer: Any,
         gamma_regularizer: Any,
+        beta_constraint: Any,
+        gamma_constraint: Any,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -74,6 +76,8 @@ class ScaledAndMoved(Normalizing):
         self.gamma_initializer = initializers.get(gamma_initializer)
         self.beta_regularizer = regularizers.get(beta_regularizer)
         self.gamma_regularizer = regularizers.get(gamma_regularizer)
+        self.beta_constraint = constraints.get(beta_constraint)
+        self.gamma_constraint = constraints.get(gamma_constraint)
         self.gamma: Variable | None = None
         self.beta: Variable | None = None
 
@@ -83,6 +87,7 @@ class ScaledAndMoved(Normalizing):
                 shape=shape,
                 initializer=self.gamma_initializer,
                 regularizer=self.gamma_regularizer,
+                constraint=self.gamma_constraint,
                 name="gamma",
             )
         if self.center:
@@ -90,6 +95,7 @@ class ScaledAndMoved(Normalizing):
                 shape=shape,
                 initializer=self.beta_initializer,
                 regularizer=self.beta_regularizer,
+                constraint=self.beta_constraint,
                 name="beta",
             )
 

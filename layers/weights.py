@@ -17,7 +17,7 @@ from mirrored._interrupt import InterruptGuard
 from mirrored._name_scope import name_scope
 from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
-from mirrored.layers import added_losses, initializers, regularizers
+from mirrored.layers import added_losses, constraints, initializers, regularizers
 from mirrored.layers.conversion import as_input
 from mirrored.layers.policy import DTypePolicy, as_policy
 from mirrored.layers.regularizers import Penalty
@@ -106,6 +106,7 @@ class WeightOwner(Subclassable):
         name: str | None = None,
         trainable: bool = True,
         regularizer: Any = None,
+        constraint: Any = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> Variable:
@@ -119,6 +120,8 @@ class WeightOwner(Subclassable):
             name: Its name within the layer; numbered for None.
             trainable: Whether training changes it.
             regularizer: The penalty on it: a name, a function of the variable, or None.
+            constraint: What optimizers bring it back to after a step: a name, a function of its
+                value, or None.
             synchronization: When its copies on several replicas are brought together.
             aggregation: How values that replicas assign become one.
 
@@ -135,7 +138,7 @@ class WeightOwner(Subclassable):
         known = as_known_shape(() if shape is None else shape, path)
         wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
         make = _initializer_of(initializer, wanted)
-        penalty = regularizers.get(regularizer)
+        penalty, projection = regularizers.get(regularizer), constraints.get(constraint)
 
         def initial_value() -> Tensor:
             value = as_input(make(known, dtype=wanted), wanted, path)
@@ -152,6 +155,7 @@ class WeightOwner(Subclassable):
                 trainable=trainable,
                 name=path,
                 dtype=wanted,
+                constraint=projection,
                 synchronization=synchronization,
                 aggregation=aggregation,
             )

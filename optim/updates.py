@@ -188,12 +188,13 @@ class Updating(Accumulating):
         self, variables: Sequence[Variable], copies: Sequence[DeviceVariable]
     ) -> list[list[int]]:
         """Return the places of variables that the rule updates as one vector, in a program."""
-        decays = [self._decays(each) for each in variables]
-        if all(decays) or not any(decays):
-            return packing_groups(copies)
         groups: list[list[int]] = []
         for decaying in (True, False):
-            places = [i for i, each in enumerate(decays) if each is decaying]
+            places = [
+                i
+                for i, each in enumerate(variables)
+                if each.constraint is None and self._decays(each) is decaying
+            ]
             found = packing_groups([copies[i] for i in places])
             groups += [[places[i] for i in group] for group in found]
         return groups
@@ -221,7 +222,9 @@ class Updating(Accumulating):
             for places in self._groups(variables, [each[0] for each in copies]):
                 columns = zip(*(copies[i] for i in places), strict=True)
                 units.append((places, [pack(column) for column in columns]))
-        return units
+        # A constraint is given a variable of its own shape.
+        constrained = [i for i, each in enumerate(variables) if each.constraint is not None]
+        return units + [([i], copies[i]) for i in constrained]
 
     # ------------------------------------------------------------------ one replica
 
@@ -251,6 +254,8 @@ class Updating(Accumulating):
                 decays = self._decays(variables[places[0]])
                 results = self._ruled(copies[0].name, values, gradient, cast[kind], decays)
                 results = self._with_kept(results, values, total, cast[kind])
+                # As in Keras also where the step changes nothing else, and behind the average.
+                results[0] = _constrained(variables[places[0]], results[0])
             updates += zip(copies, results, strict=True)
         return updates
 
@@ -305,6 +310,19 @@ def copy_of(variable: Variable, replica: int) -> Any:
         replica: The replica's number.
     """
     return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
+
+
+def _constrained(variable: Variable, value: Tensor) -> Tensor:
+    """Return what a variable's constraint makes of its new value."""
+    if variable.constraint is None:
+        return value
+    result = ops.cast(ops.convert_to_tensor(variable.constraint(value)), value.dtype)
+    if result.shape != value.shape:
+        raise ValueError(
+            f"A constraint returns a value of the variable's shape. For {variable.name} of "
+            f"{value.shape}, received: a value of {result.shape}."
+        )
+    return result.copy_to(value._device)
 
 
 def _taken(tensors: Buckets, places: list[int], target: Target) -> Tensor:

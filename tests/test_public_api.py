@@ -45,6 +45,7 @@ KERAS = [
     mr.keras.activations,
     mr.keras.backend,
     mr.keras.callbacks,
+    mr.keras.constraints,
     mr.keras.datasets,
     mr.keras.datasets.boston_housing,
     mr.keras.datasets.california_housing,
@@ -118,7 +119,8 @@ def test_public_functions_have_an_example(module: ModuleType) -> None:
 
 def test_public_modules_are_those_that_users_know() -> None:
     keras = {module.__name__ for module in KERAS}
-    parts = {f"mirrored.layers.{name}" for name in ("activations", "initializers", "regularizers")}
+    names = ("activations", "constraints", "initializers", "regularizers")
+    parts = {f"mirrored.layers.{name}" for name in names}
     parts.add("mirrored.optim.schedules")
     ours = {"mirrored", "mirrored.errors", "mirrored.layers", "mirrored.optim", "mirrored.profiler"}
     aliases = {module.__name__ for module in ALIAS_MODULES}
@@ -190,6 +192,7 @@ def test_parts_of_keras_are_found_at_the_top_too(name: str) -> None:
         (mr.keras.layers, mr.layers, {"SymbolicTensor", "reset_names"}),
         (mr.keras.optimizers, mr.optim, set()),
         (mr.keras.activations, mr.layers.activations, set()),
+        (mr.keras.constraints, mr.layers.constraints, set()),
         (mr.keras.initializers, mr.layers.initializers, set()),
         (mr.keras.regularizers, mr.layers.regularizers, set()),
         (mr.keras.callbacks, training.callbacks, set()),

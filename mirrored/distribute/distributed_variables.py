@@ -54,6 +54,7 @@ class DistributedVariable(Variable):
     def __init__(self, strategy: ReplicaStrategy, copies: Sequence[DeviceVariable]) -> None:
         self._strategy = strategy
         self._copies = tuple(copies)
+        self._constraint = copies[0].constraint
 
     @property
     def copies(self) -> tuple[DeviceVariable, ...]:

@@ -21,6 +21,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.keras import activations as activations
     from mirrored.keras import backend as backend
     from mirrored.keras import callbacks as callbacks
+    from mirrored.keras import constraints as constraints
     from mirrored.keras import datasets as datasets
     from mirrored.keras import initializers as initializers
     from mirrored.keras import layers as layers
@@ -48,6 +49,7 @@ __all__ = [
     "activations",
     "backend",
     "callbacks",
+    "constraints",
     "datasets",
     "initializers",
     "layers",
@@ -64,7 +66,7 @@ __all__ = [
 
 _LATE = {
     "mirrored.keras": (
-        "activations backend callbacks datasets initializers layers losses metrics "
+        "activations backend callbacks constraints datasets initializers layers losses metrics "
         "mixed_precision models ops optimizers random regularizers utils"
     ),
 }

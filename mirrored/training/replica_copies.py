@@ -57,6 +57,7 @@ class ReplicaCopy:
                 trainable=state.trainable,
                 name=state.name,
                 dtype=state.value.dtype,
+                constraint=state.constraint,
                 synchronization=state.synchronization,
                 aggregation=state.aggregation,
             )

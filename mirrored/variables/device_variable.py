@@ -83,17 +83,13 @@ class VariableState(NamedTuple):
     trainable: bool
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
+    constraint: Callable[[Any], Any] | None = None
 
     def restored(self, device: str | Device) -> "DeviceVariable":
         """Return a variable of this state, on a device."""
         with recorded_by(None), only(), devices.device(device):
-            return DeviceVariable(
-                self.value,
-                self.trainable,
-                self.name,
-                synchronization=self.synchronization,
-                aggregation=self.aggregation,
-            )
+            modes = self.synchronization, self.aggregation, self.constraint
+            return DeviceVariable(self.value, self.trainable, self.name, None, *modes)
 
 
 class StandIns:
@@ -185,6 +181,7 @@ class DeviceVariable(Variable):
         dtype: DType | None = None,
         synchronization: VariableSynchronization = VariableSynchronization.AUTO,
         aggregation: VariableAggregation = VariableAggregation.NONE,
+        constraint: Callable[[Any], Any] | None = None,
     ) -> None:
         """Compute the initial value and keep it on the device that is current."""
         value = initial_tensor(initial_value, dtype)
@@ -196,6 +193,7 @@ class DeviceVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._synchronization = synchronization
         self._aggregation = aggregation
+        self._constraint = constraint
         self._id = new_id()
         devices.log_placement("VarHandleOp", self._device)
         devices.log_placement("AssignVariableOp", self._device)
@@ -263,9 +261,8 @@ class DeviceVariable(Variable):
         """Return what another process, or a copy, makes the same variable of."""
         with variable_writes:
             value = np.asarray(self._tensor.numpy())
-        return VariableState(
-            value, self._name, self._trainable, self._synchronization, self._aggregation
-        )
+        modes = self._synchronization, self._aggregation, self._constraint
+        return VariableState(value, self._name, self._trainable, *modes)
 
     def __reduce__(self) -> Any:
         others = stand_ins()

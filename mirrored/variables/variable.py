@@ -145,6 +145,7 @@ def _create(
     *,
     name: str | None = None,
     dtype: Any = None,
+    constraint: Callable[[Any], Any] | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> "Variable":
@@ -154,6 +155,11 @@ def _create(
             "or a function without arguments that returns one."
         )
     trainable = check_modes(synchronization, aggregation, trainable, name)
+    if not (constraint is None or callable(constraint)):
+        raise ValueError(
+            "Argument `constraint` must be None or a callable. Received: "
+            f"constraint={constraint!r}. Names of constraints are for layers."
+        )
     variable_creation.ask(scoped(name or "Variable"))
     make: Callable[..., Variable] = _made
     for creator in _creators.get():
@@ -164,6 +170,7 @@ def _create(
             trainable=trainable,
             name=name,
             dtype=None if dtype is None else ops.as_dtype(dtype),
+            constraint=constraint,
             synchronization=synchronization,
             aggregation=aggregation,
         )
@@ -184,7 +191,7 @@ def _bound(creator: Creator, make: Callable[..., "Variable"]) -> Callable[..., "
 
 @refused_members(
     "tf.Variable",
-    "T astype batch_scatter_update clip constraint count_up_to create eval experimental_ref "
+    "T astype batch_scatter_update clip count_up_to create eval experimental_ref "
     "from_proto graph handle initial_value initialized_value initializer is_initialized item load "
     "max mean min op ravel read_value_no_copy ref reshape set_shape sum to_proto tolist transpose",
 )
@@ -200,12 +207,14 @@ class Variable(Scatters, metaclass=_VariableType):
             that are brought together on reads.
         name: What messages and files call it.
         dtype: The dtype to convert the initial value to.
+        constraint: A function of the value, of its shape: what optimizers set the variable to after
+            a step. Other assigns leave it alone.
         synchronization: When the copies on several replicas are brought together.
         aggregation: How values that replicas assign become one.
 
     Raises:
-        ValueError: No initial value, or an unknown synchronization or aggregation; or a recorded
-            function makes it anew in every call.
+        ValueError: No initial value, an unknown synchronization or aggregation, or a constraint
+            that cannot be called; or a recorded function makes it anew in every call.
 
     Example:
         >>> import mirrored as mr
@@ -216,7 +225,9 @@ class Variable(Scatters, metaclass=_VariableType):
         array([2., 3.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_constraint")
+
+    _constraint: Callable[[Any], Any] | None
 
     if TYPE_CHECKING:  # The signature of `Variable(...)`; `_create` is what runs.
 
@@ -227,6 +238,7 @@ class Variable(Scatters, metaclass=_VariableType):
             *,
             name: str | None = None,
             dtype: Any = None,
+            constraint: Callable[[Any], Any] | None = None,
             synchronization: VariableSynchronization = VariableSynchronization.AUTO,
             aggregation: VariableAggregation = VariableAggregation.NONE,
         ) -> None: ...
@@ -255,6 +267,11 @@ class Variable(Scatters, metaclass=_VariableType):
     def synchronization(self) -> VariableSynchronization:
         """When the copies on several replicas are brought together."""
         raise NotImplementedError
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        """What optimizers make of its new value; None: they leave it as it is."""
+        return self._constraint
 
     def read_value(self) -> Tensor:
         """Return the value; a later assign does not change what was returned."""

@@ -10,7 +10,7 @@ import pytest
 
 import mirrored as mr
 from tests.support import optimizer_values
-from tests.support.optimizer_values import CASES, GRADIENTS, NAMES, START
+from tests.support.optimizer_values import CASES, GRADIENTS
 
 KERAS: dict[str, Any] = json.loads(optimizer_values.FILE.read_text())
 
@@ -23,8 +23,8 @@ def test_the_table_has_every_case() -> None:
     assert schedules == {kind for kind, _ in optimizer_values.SCHEDULES}
 
 
-def variable(value: Any, name: str) -> mr.Variable:
-    return mr.Variable(value, name=name)
+def variable(value: Any, name: str, constraint: Any) -> mr.Variable:
+    return mr.Variable(value, name=name, constraint=constraint)
 
 
 def check(found: Any, name: str, tolerance: float) -> None:
@@ -45,7 +45,7 @@ def test_recorded_on_three_replicas(name: str, simulate: Callable[..., Any]) -> 
     simulate(3)
     strategy = mr.MirroredStrategy()
     with strategy.scope():
-        variables = [variable(*each) for each in zip(START, NAMES, strict=True)]
+        variables = optimizer_values.make_variables(mr.keras, name, variable)
         optimizer = optimizer_values.make(mr.keras, name, variables)
 
     @mr.function
@@ -88,7 +88,7 @@ def test_a_checkpoint_has_all_that_a_step_needs(name: str, tmp_path: Path) -> No
     """Numbers for all variables, slots of other shapes, gradients that are summed, and no rate."""
 
     def made() -> tuple[Any, list[mr.Variable], mr.train.Checkpoint]:
-        variables = [variable(*each) for each in zip(START, NAMES, strict=True)]
+        variables = optimizer_values.make_variables(mr.keras, name, variable)
         optimizer = optimizer_values.make(mr.keras, name, variables)
         return optimizer, variables, mr.train.Checkpoint(optimizer=optimizer, variables=variables)
 

@@ -73,6 +73,34 @@ _SHARED: list[tuple[str, dict[str, Any]]] = [
     ("SGD", {"loss_scale_factor": 8.0, "clipnorm": 0.5}),
     ("SGD", {"weight_decay": 0.5, "excluded": {"var_names": ["bi.s"]}}),
     ("AdamW", {"weight_decay": 0.5, "excluded": {"var_list": [0]}}),
+    ("SGD", {"constraints": {"kernel": ("MaxNorm", {"max_value": 0.5})}}),
+    ("SGD", {"constraints": {"kernel": ("UnitNorm", {"axis": 1}), "bias": ("NonNeg", {})}}),
+    (
+        "Adam",
+        {
+            "weight_decay": 0.1,
+            "constraints": {
+                "kernel": ("MinMaxNorm", {"min_value": 0.5, "rate": 0.25, "axis": [0, 1]})
+            },
+        },
+    ),
+    (
+        "Adam",
+        {
+            "use_ema": True,
+            "ema_momentum": 0.5,
+            "ema_overwrite_frequency": 2,
+            "constraints": {"kernel": ("MaxNorm", {"max_value": 1.0}), "bias": ("NonNeg", {})},
+        },
+    ),
+    (
+        "SGD",
+        {
+            "gradient_accumulation_steps": 3,
+            "constraints": {"kernel": ("MinMaxNorm", {"max_value": 0.25, "rate": 0.5})},
+        },
+    ),
+    ("Adafactor", {"constraints": {"kernel": ("MaxNorm", {"max_value": 0.5})}}),
 ]
 SCHEDULES: list[tuple[str, dict[str, Any]]] = [
     ("ExponentialDecay", {"decay_steps": 2, "decay_rate": 0.5}),
@@ -117,6 +145,7 @@ def make(keras: Any, name: str, variables: list[Any]) -> Any:
     """Return the optimizer of a case."""
     kind, settings = CASES[name]
     settings = dict(settings)
+    settings.pop("constraints", None)
     excluded = settings.pop("excluded", None)
     rate = settings.pop("learning_rate", 0.1)
     if "schedule" in settings:
@@ -129,18 +158,29 @@ def make(keras: Any, name: str, variables: list[Any]) -> Any:
     return optimizer
 
 
+def make_variables(keras: Any, name: str, variable: Callable[[Any, str, Any], Any]) -> list[Any]:
+    """Return the variables of a case, with their constraints."""
+    constraints = CASES[name][1].get("constraints", {})
+    found = []
+    for value, each in zip(START, NAMES, strict=True):
+        kind, arguments = constraints.get(each, (None, {}))
+        constraint = None if kind is None else getattr(keras.constraints, kind)(**arguments)
+        found.append(variable(value, each, constraint))
+    return found
+
+
 def after_steps(
-    keras: Any, name: str, variable: Callable[[Any, str], Any], array: Callable[[Any], Any]
+    keras: Any, name: str, variable: Callable[[Any, str, Any], Any], array: Callable[[Any], Any]
 ) -> list[Any]:
     """Return what the variables of a case are after the steps, in nested lists.
 
     Args:
         keras: The library.
         name: The case.
-        variable: Makes a variable of a value and a name.
+        variable: Makes a variable of a value, a name and a constraint.
         array: Makes a gradient of an array.
     """
-    variables = [variable(*each) for each in zip(START, NAMES, strict=True)]
+    variables = make_variables(keras, name, variable)
     optimizer = make(keras, name, variables)
     for gradients in GRADIENTS:
         pairs = zip([array(g) for g in gradients], variables, strict=True)
@@ -152,11 +192,17 @@ def _write() -> None:
     import keras
 
     keras.backend.set_floatx("float64")
+
+    def variable(value: Any, name: str, constraint: Any) -> Any:
+        made = keras.Variable(value, name=name)
+        made.constraint = constraint
+        return made
+
     found = {
         name: after_steps(
             keras,
             name,
-            lambda value, name: keras.Variable(value, name=name),
+            variable,
             lambda gradient: keras.ops.convert_to_tensor(gradient),
         )
         for name in CASES

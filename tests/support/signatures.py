@@ -21,7 +21,7 @@ tf.distribute tf.distribute.experimental tf.dtypes tf.errors tf.experimental tf.
 tf.experimental.numpy tf.experimental.numpy.random
 tf.keras tf.keras.activations tf.keras.callbacks tf.keras.datasets.boston_housing
 tf.keras.datasets.california_housing tf.keras.datasets.fashion_mnist tf.keras.datasets.mnist
-tf.keras.initializers tf.keras.layers
+tf.keras.constraints tf.keras.initializers tf.keras.layers
 tf.keras.losses tf.keras.metrics tf.keras.mixed_precision tf.keras.optimizers tf.keras.ops
 tf.keras.random tf.keras.regularizers tf.keras.utils tf.linalg tf.math tf.nest tf.nn tf.random
 tf.random.experimental tf.summary tf.summary.experimental tf.test tf.train tf.GradientTape
