@@ -30,6 +30,12 @@ DATA = {
     "probabilities": (np.roll(PROBABILITIES, 1, axis=0), PROBABILITIES),
     "labels": (LABELS, PROBABILITIES),
     "zeros": (np.zeros((6, 4)), PREDICTED * [1.0, 0.0, 1.0, 0.0]),
+    "holes": (np.where(np.arange(6) % 3 == 0, -1, LABELS), PROBABILITIES),
+    "deep holes": (
+        np.where(np.arange(6) % 4 == 0, -1, LABELS).reshape(3, 2),
+        PREDICTED.reshape(3, 2, 4),
+    ),
+    "deep one-hot": (ONE_HOT.reshape(3, 2, 4), PROBABILITIES.reshape(3, 2, 4)),
     "deep": (VALUES.reshape(3, 2, 4), PREDICTED.reshape(3, 2, 4)),
 }
 LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
@@ -45,6 +51,16 @@ LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("Hinge", {}, ("signs", "binary")),
     ("SquaredHinge", {}, ("signs", "binary")),
     ("CategoricalHinge", {}, ("one-hot",)),
+    ("BinaryCrossentropy", {"label_smoothing": 0.25}, ("one-hot",)),
+    ("BinaryCrossentropy", {"from_logits": True, "label_smoothing": 0.25}, ("binary",)),
+    ("BinaryCrossentropy", {"axis": 1}, ("deep one-hot",)),
+    ("CategoricalCrossentropy", {"label_smoothing": 0.25}, ("one-hot", "deep one-hot")),
+    ("CategoricalCrossentropy", {"from_logits": True, "label_smoothing": 0.25}, ("one-hot",)),
+    ("CategoricalCrossentropy", {"axis": 1, "label_smoothing": 0.25}, ("deep one-hot",)),
+    ("CategoricalCrossentropy", {"from_logits": True, "axis": 1}, ("deep one-hot",)),
+    ("SparseCategoricalCrossentropy", {"ignore_class": -1}, ("holes",)),
+    ("SparseCategoricalCrossentropy", {"ignore_class": 1, "axis": 1}, ("labels",)),
+    ("SparseCategoricalCrossentropy", {"from_logits": True, "ignore_class": -1}, ("deep holes",)),
 ]
 METRICS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("MeanAbsoluteError", {}, ("values",)),
@@ -64,6 +80,9 @@ METRICS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("CategoricalCrossentropy", {"from_logits": True}, ("one-hot",)),
     ("SparseCategoricalCrossentropy", {}, ("labels",)),
     ("SparseCategoricalCrossentropy", {"from_logits": True}, ("labels",)),
+    ("BinaryCrossentropy", {"label_smoothing": 0.25}, ("one-hot",)),
+    ("CategoricalCrossentropy", {"label_smoothing": 0.25}, ("one-hot",)),
+    ("SparseCategoricalCrossentropy", {"ignore_class": -1}, ("holes",)),
     ("TopKCategoricalAccuracy", {"k": 2}, ("one-hot",)),
     ("SparseTopKCategoricalAccuracy", {"k": 2}, ("labels",)),
     ("SparseTopKCategoricalAccuracy", {}, ("labels",)),
@@ -86,11 +105,14 @@ def of_loss(keras: Any, name: str) -> dict[str, Any]:
     kind, options, data = OF_LOSSES[name]
     y_true, y_pred = (each.astype(np.float32) for each in DATA[data])
     weights = WEIGHTS[: len(y_true)].astype(np.float32)
-    weights = weights[:, np.newaxis] if data == "deep" else weights
+    weights = weights[:, np.newaxis] if "deep" in data else weights
     make = getattr(keras.losses, kind)
     found = {
         "plain": make(**options)(y_true, y_pred),
         "weighted": make(**options)(y_true, y_pred, sample_weight=weights),
+        "by weights": make(reduction="mean_with_sample_weight", **options)(
+            y_true, y_pred, sample_weight=weights
+        ),
         "sum": make(reduction="sum", **options)(y_true, y_pred),
         "values": make(reduction=None, **options)(y_true, y_pred),
     }
@@ -102,7 +124,7 @@ def of_metric(keras: Any, name: str) -> list[float]:
     kind, options, data = OF_METRICS[name]
     y_true, y_pred = DATA[data]
     y_pred = y_pred.astype(np.float32)
-    y_true = y_true if data == "labels" else y_true.astype(np.float32)
+    y_true = y_true if data in ("labels", "holes") else y_true.astype(np.float32)
     metric = getattr(keras.metrics, kind)(**options)
     metric.update_state(y_true, y_pred)
     found = [float(metric.result())]

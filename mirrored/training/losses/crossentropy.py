@@ -11,16 +11,25 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.ops.hooks import only
 from mirrored.training.losses import targets
-from mirrored.training.losses.loss import LossByLastAxis, Reduction
+from mirrored.training.losses.loss import BY_WEIGHTS, LossByLastAxis, Reduction, sum_of_replicas
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
     as_predictions,
+    check_class_axis,
+    check_last_axis,
+    check_not_batch,
     check_same_shape,
+    checked_class,
     class_indices,
     converted,
-    mean_of_last,
+    example_axis,
+    last_axis,
+    mean_of_axis,
     shaped,
+    weighted,
+    which_count,
 )
 
 _EPSILON = 1e-7  # Keras' epsilon: probabilities are kept this far from 0 and 1.
@@ -35,26 +44,40 @@ class _Crossentropy(LossByLastAxis):
     def __init__(
         self,
         from_logits: bool = False,
-        *,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
     ) -> None:
         super().__init__(name or self._name, reduction)
         self.from_logits = from_logits
+        self.label_smoothing = label_smoothing
+        self.axis = example_axis(axis)
 
 
-def binary_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
+def smoothed(y_true: Tensor, label_smoothing: float, towards: float) -> Tensor:
+    """Return targets moved by a part of the way towards what they are when nothing is known."""
+    if not label_smoothing:
+        return y_true
+    return y_true * (1.0 - label_smoothing) + label_smoothing * towards
+
+
+def binary_entropies(
+    y_true: Tensor, y_pred: Tensor, from_logits: bool, label_smoothing: float = 0.0
+) -> Tensor:
     """Return -(y log p + (1 - y) log(1 - p)), element by element.
 
     Args:
         y_true: Targets in the dtype of the predictions.
         y_pred: Probabilities, or logits, of the same shape.
         from_logits: Whether predictions are logits.
+        label_smoothing: How far targets are moved towards 1/2.
 
     Raises:
         ValueError: The shapes differ.
     """
     check_same_shape(y_true, y_pred)
+    y_true = smoothed(y_true, label_smoothing, 0.5)
     logits = y_pred if from_logits else ops.logits_of(y_pred, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(y_true, logits)
@@ -63,13 +86,21 @@ def binary_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tenso
 
 
 @explained
-def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
-    """Return the mean binary cross-entropy over the last axis.
+def binary_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Return the mean binary cross-entropy over an axis, the last one if none is given.
 
     Args:
         y_true: Targets in [0, 1] of shape (batch, ...).
         y_pred: Probabilities, or logits, of the same shape.
         from_logits: Whether predictions are logits.
+        label_smoothing: How far targets are moved towards 1/2: 0 not at all, 1 all the way.
+        axis: The axis that the mean is taken over.
 
     Raises:
         ValueError: The shapes differ.
@@ -79,7 +110,8 @@ def binary_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> 
         >>> mr.losses.binary_crossentropy([[1.0]], [[0.0]], from_logits=True).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    return ops.reduce_mean(binary_entropies(*converted(y_true, y_pred), from_logits), axis=-1)
+    values = binary_entropies(*converted(y_true, y_pred), from_logits, label_smoothing)
+    return ops.reduce_mean(values, axis=axis)
 
 
 class BinaryCrossentropy(_Crossentropy):
@@ -87,6 +119,8 @@ class BinaryCrossentropy(_Crossentropy):
 
     Args:
         from_logits: Whether predictions are logits, p = sigmoid(y_pred), not probabilities.
+        label_smoothing: How far targets are moved towards 1/2: 0 not at all, 1 all the way.
+        axis: The axis that the mean is taken over, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
 
@@ -99,8 +133,9 @@ class BinaryCrossentropy(_Crossentropy):
     _name = "binary_crossentropy"
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Return the losses, without the last axis."""
-        return mean_of_last(binary_entropies(y_true, y_pred, self.from_logits))
+        """Return the losses, without the axis."""
+        values = binary_entropies(y_true, y_pred, self.from_logits, self.label_smoothing)
+        return mean_of_axis(values, self.axis)
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return targets in [0, 1] in the shape of the model's output."""
@@ -109,18 +144,30 @@ class BinaryCrossentropy(_Crossentropy):
         return targets.check_probabilities(self.name, y)
 
 
-def categorical_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
-    """Return -sum(y log p) over the last axis.
+def categorical_entropies(
+    y_true: Tensor,
+    y_pred: Tensor,
+    from_logits: bool,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Return -sum(y log p) over the axis of the classes.
 
     Args:
         y_true: Targets of shape (..., classes) in the dtype of the predictions.
         y_pred: Probabilities, or logits, of the same shape.
         from_logits: Whether predictions are logits.
+        label_smoothing: How far targets are moved towards one part for each class.
+        axis: The axis of the classes.
 
     Raises:
         ValueError: The shapes differ.
     """
     check_same_shape(y_true, y_pred)
+    if label_smoothing:  # Keras counts the last axis, whichever is that of the classes.
+        y_true = smoothed(y_true, label_smoothing, 1.0 / max(y_true.shape[-1], 1))
+    if axis not in (-1, y_pred.ndim - 1):
+        y_true, y_pred = last_axis(y_true, axis), last_axis(y_pred, axis)
     logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
     if logits is not None:
         values = ops.softmax_cross_entropy_with_logits(_rows(y_true), _rows(logits))
@@ -131,30 +178,43 @@ def categorical_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> 
 
 
 @explained
-def categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
-    """Return the cross-entropy over the last axis, the classes.
+def categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Return the cross-entropy over the axis of the classes, the last one if none is given.
 
     Args:
         y_true: Probabilities, as one-hot rows, of shape (batch, ..., classes).
         y_pred: Probabilities, or logits, of the same shape.
         from_logits: Whether predictions are logits.
+        label_smoothing: How far targets are moved towards one part for each class, by the size of
+            the last axis: 0 not at all, 1 all the way.
+        axis: The axis of the classes.
 
     Raises:
-        ValueError: The shapes differ.
+        ValueError: The shapes differ, or `axis` is a boolean.
 
     Example:
         >>> import mirrored as mr
         >>> mr.losses.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    return categorical_entropies(*converted(y_true, y_pred), from_logits)
+    check_class_axis(axis)
+    return categorical_entropies(*converted(y_true, y_pred), from_logits, label_smoothing, axis)
 
 
 class CategoricalCrossentropy(_Crossentropy):
-    """Minus the sum of y log p over the classes, which are the last axis.
+    """Minus the sum of y log p over the classes.
 
     Args:
         from_logits: Whether predictions are logits, p = softmax(y_pred), not probabilities.
+        label_smoothing: How far targets are moved towards one part for each class, by the size of
+            the last axis: 0 not at all, 1 all the way.
+        axis: The axis of the classes, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
 
@@ -167,8 +227,11 @@ class CategoricalCrossentropy(_Crossentropy):
     _name = "categorical_crossentropy"
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Return the losses, without the last axis."""
-        return categorical_entropies(y_true, y_pred, self.from_logits)
+        """Return the losses, without the axis of the classes."""
+        check_not_batch(self.axis, y_pred)
+        return categorical_entropies(
+            y_true, y_pred, self.from_logits, self.label_smoothing, self.axis
+        )
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return targets in the shape of the model's output."""
@@ -176,53 +239,78 @@ class CategoricalCrossentropy(_Crossentropy):
         return targets.match_output(self.name, y, output_shape, hint=hint)
 
 
-def sparse_entropies(y_true: Tensor, y_pred: Tensor, from_logits: bool) -> Tensor:
-    """Return -log p of the classes that labels name.
+def sparse_entropies(
+    y_true: Tensor, y_pred: Tensor, from_logits: bool, ignore_class: int | None = None
+) -> Tensor:
+    """Return -log p of the classes that labels name, 0 where the label is `ignore_class`.
 
     Args:
         y_true: Labels of shape (...) or (..., 1).
         y_pred: Probabilities, or logits, of shape (..., classes).
         from_logits: Whether predictions are logits.
+        ignore_class: The label of what does not count, or None.
 
     Raises:
         ValueError: The shapes do not fit, or a label is out of range.
     """
     labels = class_indices(y_true, y_pred)
+    counts = None if ignore_class is None else ops.not_equal(labels, ignore_class)
+    if counts is not None:  # Whatever is predicted there, were it NaN, gets a gradient of 0.
+        labels = ops.where(counts, labels, ops.zeros_like(labels))
+        y_pred = ops.where(ops.expand_dims(counts, -1), y_pred, ops.zeros_like(y_pred))
     logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
     if logits is None:  # The logarithms of probabilities are logits of their softmax.
         logits = ops.log(ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON))
     flat = shaped(labels, (labels.size,))
     values = ops.sparse_softmax_cross_entropy_with_logits(flat, _rows(logits))
-    return shaped(values, y_pred.shape[:-1])
+    values = shaped(values, y_pred.shape[:-1])
+    return values if counts is None else ops.where(counts, values, ops.zeros_like(values))
 
 
 @explained
-def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool = False) -> Tensor:
+def sparse_categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    ignore_class: int | None = None,
+    axis: int = -1,
+) -> Tensor:
     """Return the cross-entropy over the last axis, the classes, for integer labels.
 
     Args:
         y_true: Labels in [0, classes) of shape (batch, ...) or (batch, ..., 1).
         y_pred: Probabilities, or logits, of shape (batch, ..., classes).
         from_logits: Whether predictions are logits.
+        ignore_class: The label of what does not count: its value is 0. None: all count.
+        axis: The axis of the classes, which is the last one: as in Keras on TensorFlow.
 
     Raises:
-        ValueError: The shapes do not fit, or a label is out of range.
+        ValueError: The shapes do not fit, a label is out of range, or `axis` is another.
 
     Example:
         >>> import mirrored as mr
         >>> mr.losses.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    return sparse_entropies(ops.convert_to_tensor(y_true), as_predictions(y_pred), from_logits)
+    y_pred = as_predictions(y_pred)
+    check_last_axis(axis, y_pred)
+    return sparse_entropies(ops.convert_to_tensor(y_true), y_pred, from_logits, ignore_class)
 
 
-class SparseCategoricalCrossentropy(_Crossentropy):
+@explained
+class SparseCategoricalCrossentropy(LossByLastAxis):
     """Minus log p of each example's class, given by its index; the classes are the last axis.
 
     Args:
         from_logits: Whether predictions are logits, p = softmax(y_pred), not probabilities.
+        ignore_class: The label of what does not count, on no replica: means are over the others.
+            None: all count.
         reduction: As in `Loss`.
+        axis: The axis of the classes, which is the last one: as in Keras on TensorFlow.
         name: The name that errors show.
+
+    Raises:
+        ValueError: `ignore_class` is no integer.
 
     Example:
         >>> import mirrored as mr
@@ -230,16 +318,51 @@ class SparseCategoricalCrossentropy(_Crossentropy):
         0.6931
     """
 
-    _name = "sparse_categorical_crossentropy"
     targets_are_labels = True
+
+    def __init__(
+        self,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
+        axis: int = -1,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name or "sparse_categorical_crossentropy", reduction)
+        self.from_logits = from_logits
+        self.ignore_class = checked_class(ignore_class)
+        self._class_axis = axis
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""
-        return sparse_entropies(y_true, y_pred, self.from_logits)
+        check_last_axis(self._class_axis, y_pred)
+        return sparse_entropies(y_true, y_pred, self.from_logits, self.ignore_class)
+
+    def _has_divisor(self, sample_weight: Any) -> bool:
+        if self.ignore_class is None:
+            return super()._has_divisor(sample_weight)
+        return self.reduction != Reduction.NONE
+
+    def _mean_by_weights(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, bool]:
+        """Return this shard's part of the mean over what counts, on all replicas."""
+        if self.ignore_class is None:
+            return super()._mean_by_weights(y_true, y_pred, sample_weight)
+        y_true = ops.convert_to_tensor(y_true)
+        values = self._weighted_values(y_true, y_pred, sample_weight)
+        with only():
+            counts = which_count(y_true, as_predictions(y_pred), self.ignore_class)
+            if self.reduction == BY_WEIGHTS:
+                counts = weighted(counts, sample_weight)
+            divisor = sum_of_replicas(ops.reduce_sum(counts))
+        return ops.divide_no_nan(ops.reduce_sum(values), divisor), False
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-        """Return labels in [0, classes), one for each prediction."""
-        return targets.check_labels(self.name, y, output_shape)
+        """Return labels in [0, classes) or `ignore_class`, one for each prediction."""
+        if self.ignore_class is None:
+            return targets.check_labels(self.name, y, output_shape)
+        ignored = y == self.ignore_class
+        labels = targets.check_labels(self.name, np.where(ignored, 0, y), output_shape)
+        return np.where(ignored.reshape(labels.shape), self.ignore_class, labels.astype(np.int64))
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -49,11 +49,11 @@ class Reduction:
     NONE = "none"
 
 
-_BY_WEIGHTS = "mean_with_sample_weight"
+BY_WEIGHTS = "mean_with_sample_weight"
 _REDUCTIONS = (
     Reduction.SUM_OVER_BATCH_SIZE,
     "mean",
-    _BY_WEIGHTS,
+    BY_WEIGHTS,
     Reduction.SUM,
     Reduction.NONE,
 )
@@ -165,10 +165,14 @@ class Loss(_overrides.Subclassable):
         """
         if self.reduction == Reduction.SUM:
             return self._sum(y_true, y_pred, sample_weight)
-        if self.reduction == _BY_WEIGHTS and sample_weight is not None:
+        if self._has_divisor(sample_weight):
             mean, is_whole = self._mean_by_weights(y_true, y_pred, sample_weight)
             return mean * (y_pred.shape[0] / examples) if is_whole else mean
         return ops.reduce_sum(self.per_example(y_true, y_pred, sample_weight)) * (1.0 / examples)
+
+    def _has_divisor(self, sample_weight: Any) -> bool:
+        """Whether the mean is over what `_mean_by_weights` counts, not over examples."""
+        return self.reduction == BY_WEIGHTS and sample_weight is not None
 
     def _sum(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         return ops.reduce_sum(self._weighted_values(y_true, y_pred, sample_weight))
@@ -193,9 +197,7 @@ class Loss(_overrides.Subclassable):
             raise ValueError(refusal(weights.shape, values.shape))
         with only():  # Weights are given: no tape has to do with what they add up to.
             divisor = ops.reduce_sum(weights)
-            context = get_replica_context()
-            if weights.shape and context is not None and context.num_replicas_in_sync > 1:
-                divisor = context.all_reduce("sum", divisor)
+            divisor = sum_of_replicas(divisor) if weights.shape else divisor
         return ops.divide_no_nan(total, divisor), False
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
@@ -249,7 +251,7 @@ class Loss(_overrides.Subclassable):
             return self._weighted_values(y_true, y_pred, sample_weight)
         if self.reduction == Reduction.SUM:
             return _by_share(self._sum(y_true, y_pred, sample_weight), share)
-        if self.reduction == _BY_WEIGHTS and sample_weight is not None:
+        if self._has_divisor(sample_weight):
             mean, is_whole = self._mean_by_weights(y_true, y_pred, sample_weight)
             return mean if is_whole else _by_share(mean, share)
         values = self.per_example(y_true, y_pred, sample_weight)
@@ -312,12 +314,30 @@ def _by_share(part: Tensor, share: float | None) -> Tensor:
     return part if share is None or share == 1.0 else part * (1.0 / share)
 
 
+def sum_of_replicas(value: Tensor) -> Tensor:
+    """Return the sum over all replicas of what each has, where a replica computes."""
+    context = get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    total: Tensor = context.all_reduce("sum", value)
+    return total
+
+
 class LossByLastAxis(Loss):
-    """What the losses that there are share: the last axis of the predictions makes one value."""
+    """What the losses that there are share: one axis of the predictions makes one value.
+
+    Attributes:
+        axis: That axis, the last one where a loss says nothing else.
+    """
+
+    axis: int = -1
 
     def check_weights(self, weights: np.ndarray, output_shape: OutputShape) -> None:
-        """Raise ValueError unless weights broadcast to the outputs without their last axis."""
-        losses = output_shape[:-1] if len(output_shape) > 1 else output_shape
+        """Raise ValueError unless weights broadcast to the outputs without that axis."""
+        losses = output_shape
+        if len(losses) > 1:
+            axis = range(len(losses))[self.axis]
+            losses = (*losses[:axis], *losses[axis + 1 :])
         fitted_shape(weights.shape, (len(weights), *losses[1:]))
 
 

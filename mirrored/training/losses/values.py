@@ -6,6 +6,7 @@ Their dtypes and shapes are made to fit here, so that no formula has to look at 
 from typing import Any
 
 from mirrored import ops
+from mirrored._numbers import as_integer
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.activations import cast_with_logits
@@ -203,3 +204,62 @@ def refusal(weights: tuple[int, ...], values: Shape) -> str:
         f"`sample_weight` must have one weight an example, shape ({batch},) or ({batch}, 1){more}. "
         f"Received: sample_weight with shape {weights}."
     )
+
+
+def checked_class(ignore_class: Any) -> int | None:
+    """Return a class that is ignored as an integer, None as it is."""
+    number = None if ignore_class is None else as_integer(ignore_class)
+    if number is None and ignore_class is not None:
+        raise ValueError(f"`ignore_class` is an integer or None. Received: {ignore_class!r}")
+    return number
+
+
+def which_count(y_true: Tensor, y_pred: Tensor, ignore_class: int) -> Tensor:
+    """Return 1 for each label that is not `ignore_class`, 0 for the others."""
+    return cast(ops.not_equal(class_indices(y_true, y_pred), ignore_class), y_pred.dtype)
+
+
+def example_axis(axis: Any) -> int:
+    """Return the axis that makes one value; refuse that of the batch."""
+    number = None if isinstance(axis, bool) else as_integer(axis)
+    if number is None or number == 0:
+        raise ValueError(f"`axis` is an integer, and 0 is the batch. Received: axis={axis!r}")
+    return number
+
+
+def check_class_axis(axis: Any) -> None:
+    """Refuse a boolean as axis, with Keras' sentence."""
+    if isinstance(axis, bool):
+        raise ValueError(
+            f"`axis` must be of type `int`. Received: axis={axis} of type {type(axis)}"
+        )
+
+
+def check_last_axis(axis: int, y_pred: Tensor) -> None:
+    """Refuse another axis than the last one, as Keras does on TensorFlow."""
+    if axis not in (-1, y_pred.ndim - 1):
+        raise ValueError(f"Only axis=-1 is currently supported. Received: axis={axis}")
+
+
+def check_not_batch(axis: int, y_pred: Tensor) -> None:
+    """Refuse an axis from the end that is the batch's."""
+    if axis == -y_pred.ndim and y_pred.ndim > 1:
+        raise ValueError(
+            f"`axis` is not that of the batch. Received: axis={axis} for predictions of shape "
+            f"{y_pred.shape}."
+        )
+
+
+def mean_of_axis(values: Tensor, axis: int) -> Tensor:
+    """Return the mean over an axis, unless the batch is all there is."""
+    if axis == -1:
+        return mean_of_last(values)
+    check_not_batch(axis, values)
+    return ops.reduce_mean(values, axis=axis)
+
+
+def last_axis(x: Tensor, axis: int) -> Tensor:
+    """Return `x` with an axis moved to the end."""
+    order = list(range(x.ndim))
+    order.append(order.pop(axis))
+    return ops.transpose(x, order)

@@ -58,8 +58,13 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import msle as msle
     from mirrored.training.losses import poisson as poisson
     from mirrored.training.losses import squared_hinge as squared_hinge
-    from mirrored.training.metrics.means import BinaryCrossentropy as BinaryCrossentropy
-    from mirrored.training.metrics.means import CategoricalCrossentropy as CategoricalCrossentropy
+    from mirrored.training.metrics.entropies import BinaryCrossentropy as BinaryCrossentropy
+    from mirrored.training.metrics.entropies import (
+        CategoricalCrossentropy as CategoricalCrossentropy,
+    )
+    from mirrored.training.metrics.entropies import (
+        SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
+    )
     from mirrored.training.metrics.means import CategoricalHinge as CategoricalHinge
     from mirrored.training.metrics.means import CosineSimilarity as CosineSimilarity
     from mirrored.training.metrics.means import Hinge as Hinge
@@ -75,9 +80,6 @@ if _typing.TYPE_CHECKING:
     )
     from mirrored.training.metrics.means import Poisson as Poisson
     from mirrored.training.metrics.means import RootMeanSquaredError as RootMeanSquaredError
-    from mirrored.training.metrics.means import (
-        SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
-    )
     from mirrored.training.metrics.means import (
         SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
     )
@@ -147,11 +149,12 @@ _LATE = {
         mean_squared_logarithmic_error huber poisson hinge squared_hinge categorical_hinge
     """,
     "mirrored.training.metrics.means": """
-        BinaryCrossentropy CategoricalCrossentropy CategoricalHinge CosineSimilarity Hinge
-        KLDivergence LogCoshError MeanAbsoluteError MeanAbsolutePercentageError
-        MeanMetricWrapper MeanSquaredLogarithmicError Poisson RootMeanSquaredError
-        SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SquaredHinge Sum
-        TopKCategoricalAccuracy
+        CategoricalHinge CosineSimilarity Hinge KLDivergence LogCoshError MeanAbsoluteError
+        MeanAbsolutePercentageError MeanMetricWrapper MeanSquaredLogarithmicError Poisson
+        RootMeanSquaredError SparseTopKCategoricalAccuracy SquaredHinge Sum TopKCategoricalAccuracy
+    """,
+    "mirrored.training.metrics.entropies": """
+        BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
     """,
 }
 _late_module(__name__, _LATE)
@@ -160,6 +163,7 @@ _late_module(__name__, _LATE)
 _METRICS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "Mean"), ()),
     **dict.fromkeys(_LATE["mirrored.training.metrics.means"].split(), ()),
+    **dict.fromkeys(_LATE["mirrored.training.metrics.entropies"].split(), ()),
     "SparseCategoricalAccuracy": (),
     "MeanSquaredError": ("mse", "MSE"),
     "MeanAbsoluteError": ("mae", "MAE"),

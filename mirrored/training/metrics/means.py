@@ -10,7 +10,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.ops import Tensor
-from mirrored.training.losses import crossentropy, margins, probabilistic, regression
+from mirrored.training.losses import margins, probabilistic, regression
 from mirrored.training.losses.values import aligned, cast, check_same_shape, class_indices
 from mirrored.training.metrics.mean import MeanSquaredError
 from mirrored.training.metrics.quotient import (
@@ -333,85 +333,6 @@ class CosineSimilarity(Comparison):
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return -regression.cosine_similarity(y_true, y_pred, self.axis)
-
-
-@explained
-class _Entropy(Comparison):
-    """The mean of a cross-entropy: a subclass says which."""
-
-    _direction = "down"
-    _default: ClassVar[str]
-    _entropies: ClassVar[Any]
-
-    def __init__(
-        self, name: str | None = None, dtype: Any = None, from_logits: bool = False
-    ) -> None:
-        super().__init__(dtype, name or self._default)
-        self.from_logits = bool(from_logits)
-
-    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        values: Tensor = type(self)._entropies(y_true, y_pred, self.from_logits)
-        return values
-
-
-class BinaryCrossentropy(_Entropy):
-    """The mean of -(y log p + (1 - y) log(1 - p)), over elements and examples.
-
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-        from_logits: Whether predictions are logits, not probabilities.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.BinaryCrossentropy()
-        >>> metric.update_state([[1.0], [0.0]], [[0.5], [0.5]])
-        >>> round(float(metric.result()), 4)
-        0.6931
-    """
-
-    _default = "binary_crossentropy"
-    _entropies = staticmethod(crossentropy.binary_crossentropy)
-
-
-class CategoricalCrossentropy(_Entropy):
-    """The mean of -sum(y log p), of one-hot rows.
-
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-        from_logits: Whether predictions are logits, not probabilities.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.CategoricalCrossentropy()
-        >>> metric.update_state([[1.0, 0.0]], [[0.5, 0.5]])
-        >>> round(float(metric.result()), 4)
-        0.6931
-    """
-
-    _default = "categorical_crossentropy"
-    _entropies = staticmethod(crossentropy.categorical_crossentropy)
-
-
-class SparseCategoricalCrossentropy(_Entropy):
-    """The mean of -log p of the class that a label says.
-
-    Args:
-        name: The name in logs and history.
-        dtype: Accepted for compatibility.
-        from_logits: Whether predictions are logits, not probabilities.
-
-    Example:
-        >>> import mirrored as mr
-        >>> metric = mr.metrics.SparseCategoricalCrossentropy()
-        >>> metric.update_state([0], [[0.5, 0.5]])
-        >>> round(float(metric.result()), 4)
-        0.6931
-    """
-
-    _default = "sparse_categorical_crossentropy"
-    _entropies = staticmethod(crossentropy.sparse_categorical_crossentropy)
 
 
 @explained
