@@ -3,13 +3,13 @@
 A constraint is a function from a value to the nearest one that it allows; a variable keeps it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import by_name, configured, resolve
+from mirrored.layers.identifiers import Configured, by_name, configured, resolve
 from mirrored.ops import Tensor
 
 __all__ = [
@@ -29,7 +29,7 @@ Projection = Callable[[Any], Any]  # What a constraint is to a variable.
 _EPSILON = 1e-7  # Keras' epsilon, which keeps the norm of zeros from being divided by.
 
 
-class Constraint:
+class Constraint(Configured):
     """Base of constraints that have settings; a function of a tensor is one as well.
 
     Example:
@@ -51,19 +51,6 @@ class Constraint:
         """
         return w
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make one like it, by name."""
-        return {}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return one that is made with the arguments of a configuration.
-
-        Args:
-            config: What `get_config` returned.
-        """
-        return cls(**config)
-
 
 @explained
 class MaxNorm(Constraint):
@@ -80,6 +67,8 @@ class MaxNorm(Constraint):
         [[0.6000000238418579, 0.5], [0.800000011920929, 0.0]]
     """
 
+    _arguments = "max_value axis"
+
     def __init__(self, max_value: float = 2, axis: Any = 0) -> None:
         self.max_value = max_value
         self.axis = axis
@@ -91,10 +80,6 @@ class MaxNorm(Constraint):
             w: The weight's value, a tensor that has the axis.
         """
         return _rescaled(w, self.axis, lambda norm: ops.clip_by_value(norm, 0, self.max_value))
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {"max_value": self.max_value, "axis": self.axis}
 
 
 class NonNeg(Constraint):
@@ -126,6 +111,8 @@ class UnitNorm(Constraint):
         [[0.6000000238418579], [0.800000011920929]]
     """
 
+    _arguments = "axis"
+
     def __init__(self, axis: Any = 0) -> None:
         self.axis = axis
 
@@ -137,10 +124,6 @@ class UnitNorm(Constraint):
         """
         value = ops.convert_to_tensor(w)
         return value / (_norm(value, self.axis) + _EPSILON)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the axis, by its name."""
-        return {"axis": self.axis}
 
 
 @explained
@@ -157,6 +140,8 @@ class MinMaxNorm(Constraint):
         >>> MinMaxNorm(1.0, 3.0, rate=0.5)([[3.0], [4.0]]).numpy().round(4).tolist()
         [[2.4000000953674316], [3.200000047683716]]
     """
+
+    _arguments = "min_value max_value rate axis"
 
     def __init__(
         self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Any = 0
@@ -179,10 +164,6 @@ class MinMaxNorm(Constraint):
             return nearer
 
         return _rescaled(w, self.axis, desired)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {name: getattr(self, name) for name in ("min_value", "max_value", "rate", "axis")}
 
 
 def _norm(value: Tensor, axis: Any) -> Tensor:

@@ -5,7 +5,7 @@ A name, a class, a function or the thing itself will do for all of them.
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from mirrored._naming import snake_case
 
@@ -29,6 +29,25 @@ def resolve(
         f"Could not interpret {kind} identifier: {identifier}. Pass a callable or one of these "
         f"names: {', '.join(sorted(names))}."
     )
+
+
+class Configured:
+    """What keeps its arguments in attributes of the same names, and can be made of these again."""
+
+    _arguments: ClassVar[str] = ""  # Their names, between spaces.
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make one like it, by name."""
+        return {name: getattr(self, name) for name in self._arguments.split()}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return one that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+        """
+        return cls(**config)
 
 
 def configured(identifier: Any, names: Mapping[str, Callable[[], _Thing]]) -> _Thing | None:

@@ -83,6 +83,8 @@ class VarianceScaling(Drawn):
         (64, 10)
     """
 
+    _arguments = "seed scale mode distribution input_axes output_axes"
+
     def __init__(
         self,
         scale: float = 1.0,
@@ -104,11 +106,6 @@ class VarianceScaling(Drawn):
         self.scale, self.mode, self.distribution = factor, mode, distribution
         self.input_axes, self.output_axes = input_axes, output_axes
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        names = ("scale", "mode", "distribution", "input_axes", "output_axes")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         fan_in, fan_out = _fans(shape, self.input_axes, self.output_axes)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
@@ -125,6 +122,7 @@ class VarianceScaling(Drawn):
 class _OfLayer(VarianceScaling):
     """A `VarianceScaling` that has a name of its own, and takes no other scale."""
 
+    _arguments = "seed input_axes output_axes"
     _scaling: ClassVar[tuple[float, str, str]]
 
     def __init__(
@@ -134,10 +132,6 @@ class _OfLayer(VarianceScaling):
         output_axes: Sequence[int] | None = None,
     ) -> None:
         super().__init__(*self._scaling, seed, input_axes, output_axes)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {name: getattr(self, name) for name in ("seed", "input_axes", "output_axes")}
 
 
 class GlorotUniform(_OfLayer):

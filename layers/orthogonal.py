@@ -1,7 +1,6 @@
 """Orthogonal matrices as starting values: what passes through them keeps its length."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -34,13 +33,11 @@ class Orthogonal(Drawn):
         True
     """
 
+    _arguments = "seed gain"
+
     def __init__(self, gain: float = 1.0, seed: Seed = None) -> None:
         super().__init__(seed)
         self.gain = gain
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {**super().get_config(), "gain": self.gain}
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         if len(shape) < 2:

@@ -11,7 +11,7 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.identifiers import resolve
+from mirrored.layers.identifiers import Configured, by_name, configured, resolve
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
@@ -30,7 +30,7 @@ _public_module("tf.keras.regularizers", __name__)
 Penalty = Callable[[Any], Tensor]  # What a regularizer is to a layer.
 
 
-class Regularizer:
+class Regularizer(Configured):
     """Base of regularizers that have settings; a function of a tensor is one as well.
 
     Example:
@@ -54,14 +54,24 @@ class Regularizer:
         del x
         return 0.0
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make one like it, by name.
+
+        Raises:
+            NotImplementedError: The subclass does not say.
+        """
+        if not self._arguments:
+            raise NotImplementedError(f"{self} does not implement get_config()")
+        return super().get_config()
+
 
 @explained
 class L1L2(Regularizer):
     """Penalises a weight by l1 * sum(abs(weight)) + l2 * sum(square(weight)).
 
     Args:
-        l1: The factor of the sum of absolute values.
-        l2: The factor of the sum of squares.
+        l1: The factor of the sum of absolute values; 0 for None.
+        l2: The factor of the sum of squares; 0 for None.
 
     Raises:
         ValueError: A factor is negative or not a finite number.
@@ -72,9 +82,11 @@ class L1L2(Regularizer):
         5.5
     """
 
-    def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
-        self.l1 = _check_factor("l1", l1)
-        self.l2 = _check_factor("l2", l2)
+    _arguments = "l1 l2"
+
+    def __init__(self, l1: float | None = 0.0, l2: float | None = 0.0) -> None:
+        self.l1 = 0.0 if l1 is None else _check_factor("l1", l1)
+        self.l2 = 0.0 if l2 is None else _check_factor("l2", l2)
 
     def __call__(self, weight: Variable | Tensor) -> Tensor:
         """Return the penalty.
@@ -114,8 +126,10 @@ class L1(L1L2):
         3.0
     """
 
+    _arguments = "l1"
+
     def __init__(self, l1: float = 0.01) -> None:
-        super().__init__(l1=l1)
+        super().__init__(l1=_check_factor("l1", l1))
 
     def __repr__(self) -> str:
         return f"L1(l1={self.l1})"
@@ -137,8 +151,10 @@ class L2(L1L2):
         2.5
     """
 
+    _arguments = "l2"
+
     def __init__(self, l2: float = 0.01) -> None:
-        super().__init__(l2=l2)
+        super().__init__(l2=_check_factor("l2", l2))
 
     def __repr__(self) -> str:
         return f"L2(l2={self.l2})"
@@ -162,6 +178,8 @@ class OrthogonalRegularizer(Regularizer):
         >>> float(OrthogonalRegularizer(1.0)(mr.constant([[1.0, 0.0], [0.0, 4.0]])))
         0.0
     """
+
+    _arguments = "factor mode"
 
     def __init__(self, factor: float = 0.01, mode: str = "rows") -> None:
         self.factor = _check_factor("factor", factor)
@@ -214,17 +232,8 @@ def _check_factor(name: str, value: object) -> float:
 # TensorFlow's other names, as in `regularizers.l2(1e-4)`.
 l1, l2, l1_l2, orthogonal_regularizer = L1, L2, L1L2, OrthogonalRegularizer
 
-_NAMES: dict[str, type[Regularizer]] = {
-    "l1": L1,
-    "l2": L2,
-    "l1l2": L1L2,
-    "L1": L1,
-    "L2": L2,
-    "L1L2": L1L2,
-    "OrthogonalRegularizer": OrthogonalRegularizer,
-    "orthogonal_regularizer": OrthogonalRegularizer,
-    "Regularizer": Regularizer,
-    "regularizer": Regularizer,
+_NAMES: dict[str, Callable[[], Regularizer]] = {
+    **by_name([(each, ()) for each in (L1, L2, L1L2, OrthogonalRegularizer, Regularizer)])
 }
 
 
@@ -233,11 +242,12 @@ def get(identifier: object) -> Penalty | None:
     """Return the regularizer that ``identifier`` stands for, None for None.
 
     Args:
-        identifier: A name (with Keras' factor, 0.01), a class, or a function from a tensor to a
-            scalar.
+        identifier: A name (with Keras' factor, 0.01), a class, a function from a tensor to a
+            scalar, or a name and arguments: ``{"class_name": ..., "config": ...}``.
 
     Raises:
         ValueError: There is no regularizer of that name.
+        TypeError: It does not take these arguments.
 
     Example:
         >>> get("l2")
@@ -245,5 +255,8 @@ def get(identifier: object) -> Penalty | None:
     """
     if identifier is None:
         return None
+    made = configured(identifier, _NAMES)
+    if made is not None:
+        return made
     found = resolve("regularizer", identifier, _NAMES)
     return found() if isinstance(found, type) else found

@@ -4,23 +4,33 @@ What draws by the size of a layer is in `initializers`, which names all of them.
 """
 
 import functools
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.layers.identifiers import Configured
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import FLOATS, DType, Shape
 
-Seed = int | SeedGenerator | None
 
+@runtime_checkable
+class _Stream(Protocol):
+    """What `keras.random.SeedGenerator` is to an initializer."""
+
+    def next(self) -> Tensor:
+        """Return two integers, others in each call."""
+
+
+Seed = int | SeedGenerator | _Stream | None
+
+_BETWEEN_SEEDS = 10_000_019  # A prime: the seeds of a stream are far from one another.
 _CUT = 2.0  # Keras' truncated normals keep values within two standard deviations.
 
 
-class Initializer:
+class Initializer(Configured):
     """Base of initializers that have settings; a function of a shape and a dtype is one as well.
 
     Example:
@@ -49,19 +59,6 @@ class Initializer:
             NotImplementedError: The subclass does not say.
         """
         raise NotImplementedError("Initializer subclasses must implement the `__call__()` method.")
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make one like it, by name; a `SeedGenerator` as it is."""
-        return {}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return one that is made with the arguments of a configuration.
-
-        Args:
-            config: What `get_config` returned.
-        """
-        return cls(**config)
 
     def clone(self) -> Self:
         """Return one that is made with the same arguments."""
@@ -106,6 +103,8 @@ class Constant(Initializer):
         [3.0, 3.0]
     """
 
+    _arguments = "value"
+
     def __init__(self, value: Any = 0.0) -> None:
         self.value = value
 
@@ -120,10 +119,6 @@ class Constant(Initializer):
         array = np.asarray(self.value, dtype=as_dtype(dtype))
         return ops.constant(np.broadcast_to(array, shape))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the value, by its name."""
-        return {"value": self.value}
-
 
 @explained
 class Identity(Initializer):
@@ -136,6 +131,8 @@ class Identity(Initializer):
         >>> Identity(2.0)((2, 3)).numpy().tolist()
         [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
     """
+
+    _arguments = "gain"
 
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
@@ -155,17 +152,16 @@ class Identity(Initializer):
         matrix: Tensor = self.gain * ops.eye(*shape, dtype=as_dtype(dtype))
         return matrix
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the gain, by its name."""
-        return {"gain": self.gain}
-
 
 @explained
 class Drawn(Initializer):
     """Draws a weight's values; the shape and dtype are checked here, once for all kinds."""
 
+    _arguments = "seed"
+
     def __init__(self, seed: Seed = None) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer | SeedGenerator | None):
+        known = int | np.integer | SeedGenerator | _Stream | None
+        if isinstance(seed, bool) or not isinstance(seed, known):
             raise ValueError(
                 "`seed` argument should be an instance of `SeedGenerator` or an integer. "
                 f"Received: seed={seed}"
@@ -187,13 +183,12 @@ class Drawn(Initializer):
                 f"{type(self).__name__} expected a floating point dtype. Received: dtype={dtype}"
             )
         seed = self.seed
+        if isinstance(seed, _Stream):
+            number, taken = seed.next().numpy().tolist()
+            seed = number + taken * _BETWEEN_SEEDS
         # A fresh generator counts from zero: the same seed gives the same values.
         generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
         return self._draw(generator, as_known_shape(shape, type(self).__name__), floating)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the seed, by its name."""
-        return {"seed": self.seed}
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         """Return ``shape`` values drawn from ``generator``."""
@@ -215,13 +210,11 @@ class RandomUniform(Drawn):
         True
     """
 
+    _arguments = "seed minval maxval"
+
     def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: Seed = None) -> None:
         super().__init__(seed)
         self.minval, self.maxval = minval, maxval
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {**super().get_config(), "minval": self.minval, "maxval": self.maxval}
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         return generator.uniform(shape, self.minval, self.maxval, dtype=dtype)
@@ -242,13 +235,11 @@ class RandomNormal(Drawn):
         (2, 3)
     """
 
+    _arguments = "seed mean stddev"
+
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Seed = None) -> None:
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {**super().get_config(), "mean": self.mean, "stddev": self.stddev}
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         return generator.normal(shape, self.mean, self.stddev, dtype=dtype)
@@ -269,13 +260,11 @@ class TruncatedNormal(Drawn):
         True
     """
 
+    _arguments = "seed mean stddev"
+
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Seed = None) -> None:
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments, by name."""
-        return {**super().get_config(), "mean": self.mean, "stddev": self.stddev}
 
     def _draw(self, generator: SeedGenerator, shape: Shape, dtype: DType) -> Tensor:
         # One uniform number a value and no rejection, so a value depends on its counter alone.

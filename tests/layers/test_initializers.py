@@ -222,9 +222,11 @@ def test_seeds(row: Any) -> None:
     ops.set_seed(9)
     np.testing.assert_array_equal(unseeded((4, 5)).numpy(), first)
 
-    generator = ops.SeedGenerator(3)
-    moving = kind(seed=generator)
-    assert not np.array_equal(moving((4, 5)).numpy(), moving((4, 5)).numpy())
+    for generator in (ops.SeedGenerator(3), mr.keras.random.SeedGenerator(3)):
+        moving = kind(seed=generator)
+        assert not np.array_equal(moving((4, 5)).numpy(), moving((4, 5)).numpy())
+    drawn = [kind(seed=mr.keras.random.SeedGenerator(3))((4, 5)).numpy() for _ in range(2)]
+    np.testing.assert_array_equal(*drawn)
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,34 @@ def test_functions_are_accepted_and_lower_case_names_are_classes() -> None:
     assert (regularizers.l1, regularizers.l2, regularizers.l1_l2) == (L1, L2, L1L2)
 
 
-@pytest.mark.parametrize("factor", [-1, float("nan"), float("inf"), "a", None, True])
-@pytest.mark.parametrize(("kind", "name"), [(L1, "l1"), (L2, "l2"), (L1L2, "l1"), (L1L2, "l2")])
+@pytest.mark.parametrize(
+    ("made", "config"),
+    [
+        (L1(0.5), {"l1": 0.5}),
+        (L2(), {"l2": 0.01}),
+        (L1L2(0.5, None), {"l1": 0.5, "l2": 0.0}),
+        (L1L2(None, 0.5), {"l1": 0.0, "l2": 0.5}),
+        (OrthogonalRegularizer(0.5, "columns"), {"factor": 0.5, "mode": "columns"}),
+    ],
+    ids=str,
+)
+def test_configurations(made: Any, config: dict[str, Any]) -> None:
+    assert made.get_config() == config
+    given = {"class_name": type(made).__name__, "config": config}
+    for other in (type(made).from_config(config), regularizers.get(given)):
+        assert (type(other), vars(other)) == (type(made), vars(made))
+    with pytest.raises(NotImplementedError, match="does not implement get_config"):
+        regularizers.Regularizer().get_config()
+
+
+REFUSED = [(kind, name, None) for kind, name in ((L1, "l1"), (L2, "l2"))] + [
+    (kind, name, factor)
+    for kind, name in ((L1, "l1"), (L2, "l2"), (L1L2, "l1"), (L1L2, "l2"))
+    for factor in (-1, float("nan"), float("inf"), "a", True)
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "factor"), REFUSED)
 def test_other_factors_are_refused(kind: Any, name: str, factor: object) -> None:
     text = (
         f"Invalid value for argument {name}: expected a non-negative float. "
