@@ -27,6 +27,13 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import MAE as MAE
     from mirrored.training.losses import MAPE as MAPE
     from mirrored.training.losses import MSLE as MSLE
+    from mirrored.training.losses import BinaryFocalCrossentropy as BinaryFocalCrossentropy
+    from mirrored.training.losses import (
+        CategoricalFocalCrossentropy as CategoricalFocalCrossentropy,
+    )
+    from mirrored.training.losses import (
+        CategoricalGeneralizedCrossEntropy as CategoricalGeneralizedCrossEntropy,
+    )
     from mirrored.training.losses import CategoricalHinge as CategoricalHinge
     from mirrored.training.losses import CosineSimilarity as CosineSimilarity
     from mirrored.training.losses import Hinge as Hinge
@@ -38,6 +45,13 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
     from mirrored.training.losses import Poisson as Poisson
     from mirrored.training.losses import SquaredHinge as SquaredHinge
+    from mirrored.training.losses import binary_focal_crossentropy as binary_focal_crossentropy
+    from mirrored.training.losses import (
+        categorical_focal_crossentropy as categorical_focal_crossentropy,
+    )
+    from mirrored.training.losses import (
+        categorical_generalized_cross_entropy as categorical_generalized_cross_entropy,
+    )
     from mirrored.training.losses import categorical_hinge as categorical_hinge
     from mirrored.training.losses import cosine_similarity as cosine_similarity
     from mirrored.training.losses import hinge as hinge
@@ -67,7 +81,9 @@ _LATE = {
         mean_squared_logarithmic_error huber log_cosh cosine_similarity MAE mae MAPE mape
         MSLE msle logcosh Poisson KLDivergence poisson kl_divergence KLD kld
         kullback_leibler_divergence Hinge SquaredHinge CategoricalHinge hinge
-        squared_hinge categorical_hinge
+        squared_hinge categorical_hinge BinaryFocalCrossentropy CategoricalFocalCrossentropy
+        CategoricalGeneralizedCrossEntropy binary_focal_crossentropy
+        categorical_focal_crossentropy categorical_generalized_cross_entropy
     """,
 }
 _public_module("tf.keras.losses", __name__, _LATE)

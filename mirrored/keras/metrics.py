@@ -50,6 +50,10 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics import SquaredHinge as SquaredHinge
     from mirrored.training.metrics import Sum as Sum
     from mirrored.training.metrics import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+    from mirrored.training.metrics import binary_focal_crossentropy as binary_focal_crossentropy
+    from mirrored.training.metrics import (
+        categorical_focal_crossentropy as categorical_focal_crossentropy,
+    )
     from mirrored.training.metrics import categorical_hinge as categorical_hinge
     from mirrored.training.metrics import hinge as hinge
     from mirrored.training.metrics import huber as huber
@@ -80,6 +84,7 @@ _LATE = {
         TopKCategoricalAccuracy MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence
         kl_divergence logcosh log_cosh mean_absolute_error mean_absolute_percentage_error
         mean_squared_logarithmic_error huber poisson hinge squared_hinge categorical_hinge
+        binary_focal_crossentropy categorical_focal_crossentropy
     """,
 }
 _public_module("tf.keras.metrics", __name__, _LATE)

@@ -38,6 +38,7 @@ DATA = {
     "deep one-hot": (ONE_HOT.reshape(3, 2, 4), PROBABILITIES.reshape(3, 2, 4)),
     "deep": (VALUES.reshape(3, 2, 4), PREDICTED.reshape(3, 2, 4)),
 }
+BALANCED = {"apply_class_balancing": True, "alpha": 0.3, "gamma": 3.0}
 LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("MeanAbsoluteError", {}, ("values", "deep")),
     ("MeanAbsolutePercentageError", {}, ("values", "zeros")),
@@ -61,6 +62,14 @@ LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("SparseCategoricalCrossentropy", {"ignore_class": -1}, ("holes",)),
     ("SparseCategoricalCrossentropy", {"ignore_class": 1, "axis": 1}, ("labels",)),
     ("SparseCategoricalCrossentropy", {"from_logits": True, "ignore_class": -1}, ("deep holes",)),
+    ("BinaryFocalCrossentropy", {}, ("one-hot", "deep one-hot")),
+    ("BinaryFocalCrossentropy", {"from_logits": True, "label_smoothing": 0.25}, ("binary",)),
+    ("BinaryFocalCrossentropy", BALANCED, ("one-hot",)),
+    ("CategoricalFocalCrossentropy", {}, ("one-hot",)),
+    ("CategoricalFocalCrossentropy", {"from_logits": True, "gamma": 0.5}, ("one-hot",)),
+    ("CategoricalFocalCrossentropy", {"axis": 1, "label_smoothing": 0.25}, ("deep one-hot",)),
+    ("CategoricalFocalCrossentropy", {"alpha": [0.1, 0.2, 0.3, 0.4]}, ("one-hot",)),
+    ("CategoricalGeneralizedCrossEntropy", {"q": 0.25}, ("labels",)),
 ]
 METRICS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("MeanAbsoluteError", {}, ("values",)),

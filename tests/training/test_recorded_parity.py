@@ -298,6 +298,19 @@ LOSSES: dict[str, list[Row]] = {
     "MeanSquaredLogarithmicError": [Row(last="softplus", loss=lambda: "msle")],
     "Poisson": [Row(last="softplus", loss=lambda: "poisson")],
     "KLDivergence": [Row(last="softmax", loss=lambda: "kld", targets="classes")],
+    "BinaryFocalCrossentropy": [
+        Row(loss=lambda: mr.losses.BinaryFocalCrossentropy(from_logits=True), targets="flags")
+    ],
+    "CategoricalFocalCrossentropy": [
+        Row(last="softmax", loss=lambda: "categorical_focal_crossentropy", targets="classes")
+    ],
+    "CategoricalGeneralizedCrossEntropy": [
+        Row(
+            last="softmax",
+            loss=lambda: mr.losses.CategoricalGeneralizedCrossEntropy(0.75),
+            targets="labels",
+        )
+    ],
     "CategoricalHinge": [Row(loss=lambda: "categorical_hinge", targets="classes")],
     "Hinge": [Row(loss=lambda: "hinge", targets="flags")],
     "SquaredHinge": [Row(loss=lambda: "squared_hinge", targets="flags")],

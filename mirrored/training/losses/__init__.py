@@ -32,6 +32,22 @@ from mirrored.training.losses.squared_error import MeanSquaredError as MeanSquar
 from mirrored.training.losses.squared_error import mean_squared_error as mean_squared_error
 
 if _typing.TYPE_CHECKING:
+    from mirrored.training.losses.focal import BinaryFocalCrossentropy as BinaryFocalCrossentropy
+    from mirrored.training.losses.focal import (
+        CategoricalFocalCrossentropy as CategoricalFocalCrossentropy,
+    )
+    from mirrored.training.losses.focal import (
+        CategoricalGeneralizedCrossEntropy as CategoricalGeneralizedCrossEntropy,
+    )
+    from mirrored.training.losses.focal import (
+        binary_focal_crossentropy as binary_focal_crossentropy,
+    )
+    from mirrored.training.losses.focal import (
+        categorical_focal_crossentropy as categorical_focal_crossentropy,
+    )
+    from mirrored.training.losses.focal import (
+        categorical_generalized_cross_entropy as categorical_generalized_cross_entropy,
+    )
     from mirrored.training.losses.margins import CategoricalHinge as CategoricalHinge
     from mirrored.training.losses.margins import Hinge as Hinge
     from mirrored.training.losses.margins import SquaredHinge as SquaredHinge
@@ -84,7 +100,10 @@ __all__ = [
     "MSE",
     "MSLE",
     "BinaryCrossentropy",
+    "BinaryFocalCrossentropy",
     "CategoricalCrossentropy",
+    "CategoricalFocalCrossentropy",
+    "CategoricalGeneralizedCrossEntropy",
     "CategoricalHinge",
     "CosineSimilarity",
     "Hinge",
@@ -101,7 +120,10 @@ __all__ = [
     "SparseCategoricalCrossentropy",
     "SquaredHinge",
     "binary_crossentropy",
+    "binary_focal_crossentropy",
     "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy",
     "categorical_hinge",
     "cosine_similarity",
     "get",
@@ -138,6 +160,11 @@ _LATE = {
     "mirrored.training.losses.margins": """
         Hinge SquaredHinge CategoricalHinge hinge squared_hinge categorical_hinge
     """,
+    "mirrored.training.losses.focal": """
+        BinaryFocalCrossentropy CategoricalFocalCrossentropy CategoricalGeneralizedCrossEntropy
+        binary_focal_crossentropy categorical_focal_crossentropy
+        categorical_generalized_cross_entropy
+    """,
 }
 _late_module(__name__, _LATE)
 
@@ -158,6 +185,9 @@ _LOSSES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("BinaryCrossentropy", "binary_crossentropy", ("bce", "BCE")),
     ("CategoricalCrossentropy", "categorical_crossentropy", ()),
     ("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", ()),
+    ("BinaryFocalCrossentropy", "binary_focal_crossentropy", ()),
+    ("CategoricalFocalCrossentropy", "categorical_focal_crossentropy", ()),
+    ("CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy", ()),
 )
 
 

@@ -38,6 +38,10 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import MAE as MAE
     from mirrored.training.losses import MAPE as MAPE
     from mirrored.training.losses import MSLE as MSLE
+    from mirrored.training.losses import binary_focal_crossentropy as binary_focal_crossentropy
+    from mirrored.training.losses import (
+        categorical_focal_crossentropy as categorical_focal_crossentropy,
+    )
     from mirrored.training.losses import categorical_hinge as categorical_hinge
     from mirrored.training.losses import hinge as hinge
     from mirrored.training.losses import huber as huber
@@ -119,7 +123,9 @@ __all__ = [
     "Sum",
     "TopKCategoricalAccuracy",
     "binary_crossentropy",
+    "binary_focal_crossentropy",
     "categorical_crossentropy",
+    "categorical_focal_crossentropy",
     "categorical_hinge",
     "get",
     "hinge",
@@ -147,6 +153,7 @@ _LATE = {
         MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence kl_divergence logcosh
         log_cosh mean_absolute_error mean_absolute_percentage_error
         mean_squared_logarithmic_error huber poisson hinge squared_hinge categorical_hinge
+        binary_focal_crossentropy categorical_focal_crossentropy
     """,
     "mirrored.training.metrics.means": """
         CategoricalHinge CosineSimilarity Hinge KLDivergence LogCoshError MeanAbsoluteError
