@@ -325,7 +325,7 @@ def get(identifier: object) -> Filling | None:
     if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
         return _values(identifier)
     found = resolve("initializer", identifier, _NAMES)
-    return found() if isinstance(found, type) or identifier in _NAMES else found
+    return found() if isinstance(found, type) or isinstance(identifier, str) else found
 
 
 def _values(values: Any) -> Filling:
