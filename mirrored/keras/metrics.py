@@ -24,6 +24,7 @@ from mirrored.training.metrics import (
 )
 
 if _typing.TYPE_CHECKING:
+    from mirrored.training.metrics import AUC as AUC
     from mirrored.training.metrics import KLD as KLD
     from mirrored.training.metrics import MAE as MAE
     from mirrored.training.metrics import MAPE as MAPE
@@ -32,6 +33,10 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics import CategoricalCrossentropy as CategoricalCrossentropy
     from mirrored.training.metrics import CategoricalHinge as CategoricalHinge
     from mirrored.training.metrics import CosineSimilarity as CosineSimilarity
+    from mirrored.training.metrics import F1Score as F1Score
+    from mirrored.training.metrics import FalseNegatives as FalseNegatives
+    from mirrored.training.metrics import FalsePositives as FalsePositives
+    from mirrored.training.metrics import FBetaScore as FBetaScore
     from mirrored.training.metrics import Hinge as Hinge
     from mirrored.training.metrics import KLDivergence as KLDivergence
     from mirrored.training.metrics import LogCoshError as LogCoshError
@@ -40,16 +45,24 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics import MeanMetricWrapper as MeanMetricWrapper
     from mirrored.training.metrics import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
     from mirrored.training.metrics import Poisson as Poisson
+    from mirrored.training.metrics import Precision as Precision
+    from mirrored.training.metrics import PrecisionAtRecall as PrecisionAtRecall
+    from mirrored.training.metrics import Recall as Recall
+    from mirrored.training.metrics import RecallAtPrecision as RecallAtPrecision
     from mirrored.training.metrics import RootMeanSquaredError as RootMeanSquaredError
+    from mirrored.training.metrics import SensitivityAtSpecificity as SensitivityAtSpecificity
     from mirrored.training.metrics import (
         SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
     )
     from mirrored.training.metrics import (
         SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
     )
+    from mirrored.training.metrics import SpecificityAtSensitivity as SpecificityAtSensitivity
     from mirrored.training.metrics import SquaredHinge as SquaredHinge
     from mirrored.training.metrics import Sum as Sum
     from mirrored.training.metrics import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+    from mirrored.training.metrics import TrueNegatives as TrueNegatives
+    from mirrored.training.metrics import TruePositives as TruePositives
     from mirrored.training.metrics import binary_focal_crossentropy as binary_focal_crossentropy
     from mirrored.training.metrics import (
         categorical_focal_crossentropy as categorical_focal_crossentropy,
@@ -85,6 +98,10 @@ _LATE = {
         kl_divergence logcosh log_cosh mean_absolute_error mean_absolute_percentage_error
         mean_squared_logarithmic_error huber poisson hinge squared_hinge categorical_hinge
         binary_focal_crossentropy categorical_focal_crossentropy
+        FalseNegatives FalsePositives Precision Recall TrueNegatives TruePositives
+        F1Score FBetaScore
+        AUC
+        PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity
     """,
 }
 _public_module("tf.keras.metrics", __name__, _LATE)

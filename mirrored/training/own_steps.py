@@ -78,7 +78,7 @@ def _looks_own(model: SteppedNetwork, kind: str) -> bool:
     if any(metrics for _, metrics in model._walk_with(Metric)):
         return True
     given = _nest.flatten(model.required_compilation().given[2:])
-    return not all(is_mean(each) for each in given if isinstance(each, Metric))
+    return not all(map(is_mean, given))
 
 
 def step_of(model: SteppedNetwork) -> Step:

@@ -6,6 +6,7 @@ Totals and counts are added up, so that batches of different sizes count as they
 from typing import Any
 
 from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.metrics import kind_of
 from mirrored.training.metrics.quotient import Quotient
 
 
@@ -120,11 +121,13 @@ def is_mean(metric: Any) -> bool:
     """Return whether a metric can be added up on the host: nothing of it is of the user's own.
 
     Args:
-        metric: The metric.
+        metric: The metric, or a name, class or function of one as `compile` takes it.
     """
     own = ("update_state", "result", "reset_state", "__call__")
-    return isinstance(metric, Quotient) and all(
-        getattr(type(metric), name) is getattr(Quotient, name) for name in own
+    kind = kind_of(metric)
+    return kind is None or (
+        issubclass(kind, Quotient)
+        and all(getattr(kind, name) is getattr(Quotient, name) for name in own)
     )
 
 

@@ -222,6 +222,10 @@ HITS = [
     "KLDivergence",
     "TopKCategoricalAccuracy",
 ]
+COUNTS = ["TruePositives", "TrueNegatives", "FalsePositives", "FalseNegatives", "Precision"]
+COUNTS += ["Recall", "F1Score", "FBetaScore", "AUC", "SensitivityAtSpecificity"]
+COUNTS += ["SpecificityAtSensitivity", "PrecisionAtRecall", "RecallAtPrecision"]
+AVERAGED = {"F1Score": {"average": "micro"}, "FBetaScore": {"average": "macro"}}
 METRICS: dict[str, Row] = {
     "Accuracy": Row(metrics=lambda: [mr.metrics.Accuracy()], targets="flags"),
     "BinaryAccuracy": Row(
@@ -248,6 +252,17 @@ METRICS: dict[str, Row] = {
         Row(
             last="softmax",
             metrics=lambda: [getattr(mr.metrics, each)() for each in HITS],
+            targets="classes",
+        ),
+    ),
+    **dict.fromkeys(
+        COUNTS,
+        Row(
+            last="softmax",
+            metrics=lambda: [
+                getattr(mr.metrics, each)(*[0.4] * ("At" in each), **AVERAGED.get(each, {}))
+                for each in COUNTS
+            ],
             targets="classes",
         ),
     ),

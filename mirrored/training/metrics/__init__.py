@@ -62,6 +62,13 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import msle as msle
     from mirrored.training.losses import poisson as poisson
     from mirrored.training.losses import squared_hinge as squared_hinge
+    from mirrored.training.metrics.confusion import FalseNegatives as FalseNegatives
+    from mirrored.training.metrics.confusion import FalsePositives as FalsePositives
+    from mirrored.training.metrics.confusion import Precision as Precision
+    from mirrored.training.metrics.confusion import Recall as Recall
+    from mirrored.training.metrics.confusion import TrueNegatives as TrueNegatives
+    from mirrored.training.metrics.confusion import TruePositives as TruePositives
+    from mirrored.training.metrics.curves import AUC as AUC
     from mirrored.training.metrics.entropies import BinaryCrossentropy as BinaryCrossentropy
     from mirrored.training.metrics.entropies import (
         CategoricalCrossentropy as CategoricalCrossentropy,
@@ -69,6 +76,8 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics.entropies import (
         SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
     )
+    from mirrored.training.metrics.f_scores import F1Score as F1Score
+    from mirrored.training.metrics.f_scores import FBetaScore as FBetaScore
     from mirrored.training.metrics.means import CategoricalHinge as CategoricalHinge
     from mirrored.training.metrics.means import CosineSimilarity as CosineSimilarity
     from mirrored.training.metrics.means import Hinge as Hinge
@@ -90,8 +99,17 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics.means import SquaredHinge as SquaredHinge
     from mirrored.training.metrics.means import Sum as Sum
     from mirrored.training.metrics.means import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+    from mirrored.training.metrics.operating_points import PrecisionAtRecall as PrecisionAtRecall
+    from mirrored.training.metrics.operating_points import RecallAtPrecision as RecallAtPrecision
+    from mirrored.training.metrics.operating_points import (
+        SensitivityAtSpecificity as SensitivityAtSpecificity,
+    )
+    from mirrored.training.metrics.operating_points import (
+        SpecificityAtSensitivity as SpecificityAtSensitivity,
+    )
 
 __all__ = [
+    "AUC",
     "KLD",
     "MAE",
     "MAPE",
@@ -104,6 +122,10 @@ __all__ = [
     "CategoricalCrossentropy",
     "CategoricalHinge",
     "CosineSimilarity",
+    "F1Score",
+    "FBetaScore",
+    "FalseNegatives",
+    "FalsePositives",
     "Hinge",
     "KLDivergence",
     "LogCoshError",
@@ -115,13 +137,21 @@ __all__ = [
     "MeanSquaredLogarithmicError",
     "Metric",
     "Poisson",
+    "Precision",
+    "PrecisionAtRecall",
+    "Recall",
+    "RecallAtPrecision",
     "RootMeanSquaredError",
+    "SensitivityAtSpecificity",
     "SparseCategoricalAccuracy",
     "SparseCategoricalCrossentropy",
     "SparseTopKCategoricalAccuracy",
+    "SpecificityAtSensitivity",
     "SquaredHinge",
     "Sum",
     "TopKCategoricalAccuracy",
+    "TrueNegatives",
+    "TruePositives",
     "binary_crossentropy",
     "binary_focal_crossentropy",
     "categorical_crossentropy",
@@ -163,14 +193,25 @@ _LATE = {
     "mirrored.training.metrics.entropies": """
         BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
     """,
+    "mirrored.training.metrics.confusion": """
+        FalseNegatives FalsePositives Precision Recall TrueNegatives TruePositives
+    """,
+    "mirrored.training.metrics.f_scores": """
+        F1Score FBetaScore
+    """,
+    "mirrored.training.metrics.curves": """
+        AUC
+    """,
+    "mirrored.training.metrics.operating_points": """
+        PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity
+    """,
 }
 _late_module(__name__, _LATE)
 
 # Each metric with its names beside its own and that in snake case.
 _METRICS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "Mean"), ()),
-    **dict.fromkeys(_LATE["mirrored.training.metrics.means"].split(), ()),
-    **dict.fromkeys(_LATE["mirrored.training.metrics.entropies"].split(), ()),
+    **{name: () for home, names in _LATE.items() if ".metrics." in home for name in names.split()},
     "SparseCategoricalAccuracy": (),
     "MeanSquaredError": ("mse", "MSE"),
     "MeanAbsoluteError": ("mae", "MAE"),
@@ -214,6 +255,25 @@ def get(identifier: Any) -> Metric:
         'binary_accuracy'
     """
     return _find("metrics", identifier, Metric, _BY_NAME, _FunctionMetric, AUTOMATIC)
+
+
+def kind_of(identifier: Any) -> type[Any] | None:
+    """Return the class of the metric that `identifier` names or is; None where it is a function.
+
+    Args:
+        identifier: As in `get`.
+
+    Example:
+        >>> from mirrored.training.metrics import kind_of
+        >>> kind_of("mae").__name__
+        'MeanAbsoluteError'
+    """
+    if isinstance(identifier, str):
+        found = _BY_NAME.get(identifier)
+        return None if found is None else getattr(sys.modules[__name__], found.args[0])
+    if isinstance(identifier, type):
+        return identifier
+    return type(identifier) if isinstance(identifier, Metric) else None
 
 
 def resolve(identifier: Any, loss: _Loss | None, output_shape: tuple[int | None, ...]) -> Metric:

@@ -10,7 +10,7 @@ from mirrored._absent import absent_members, refused_members
 from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
 from mirrored._naming import snake_case
-from mirrored.distribute import SyncOnReadVariable, get_strategy
+from mirrored.distribute import DistributedVariable, SyncOnReadVariable, get_strategy
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
@@ -174,6 +174,20 @@ class Metric(_overrides.Subclassable):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self.name}>"
+
+
+def add(variable: Variable, value: Any) -> None:
+    """Add to a variable whose copies are added up: in a replica to its own copy.
+
+    Args:
+        variable: The variable.
+        value: What is added; that of a replica without examples is not.
+    """
+    if isinstance(variable, SyncOnReadVariable) and not variable.counts:
+        return
+    # Outside replicas the first one's copy gets it: it is the sum that counts.
+    copy = variable.local() if isinstance(variable, DistributedVariable) else variable
+    copy.assign_add(ops.cast(value, variable.dtype))
 
 
 def _of_all_replicas(result: Any) -> Any:

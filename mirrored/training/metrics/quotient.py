@@ -11,11 +11,7 @@ import numpy as np
 
 from mirrored import devices, ops
 from mirrored._naming import snake_case
-from mirrored.distribute import (
-    DistributedVariable,
-    SyncOnReadVariable,
-    get_replica_context,
-)
+from mirrored.distribute import DistributedVariable, get_replica_context
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS
@@ -26,7 +22,7 @@ from mirrored.training.losses.values import (
     check_values,
     example_weights,
 )
-from mirrored.training.metrics.metric import Metric
+from mirrored.training.metrics.metric import Metric, add
 
 Statistics = tuple[Tensor, Tensor]
 
@@ -79,11 +75,7 @@ class Quotient(Metric):
             count: The number of values, or the sum of their weights, a scalar.
         """
         for variable, value in ((self._total, total), (self._count, count)):
-            if isinstance(variable, SyncOnReadVariable) and not variable.counts:
-                continue
-            # Outside replicas the first one's copy gets it: it is the sum that counts.
-            copy = variable.local() if isinstance(variable, DistributedVariable) else variable
-            copy.assign_add(ops.cast(value, ops.float64))
+            add(variable, value)
 
     def set_totals(self, total: float, count: float) -> None:
         """Have this total and count, over all replicas together, instead of those so far.

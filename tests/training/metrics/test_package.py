@@ -12,7 +12,7 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.training import losses, metrics
 from mirrored.training.metrics import Metric
-from tests.support import loss_values
+from tests.support import count_values, loss_values
 
 Array = np.ndarray
 RNG = np.random.default_rng(8)
@@ -85,7 +85,8 @@ WEIGHTS = np.array([0.0, 1.0, 2.0, 0.5, 0.25, 3.0, 1.0, 1.0, 0.125, 4.0])
 def test_the_table_names_every_public_metric() -> None:
     public = [getattr(metrics, name) for name in metrics.__all__]  # Some load when asked for.
     classes = {each for each in public if inspect.isclass(each) and issubclass(each, Metric)}
-    against_keras = {getattr(metrics, name) for name, *_ in loss_values.METRICS}
+    tables = (*loss_values.METRICS, *count_values.METRICS)
+    against_keras = {getattr(metrics, name) for name, *_ in tables}
     others = {Metric, metrics.Mean, metrics.Sum, metrics.MeanMetricWrapper}
     assert {type(make()) for make, *_ in CASES.values()} | against_keras >= classes - others
 
