@@ -140,7 +140,7 @@ def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
         ("keras.layers", "Conv2D"),
         ("layers", "Conv2D"),
         ("", "compat"),
-        ("losses", "Dice"),
+        ("losses", "CTC"),
         ("optim", "serialize"),
         ("dtypes", "complex64"),
     ],

@@ -36,6 +36,7 @@ if _typing.TYPE_CHECKING:
     )
     from mirrored.training.losses import CategoricalHinge as CategoricalHinge
     from mirrored.training.losses import CosineSimilarity as CosineSimilarity
+    from mirrored.training.losses import Dice as Dice
     from mirrored.training.losses import Hinge as Hinge
     from mirrored.training.losses import Huber as Huber
     from mirrored.training.losses import KLDivergence as KLDivergence
@@ -45,6 +46,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
     from mirrored.training.losses import Poisson as Poisson
     from mirrored.training.losses import SquaredHinge as SquaredHinge
+    from mirrored.training.losses import Tversky as Tversky
     from mirrored.training.losses import binary_focal_crossentropy as binary_focal_crossentropy
     from mirrored.training.losses import (
         categorical_focal_crossentropy as categorical_focal_crossentropy,
@@ -54,6 +56,7 @@ if _typing.TYPE_CHECKING:
     )
     from mirrored.training.losses import categorical_hinge as categorical_hinge
     from mirrored.training.losses import cosine_similarity as cosine_similarity
+    from mirrored.training.losses import dice as dice
     from mirrored.training.losses import hinge as hinge
     from mirrored.training.losses import huber as huber
     from mirrored.training.losses import kl_divergence as kl_divergence
@@ -73,6 +76,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses import msle as msle
     from mirrored.training.losses import poisson as poisson
     from mirrored.training.losses import squared_hinge as squared_hinge
+    from mirrored.training.losses import tversky as tversky
 
 _LATE = {
     "mirrored.training.losses": """
@@ -84,6 +88,7 @@ _LATE = {
         squared_hinge categorical_hinge BinaryFocalCrossentropy CategoricalFocalCrossentropy
         CategoricalGeneralizedCrossEntropy binary_focal_crossentropy
         categorical_focal_crossentropy categorical_generalized_cross_entropy
+        Dice Tversky dice tversky
     """,
 }
 _public_module("tf.keras.losses", __name__, _LATE)

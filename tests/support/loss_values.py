@@ -70,6 +70,12 @@ LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("CategoricalFocalCrossentropy", {"axis": 1, "label_smoothing": 0.25}, ("deep one-hot",)),
     ("CategoricalFocalCrossentropy", {"alpha": [0.1, 0.2, 0.3, 0.4]}, ("one-hot",)),
     ("CategoricalGeneralizedCrossEntropy", {"q": 0.25}, ("labels",)),
+    ("Dice", {}, ("one-hot", "deep one-hot")),
+    ("Dice", {"axis": (0, 1)}, ("deep one-hot",)),
+    ("Dice", {"axis": -1}, ("one-hot", "deep one-hot")),
+    ("Dice", {"axis": (1, 2)}, ("deep one-hot",)),
+    ("Tversky", {"alpha": 0.75, "beta": 0.25}, ("one-hot",)),
+    ("Tversky", {"alpha": 0.75, "beta": 0.25, "axis": 1}, ("one-hot",)),
 ]
 METRICS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("MeanAbsoluteError", {}, ("values",)),
@@ -109,6 +115,12 @@ def _cases(table: list[tuple[str, dict[str, Any], tuple[str, ...]]]) -> dict[str
 OF_LOSSES, OF_METRICS = _cases(LOSSES), _cases(METRICS)
 
 
+def is_of_the_batch(kind: str, options: dict[str, Any]) -> bool:
+    """Whether a loss is one number for a batch."""
+    axis = options.get("axis")
+    return kind in ("Dice", "Tversky") and (axis is None or 0 in np.atleast_1d(axis))
+
+
 def of_loss(keras: Any, name: str) -> dict[str, Any]:
     """Return a loss of a batch, weighted and not, and its values."""
     kind, options, data = OF_LOSSES[name]
@@ -116,6 +128,13 @@ def of_loss(keras: Any, name: str) -> dict[str, Any]:
     weights = WEIGHTS[: len(y_true)].astype(np.float32)
     weights = weights[:, np.newaxis] if "deep" in data else weights
     make = getattr(keras.losses, kind)
+    if options.get("axis") == (0, 1):  # There are no weights of what is left.
+        found = {
+            "plain": make(**options)(y_true, y_pred),
+            "sum": make(reduction="sum", **options)(y_true, y_pred),
+        }
+        return {each: np.asarray(value, np.float64).tolist() for each, value in found.items()}
+    weights = weights[:, 0] if options.get("axis") == (1, 2) else weights
     found = {
         "plain": make(**options)(y_true, y_pred),
         "weighted": make(**options)(y_true, y_pred, sample_weight=weights),

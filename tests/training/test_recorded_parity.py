@@ -326,6 +326,8 @@ LOSSES: dict[str, list[Row]] = {
             targets="labels",
         )
     ],
+    "Dice": [Row(last="softmax", loss=lambda: "dice", targets="classes")],
+    "Tversky": [Row(last="softmax", loss=lambda: mr.losses.Tversky(0.75), targets="classes")],
     "CategoricalHinge": [Row(loss=lambda: "categorical_hinge", targets="classes")],
     "Hinge": [Row(loss=lambda: "hinge", targets="flags")],
     "SquaredHinge": [Row(loss=lambda: "squared_hinge", targets="flags")],

@@ -54,6 +54,10 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses.margins import categorical_hinge as categorical_hinge
     from mirrored.training.losses.margins import hinge as hinge
     from mirrored.training.losses.margins import squared_hinge as squared_hinge
+    from mirrored.training.losses.overlap import Dice as Dice
+    from mirrored.training.losses.overlap import Tversky as Tversky
+    from mirrored.training.losses.overlap import dice as dice
+    from mirrored.training.losses.overlap import tversky as tversky
     from mirrored.training.losses.probabilistic import KLD as KLD
     from mirrored.training.losses.probabilistic import KLDivergence as KLDivergence
     from mirrored.training.losses.probabilistic import Poisson as Poisson
@@ -106,6 +110,7 @@ __all__ = [
     "CategoricalGeneralizedCrossEntropy",
     "CategoricalHinge",
     "CosineSimilarity",
+    "Dice",
     "Hinge",
     "Huber",
     "KLDivergence",
@@ -119,6 +124,7 @@ __all__ = [
     "Reduction",
     "SparseCategoricalCrossentropy",
     "SquaredHinge",
+    "Tversky",
     "binary_crossentropy",
     "binary_focal_crossentropy",
     "categorical_crossentropy",
@@ -126,6 +132,7 @@ __all__ = [
     "categorical_generalized_cross_entropy",
     "categorical_hinge",
     "cosine_similarity",
+    "dice",
     "get",
     "hinge",
     "huber",
@@ -145,6 +152,7 @@ __all__ = [
     "poisson",
     "sparse_categorical_crossentropy",
     "squared_hinge",
+    "tversky",
 ]
 
 _LATE = {
@@ -165,6 +173,7 @@ _LATE = {
         binary_focal_crossentropy categorical_focal_crossentropy
         categorical_generalized_cross_entropy
     """,
+    "mirrored.training.losses.overlap": "Dice Tversky dice tversky",
 }
 _late_module(__name__, _LATE)
 
@@ -185,6 +194,8 @@ _LOSSES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("BinaryCrossentropy", "binary_crossentropy", ("bce", "BCE")),
     ("CategoricalCrossentropy", "categorical_crossentropy", ()),
     ("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", ()),
+    ("Dice", "dice", ()),
+    ("Tversky", "tversky", ()),
     ("BinaryFocalCrossentropy", "binary_focal_crossentropy", ()),
     ("CategoricalFocalCrossentropy", "categorical_focal_crossentropy", ()),
     ("CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy", ()),

@@ -9,7 +9,7 @@ import pytest
 
 import mirrored as mr
 from tests.support import loss_values
-from tests.support.loss_values import DATA, OF_LOSSES, OF_METRICS, WEIGHTS
+from tests.support.loss_values import DATA, OF_LOSSES, OF_METRICS, WEIGHTS, is_of_the_batch
 
 KERAS: dict[str, Any] = json.loads(loss_values.FILE.read_text())
 # Logarithms of sums of float32 numbers, which are rounded in another order.
@@ -38,7 +38,7 @@ def test_metrics(name: str) -> None:
 @pytest.fixture
 def passing(simulate: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``passing(replicas, ...)``: a compiled model that returns its inputs."""
-    simulate(3)
+    simulate(4)
 
     def make(replicas: int, shape: Any, **options: Any) -> mr.Model:
         with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():
@@ -50,6 +50,9 @@ def passing(simulate: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+OF_BATCHES = [name for name, each in OF_LOSSES.items() if is_of_the_batch(*each[:2])]
+
+
 @pytest.mark.parametrize("name", [each for each in OF_LOSSES if "deep" not in each])
 def test_losses_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None:
     """In batches of 4 and 2 on three replicas, of which the last has none then."""
@@ -57,9 +60,62 @@ def test_losses_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None
     y_true, y_pred = DATA[data]
     expected = np.asarray(KERAS["losses"][name]["weighted"])
     model = passing(3, (4,), loss=getattr(mr.losses, kind)(**options))
-    size = 6 if "ignore_class" in options else 4  # Each batch has a mean over what counts in it.
+    # What has sums over each batch is compared by one.
+    size = 6 if "ignore_class" in options or name in OF_BATCHES else 4
     found = model.evaluate(y_pred, y_true, size, verbose=0, sample_weight=WEIGHTS)
     np.testing.assert_allclose(found, expected, **NEAR)
+
+
+@pytest.mark.parametrize("name", OF_BATCHES)
+def test_one_number_for_a_batch_is_that_of_all_its_shards(
+    name: str, passing: Callable[..., Any]
+) -> None:
+    """Of six or three examples on four replicas, of which one has none for three."""
+    kind, options, data = OF_LOSSES[name]
+    y_true, y_pred = DATA[data]
+    for each, reduction in {"plain": "sum_over_batch_size", "sum": "sum"}.items():
+        expected = KERAS["losses"][name][each]
+        loss = getattr(mr.losses, kind)(reduction=reduction, **options)
+        model = passing(4, y_pred.shape[1:], loss=loss)
+        found = model.evaluate(y_pred, y_true, 6, verbose=0)
+        np.testing.assert_allclose(found, expected, **NEAR)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_replicas_train_as_one_by_one_number_for_a_batch(
+    own: bool, run_eagerly: bool, simulate: Callable[..., Any]
+) -> None:
+    class Own(mr.Model):
+        def train_step(self, data: Any) -> Any:
+            x, y = data
+            with mr.GradientTape() as tape:
+                loss = self.compute_loss(x, y, self(x, training=True))
+            weights = self.trainable_variables
+            self.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return {"loss": loss}
+
+    simulate(3)
+    y_true, x = DATA["one-hot"][0][:5], DATA["values"][0][:5].astype("float32")
+    found = []
+    for replicas in (1, 3):
+        with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():
+            inputs = mr.layers.Input((4,))
+            layer = mr.layers.Dense(4, "softmax", kernel_initializer="ones")
+            model = (Own if own else mr.Model)(inputs, layer(inputs))
+            model.compile("sgd", mr.losses.Tversky(0.75, 0.25), run_eagerly=run_eagerly)
+        losses = model.fit(x, y_true, batch_size=5, epochs=2, verbose=0).history["loss"]
+        found.append((losses, layer.get_weights()[0]))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-5)
+    assert np.abs(found[0][1] - 1).max() > 1e-4
+
+
+def test_one_number_for_a_batch_is_refused_of_a_part_of_it(simulate: Callable[..., Any]) -> None:
+    simulate(2)
+    loss = mr.losses.Dice("sum")
+    with pytest.raises(ValueError, match="is one number for the batch, of which a replica has a"):
+        mr.MirroredStrategy().run(lambda: loss([[1.0]], [[1.0]]))
 
 
 @pytest.mark.parametrize("name", OF_METRICS)
@@ -116,6 +172,15 @@ def test_a_metric_of_a_function_with_arguments() -> None:
         (lambda: mr.losses.Huber(-1.0), "`delta` is a number of 0 or more"),
         (lambda: mr.losses.CosineSimilarity(axis=0), "`axis` is that of the vectors, and 0 that"),
         (lambda: mr.metrics.TopKCategoricalAccuracy(0), "`k` is an integer of 1 or more"),
+        (lambda: mr.losses.Dice(axis="all"), "`axis` is None, an integer or several"),
+        (lambda: mr.losses.Dice(axis=3)([[1.0]], [[1.0]]), "`axis` is out of bounds for 2 axes"),
+        (lambda: mr.losses.Dice("none", axis=0)([[1.0]], [[1.0]]), "has no values of examples"),
+        (lambda: mr.losses.BinaryCrossentropy(axis=0), "0 is the batch"),
+        (lambda: mr.losses.CategoricalGeneralizedCrossEntropy(1.0), "q must be in the interval"),
+        (
+            lambda: mr.losses.SparseCategoricalCrossentropy(axis=0)([1], [[0.5, 0.5]]),
+            "Only axis=-1 is currently supported",
+        ),
         (lambda: mr.losses.mae([[1.0, 2.0]], [[1.0, 2.0, 3.0]]), "must have the same shape"),
         (lambda: mr.losses.Hinge()([[1.0, 2.0]], [[1.0, 2.0, 3.0]]), "must have the same shape"),
     ],
