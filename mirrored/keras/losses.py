@@ -35,6 +35,7 @@ if _typing.TYPE_CHECKING:
         CategoricalGeneralizedCrossEntropy as CategoricalGeneralizedCrossEntropy,
     )
     from mirrored.training.losses import CategoricalHinge as CategoricalHinge
+    from mirrored.training.losses import Circle as Circle
     from mirrored.training.losses import CosineSimilarity as CosineSimilarity
     from mirrored.training.losses import Dice as Dice
     from mirrored.training.losses import Hinge as Hinge
@@ -55,6 +56,7 @@ if _typing.TYPE_CHECKING:
         categorical_generalized_cross_entropy as categorical_generalized_cross_entropy,
     )
     from mirrored.training.losses import categorical_hinge as categorical_hinge
+    from mirrored.training.losses import circle as circle
     from mirrored.training.losses import cosine_similarity as cosine_similarity
     from mirrored.training.losses import dice as dice
     from mirrored.training.losses import hinge as hinge
@@ -88,7 +90,7 @@ _LATE = {
         squared_hinge categorical_hinge BinaryFocalCrossentropy CategoricalFocalCrossentropy
         CategoricalGeneralizedCrossEntropy binary_focal_crossentropy
         categorical_focal_crossentropy categorical_generalized_cross_entropy
-        Dice Tversky dice tversky
+        Dice Tversky dice tversky Circle circle
     """,
 }
 _public_module("tf.keras.losses", __name__, _LATE)

@@ -36,6 +36,10 @@ DATA = {
         PREDICTED.reshape(3, 2, 4),
     ),
     "deep one-hot": (ONE_HOT.reshape(3, 2, 4), PROBABILITIES.reshape(3, 2, 4)),
+    "embeddings": (
+        np.arange(6) // 2,
+        PREDICTED / np.linalg.norm(PREDICTED, axis=1, keepdims=True),
+    ),
     "deep": (VALUES.reshape(3, 2, 4), PREDICTED.reshape(3, 2, 4)),
 }
 BALANCED = {"apply_class_balancing": True, "alpha": 0.3, "gamma": 3.0}
@@ -70,6 +74,8 @@ LOSSES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("CategoricalFocalCrossentropy", {"axis": 1, "label_smoothing": 0.25}, ("deep one-hot",)),
     ("CategoricalFocalCrossentropy", {"alpha": [0.1, 0.2, 0.3, 0.4]}, ("one-hot",)),
     ("CategoricalGeneralizedCrossEntropy", {"q": 0.25}, ("labels",)),
+    ("Circle", {}, ("embeddings",)),
+    ("Circle", {"gamma": 2.0, "margin": 0.1, "remove_diagonal": False}, ("embeddings",)),
     ("Dice", {}, ("one-hot", "deep one-hot")),
     ("Dice", {"axis": (0, 1)}, ("deep one-hot",)),
     ("Dice", {"axis": -1}, ("one-hot", "deep one-hot")),

@@ -326,6 +326,7 @@ LOSSES: dict[str, list[Row]] = {
             targets="labels",
         )
     ],
+    "Circle": [Row(last="softmax", loss=lambda: "circle", targets="labels")],
     "Dice": [Row(last="softmax", loss=lambda: "dice", targets="classes")],
     "Tversky": [Row(last="softmax", loss=lambda: mr.losses.Tversky(0.75), targets="classes")],
     "CategoricalHinge": [Row(loss=lambda: "categorical_hinge", targets="classes")],

@@ -58,6 +58,8 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.losses.overlap import Tversky as Tversky
     from mirrored.training.losses.overlap import dice as dice
     from mirrored.training.losses.overlap import tversky as tversky
+    from mirrored.training.losses.pairs import Circle as Circle
+    from mirrored.training.losses.pairs import circle as circle
     from mirrored.training.losses.probabilistic import KLD as KLD
     from mirrored.training.losses.probabilistic import KLDivergence as KLDivergence
     from mirrored.training.losses.probabilistic import Poisson as Poisson
@@ -109,6 +111,7 @@ __all__ = [
     "CategoricalFocalCrossentropy",
     "CategoricalGeneralizedCrossEntropy",
     "CategoricalHinge",
+    "Circle",
     "CosineSimilarity",
     "Dice",
     "Hinge",
@@ -131,6 +134,7 @@ __all__ = [
     "categorical_focal_crossentropy",
     "categorical_generalized_cross_entropy",
     "categorical_hinge",
+    "circle",
     "cosine_similarity",
     "dice",
     "get",
@@ -174,6 +178,7 @@ _LATE = {
         categorical_generalized_cross_entropy
     """,
     "mirrored.training.losses.overlap": "Dice Tversky dice tversky",
+    "mirrored.training.losses.pairs": "Circle circle",
 }
 _late_module(__name__, _LATE)
 
@@ -194,6 +199,7 @@ _LOSSES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("BinaryCrossentropy", "binary_crossentropy", ("bce", "BCE")),
     ("CategoricalCrossentropy", "categorical_crossentropy", ()),
     ("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", ()),
+    ("Circle", "circle", ()),
     ("Dice", "dice", ()),
     ("Tversky", "tversky", ()),
     ("BinaryFocalCrossentropy", "binary_focal_crossentropy", ()),

@@ -12,11 +12,12 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import global_batch
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
-from mirrored.training.losses.loss import Loss, Reduction
+from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction
 from mirrored.training.losses.targets import OutputShape
-from mirrored.training.losses.values import check_same_shape, converted
+from mirrored.training.losses.values import check_same_shape, converted, refuse_parts
 
 _EPSILON = 1e-7  # Keras' epsilon, which keeps quotients of nothing finite.
 
@@ -27,7 +28,9 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple | list) else (axis,)
     if any(not -ndim <= each < ndim for each in given):
-        raise ValueError(f"`axis` is out of bounds for {ndim} axes. Received: axis={axis}")
+        raise InvalidArgumentError(
+            f"`axis` is out of bounds for {ndim} axes. Received: axis={axis}"
+        )
     return tuple(each % ndim for each in given)
 
 
@@ -56,6 +59,7 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
 
     Raises:
         ValueError: The shapes differ.
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> import mirrored as mr
@@ -84,6 +88,7 @@ def tversky(
 
     Raises:
         ValueError: The shapes differ.
+        InvalidArgumentError: There is no such axis.
 
     Example:
         >>> import mirrored as mr
@@ -140,13 +145,10 @@ class _Overlap(Loss):
         y_pred = ops.convert_to_tensor(y_pred)
         if not y_pred.shape or not self._has_batch(y_pred):
             return super()._reduced(y_true, y_pred, sample_weight)
-        context = get_replica_context()
-        if global_batch() is None and context is not None and context.num_replicas_in_sync > 1:
-            raise ValueError(
-                f"The loss {self.name!r} over axis={self.axis} is one number for the batch, of "
-                "which a replica has a part. Let `fit` run the step, or give axes without the "
-                "batch."
-            )
+        refuse_parts(
+            f"The loss {self.name!r} over axis={self.axis} is one number for the batch",
+            " or give axes without the batch",
+        )
         if not self._is_one_number(y_pred, sample_weight):
             return super()._reduced(y_true, y_pred, sample_weight)
         self._share()
@@ -154,10 +156,21 @@ class _Overlap(Loss):
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does; with weights the batch's number once for each, as in Keras."""
+        if self.reduction == BY_WEIGHTS and sample_weight is not None:
+            self._check_weights_count(y_pred)
         is_of_all = y_pred.shape and len(_axes(self.axis, y_pred.ndim)) == y_pred.ndim
         if not is_of_all or self._is_one_number(y_pred, sample_weight):
             return super()._values(y_true, y_pred, sample_weight)
         return ops.broadcast_to(super()._values(y_true, y_pred, None), y_pred.shape[:1])
+
+    def _check_weights_count(self, y_pred: Tensor) -> None:
+        """Refuse a mean by weights of what has no examples but other axes."""
+        axes = _axes(self.axis, y_pred.ndim)
+        if 0 in axes and len(axes) < y_pred.ndim:
+            raise ValueError(
+                f"The loss {self.name!r} over axis={self.axis} has no mean by sample weights. Use "
+                "another reduction, or axes without the batch."
+            )
 
     def _has_batch(self, y_pred: Tensor) -> bool:
         return 0 in _axes(self.axis, y_pred.ndim)

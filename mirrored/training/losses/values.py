@@ -7,6 +7,9 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._numbers import as_integer
+from mirrored.distribute import get_replica_context
+from mirrored.distribute.global_batch import global_batch
+from mirrored.errors import InvalidArgumentError
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.activations import cast_with_logits
@@ -259,7 +262,27 @@ def mean_of_axis(values: Tensor, axis: int) -> Tensor:
 
 
 def last_axis(x: Tensor, axis: int) -> Tensor:
-    """Return `x` with an axis moved to the end."""
+    """Return `x` with an axis moved to the end.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+    """
+    if not -x.ndim <= axis < x.ndim:
+        raise InvalidArgumentError(f"`axis` is out of bounds for shape {x.shape}: axis={axis}")
     order = list(range(x.ndim))
     order.append(order.pop(axis))
     return ops.transpose(x, order)
+
+
+def refuse_parts(what: str, advice: str = "") -> None:
+    """Refuse a replica's part of a batch, of which `fit` alone knows the rest.
+
+    Raises:
+        ValueError: There are other replicas, in a step that `fit` does not run.
+    """
+    context = get_replica_context()
+    if global_batch() is None and context is not None and context.num_replicas_in_sync > 1:
+        comma = "," if advice else ""
+        raise ValueError(
+            f"{what}, of which a replica has a part. Let `fit` run the step{comma}{advice}."
+        )

@@ -61,7 +61,7 @@ def test_losses_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None
     expected = np.asarray(KERAS["losses"][name]["weighted"])
     model = passing(3, (4,), loss=getattr(mr.losses, kind)(**options))
     # What has sums over each batch is compared by one.
-    size = 6 if "ignore_class" in options or name in OF_BATCHES else 4
+    size = 6 if "ignore_class" in options or kind == "Circle" or name in OF_BATCHES else 4
     found = model.evaluate(y_pred, y_true, size, verbose=0, sample_weight=WEIGHTS)
     np.testing.assert_allclose(found, expected, **NEAR)
 
@@ -83,8 +83,9 @@ def test_one_number_for_a_batch_is_that_of_all_its_shards(
 
 @pytest.mark.parametrize("run_eagerly", [False, True])
 @pytest.mark.parametrize("own", [False, True])
-def test_replicas_train_as_one_by_one_number_for_a_batch(
-    own: bool, run_eagerly: bool, simulate: Callable[..., Any]
+@pytest.mark.parametrize("kind", ["Tversky", "Circle"])
+def test_replicas_train_as_one_by_what_is_of_the_whole_batch(
+    kind: str, own: bool, run_eagerly: bool, simulate: Callable[..., Any]
 ) -> None:
     class Own(mr.Model):
         def train_step(self, data: Any) -> Any:
@@ -96,25 +97,31 @@ def test_replicas_train_as_one_by_one_number_for_a_batch(
             return {"loss": loss}
 
     simulate(3)
-    y_true, x = DATA["one-hot"][0][:5], DATA["values"][0][:5].astype("float32")
+    loss = {"Tversky": mr.losses.Tversky(0.75, 0.25), "Circle": mr.losses.Circle(2.0)}[kind]
+    y_true = DATA["one-hot" if kind == "Tversky" else "embeddings"][0][:5]
+    x = DATA["values"][0][:5].astype("float32")
+    start = mr.keras.initializers.GlorotUniform(seed=1)
     found = []
     for replicas in (1, 3):
         with mr.MirroredStrategy([f"GPU:{i}" for i in range(replicas)]).scope():
             inputs = mr.layers.Input((4,))
-            layer = mr.layers.Dense(4, "softmax", kernel_initializer="ones")
+            layer = mr.layers.Dense(4, "softmax", kernel_initializer=start)
             model = (Own if own else mr.Model)(inputs, layer(inputs))
-            model.compile("sgd", mr.losses.Tversky(0.75, 0.25), run_eagerly=run_eagerly)
+            model.compile("sgd", loss, run_eagerly=run_eagerly)
         losses = model.fit(x, y_true, batch_size=5, epochs=2, verbose=0).history["loss"]
         found.append((losses, layer.get_weights()[0]))
+    before = np.asarray(start((4, 4)))
     np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-5)
-    assert np.abs(found[0][1] - 1).max() > 1e-4
+    assert np.abs(found[0][1] - before).max() > 1e-4
 
 
-def test_one_number_for_a_batch_is_refused_of_a_part_of_it(simulate: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("loss", [mr.losses.Dice("sum"), mr.losses.Circle(reduction="sum")])
+def test_what_is_of_the_whole_batch_is_refused_of_a_part_of_it(
+    loss: Any, simulate: Callable[..., Any]
+) -> None:
     simulate(2)
-    loss = mr.losses.Dice("sum")
-    with pytest.raises(ValueError, match="is one number for the batch, of which a replica has a"):
+    with pytest.raises(ValueError, match="batch, of which a replica has a part"):
         mr.MirroredStrategy().run(lambda: loss([[1.0]], [[1.0]]))
 
 
@@ -175,6 +182,14 @@ def test_a_metric_of_a_function_with_arguments() -> None:
         (lambda: mr.losses.Dice(axis="all"), "`axis` is None, an integer or several"),
         (lambda: mr.losses.Dice(axis=3)([[1.0]], [[1.0]]), "`axis` is out of bounds for 2 axes"),
         (lambda: mr.losses.Dice("none", axis=0)([[1.0]], [[1.0]]), "has no values of examples"),
+        (
+            lambda: mr.losses.Dice("mean_with_sample_weight", axis=0)([[1.0]], [[1.0]], 2.0),
+            "has no mean by sample weights",
+        ),
+        (
+            lambda: mr.losses.categorical_crossentropy([[1.0]], [[1.0]], axis=5),
+            "out of bounds for shape",
+        ),
         (lambda: mr.losses.BinaryCrossentropy(axis=0), "0 is the batch"),
         (lambda: mr.losses.CategoricalGeneralizedCrossEntropy(1.0), "q must be in the interval"),
         (
