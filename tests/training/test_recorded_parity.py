@@ -222,10 +222,32 @@ HITS = [
     "KLDivergence",
     "TopKCategoricalAccuracy",
 ]
-COUNTS = ["TruePositives", "TrueNegatives", "FalsePositives", "FalseNegatives", "Precision"]
-COUNTS += ["Recall", "F1Score", "FBetaScore", "AUC", "SensitivityAtSpecificity"]
-COUNTS += ["SpecificityAtSensitivity", "PrecisionAtRecall", "RecallAtPrecision"]
-AVERAGED = {"F1Score": {"average": "micro"}, "FBetaScore": {"average": "macro"}}
+
+
+class FirstFlags(mr.metrics.BinaryIoU):
+    """Weights of examples fit predictions that are one an example."""
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        super().update_state(y_true[:, 0], y_pred[:, 0], sample_weight)
+
+
+_ROWS = {"num_classes": 3, "dtype": "float32"}
+_DENSE = {"sparse_y_true": False, "sparse_y_pred": False, **_ROWS}
+COUNTS: dict[str, dict[str, Any]] = {
+    **{key: {} for key in ("TruePositives", "TrueNegatives", "FalsePositives", "FalseNegatives")},
+    **{key: {} for key in ("Precision", "Recall", "AUC", "R2Score")},
+    **{key: {} for key in ("PearsonCorrelation", "ConcordanceCorrelation")},
+    "F1Score": {"average": "micro"},
+    "FBetaScore": {"average": "macro"},
+    "SensitivityAtSpecificity": {"specificity": 0.4},
+    "SpecificityAtSensitivity": {"sensitivity": 0.4},
+    "PrecisionAtRecall": {"recall": 0.4},
+    "RecallAtPrecision": {"precision": 0.4},
+    "IoU": {"target_class_ids": [1], **_DENSE},
+    "MeanIoU": _DENSE,
+    "OneHotIoU": {"target_class_ids": [1], **_ROWS},
+    "OneHotMeanIoU": _ROWS,
+}
 METRICS: dict[str, Row] = {
     "Accuracy": Row(metrics=lambda: [mr.metrics.Accuracy()], targets="flags"),
     "BinaryAccuracy": Row(
@@ -248,21 +270,21 @@ METRICS: dict[str, Row] = {
     ),
     **dict.fromkeys(ERRORS, Row(metrics=lambda: [getattr(mr.metrics, each)() for each in ERRORS])),
     **dict.fromkeys(
-        HITS,
+        (*COUNTS, "BinaryIoU"),
         Row(
             last="softmax",
-            metrics=lambda: [getattr(mr.metrics, each)() for each in HITS],
+            metrics=lambda: [
+                FirstFlags(threshold=0.3, dtype="float32"),
+                *(getattr(mr.metrics, each)(**given) for each, given in COUNTS.items()),
+            ],
             targets="classes",
         ),
     ),
     **dict.fromkeys(
-        COUNTS,
+        HITS,
         Row(
             last="softmax",
-            metrics=lambda: [
-                getattr(mr.metrics, each)(*[0.4] * ("At" in each), **AVERAGED.get(each, {}))
-                for each in COUNTS
-            ],
+            metrics=lambda: [getattr(mr.metrics, each)() for each in HITS],
             targets="classes",
         ),
     ),

@@ -68,6 +68,15 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics.confusion import Recall as Recall
     from mirrored.training.metrics.confusion import TrueNegatives as TrueNegatives
     from mirrored.training.metrics.confusion import TruePositives as TruePositives
+    from mirrored.training.metrics.correlations import (
+        ConcordanceCorrelation as ConcordanceCorrelation,
+    )
+    from mirrored.training.metrics.correlations import PearsonCorrelation as PearsonCorrelation
+    from mirrored.training.metrics.correlations import R2Score as R2Score
+    from mirrored.training.metrics.correlations import (
+        concordance_correlation as concordance_correlation,
+    )
+    from mirrored.training.metrics.correlations import pearson_correlation as pearson_correlation
     from mirrored.training.metrics.curves import AUC as AUC
     from mirrored.training.metrics.entropies import BinaryCrossentropy as BinaryCrossentropy
     from mirrored.training.metrics.entropies import (
@@ -78,6 +87,17 @@ if _typing.TYPE_CHECKING:
     )
     from mirrored.training.metrics.f_scores import F1Score as F1Score
     from mirrored.training.metrics.f_scores import FBetaScore as FBetaScore
+    from mirrored.training.metrics.hits import binary_accuracy as binary_accuracy
+    from mirrored.training.metrics.hits import categorical_accuracy as categorical_accuracy
+    from mirrored.training.metrics.hits import (
+        sparse_categorical_accuracy as sparse_categorical_accuracy,
+    )
+    from mirrored.training.metrics.hits import (
+        sparse_top_k_categorical_accuracy as sparse_top_k_categorical_accuracy,
+    )
+    from mirrored.training.metrics.hits import (
+        top_k_categorical_accuracy as top_k_categorical_accuracy,
+    )
     from mirrored.training.metrics.means import CategoricalHinge as CategoricalHinge
     from mirrored.training.metrics.means import CosineSimilarity as CosineSimilarity
     from mirrored.training.metrics.means import Hinge as Hinge
@@ -107,6 +127,11 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics.operating_points import (
         SpecificityAtSensitivity as SpecificityAtSensitivity,
     )
+    from mirrored.training.metrics.overlaps import BinaryIoU as BinaryIoU
+    from mirrored.training.metrics.overlaps import IoU as IoU
+    from mirrored.training.metrics.overlaps import MeanIoU as MeanIoU
+    from mirrored.training.metrics.overlaps import OneHotIoU as OneHotIoU
+    from mirrored.training.metrics.overlaps import OneHotMeanIoU as OneHotMeanIoU
 
 __all__ = [
     "AUC",
@@ -118,27 +143,35 @@ __all__ = [
     "Accuracy",
     "BinaryAccuracy",
     "BinaryCrossentropy",
+    "BinaryIoU",
     "CategoricalAccuracy",
     "CategoricalCrossentropy",
     "CategoricalHinge",
+    "ConcordanceCorrelation",
     "CosineSimilarity",
     "F1Score",
     "FBetaScore",
     "FalseNegatives",
     "FalsePositives",
     "Hinge",
+    "IoU",
     "KLDivergence",
     "LogCoshError",
     "Mean",
     "MeanAbsoluteError",
     "MeanAbsolutePercentageError",
+    "MeanIoU",
     "MeanMetricWrapper",
     "MeanSquaredError",
     "MeanSquaredLogarithmicError",
     "Metric",
+    "OneHotIoU",
+    "OneHotMeanIoU",
+    "PearsonCorrelation",
     "Poisson",
     "Precision",
     "PrecisionAtRecall",
+    "R2Score",
     "Recall",
     "RecallAtPrecision",
     "RootMeanSquaredError",
@@ -152,11 +185,14 @@ __all__ = [
     "TopKCategoricalAccuracy",
     "TrueNegatives",
     "TruePositives",
+    "binary_accuracy",
     "binary_crossentropy",
     "binary_focal_crossentropy",
+    "categorical_accuracy",
     "categorical_crossentropy",
     "categorical_focal_crossentropy",
     "categorical_hinge",
+    "concordance_correlation",
     "get",
     "hinge",
     "huber",
@@ -173,9 +209,13 @@ __all__ = [
     "mean_squared_logarithmic_error",
     "mse",
     "msle",
+    "pearson_correlation",
     "poisson",
+    "sparse_categorical_accuracy",
     "sparse_categorical_crossentropy",
+    "sparse_top_k_categorical_accuracy",
     "squared_hinge",
+    "top_k_categorical_accuracy",
 ]
 
 _LATE = {
@@ -205,13 +245,30 @@ _LATE = {
     "mirrored.training.metrics.operating_points": """
         PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity
     """,
+    "mirrored.training.metrics.overlaps": """
+        BinaryIoU IoU MeanIoU OneHotIoU OneHotMeanIoU
+    """,
+    "mirrored.training.metrics.correlations": """
+        ConcordanceCorrelation PearsonCorrelation R2Score concordance_correlation
+        pearson_correlation
+    """,
+    "mirrored.training.metrics.hits": """
+        binary_accuracy categorical_accuracy sparse_categorical_accuracy
+        sparse_top_k_categorical_accuracy top_k_categorical_accuracy
+    """,
 }
 _late_module(__name__, _LATE)
 
 # Each metric with its names beside its own and that in snake case.
 _METRICS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "Mean"), ()),
-    **{name: () for home, names in _LATE.items() if ".metrics." in home for name in names.split()},
+    **{
+        name: ()
+        for home, names in _LATE.items()
+        if ".metrics." in home
+        for name in names.split()
+        if not name.islower()
+    },
     "SparseCategoricalAccuracy": (),
     "MeanSquaredError": ("mse", "MSE"),
     "MeanAbsoluteError": ("mae", "MAE"),

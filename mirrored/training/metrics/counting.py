@@ -114,7 +114,7 @@ def confusion(
     Raises:
         ValueError: The shapes do not fit.
     """
-    true, predicted = _of_one_rank(_tensor(y_true, dtype), _tensor(y_pred, dtype))
+    true, predicted = of_one_rank(_tensor(y_true, dtype), _tensor(y_pred, dtype))
     check_same_shape(true, predicted)
     axes = true.ndim
     if top_k is not None:
@@ -178,7 +178,7 @@ def _tensor(x: Any, dtype: Any) -> Tensor:
     return cast(ops.convert_to_tensor(x), dtype)
 
 
-def _of_one_rank(true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
+def of_one_rank(true: Tensor, predicted: Tensor) -> tuple[Tensor, Tensor]:
     """Return both with a last axis of size 1 where one of them has it, and is of rank 2."""
     if true.ndim == predicted.ndim + 1 and true.shape[-1] == 1:
         if predicted.ndim == 1:

@@ -1,5 +1,6 @@
 """Metrics that count, against Keras: with weights, in steps, and on replicas."""
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,21 +10,32 @@ import pytest
 
 import mirrored as mr
 from tests.support import count_values
-from tests.support.count_values import CASES, DATA, WEIGHTS
+from tests.support.count_values import CASES, DATA, FUNCTIONS, WEIGHTS, WHOLE, weights_of
 
 KERAS: dict[str, Any] = json.loads(count_values.FILE.read_text())
 NEAR = {"rtol": 2e-6, "atol": 1e-6}  # Keras adds up float32 numbers.
 
 
 def test_the_table_has_every_case() -> None:
-    assert KERAS.keys() == CASES.keys()
+    assert KERAS.keys() == CASES.keys() | FUNCTIONS.keys()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    # A third of them costs a third of a second.
+    [pytest.param(n, marks=[pytest.mark.slow] * (i % 3 > 0)) for i, n in enumerate(CASES)],
+)
 def test_results(name: str) -> None:
     found = count_values.of_metric(mr.keras, name)
     for each, expected in zip(found, KERAS[name], strict=True):
         np.testing.assert_allclose(each, expected, **NEAR)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    found = count_values.of_function(mr.keras, name)
+    assert np.shape(found) == np.shape(KERAS[name])
+    np.testing.assert_allclose(found, KERAS[name], **NEAR)
 
 
 def made(name: str) -> Any:
@@ -31,41 +43,51 @@ def made(name: str) -> Any:
     return getattr(mr.metrics, kind)(**options)
 
 
+ALL_OR_FEW = pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 17])
+
+
+@ALL_OR_FEW
 @pytest.mark.parametrize("how", [lambda each: each, mr.function], ids=["eager", "recorded"])
-def test_replicas_add_up(how: Any, simulate: Callable[..., Any]) -> None:
+def test_replicas_add_up(how: Any, stride: int, simulate: Callable[..., Any]) -> None:
     """In batches of 4 and 2 on three replicas, of which the last has none then; weighted."""
     simulate(3)
     strategy = mr.MirroredStrategy()
-    rows = {name: case for name, case in CASES.items() if case[2] in ("flags", "logits")}
+    # Each with weights of examples.
+    rows = {name: data for name, (_, _, data) in CASES.items() if len(DATA[data][0]) == 6}
+    rows = {name: data for name, data in rows.items() if weights_of(name)[0].ndim == 1}
+    rows = dict(itertools.islice(rows.items(), 0, None, stride))
     with strategy.scope():
         metrics = {name: made(name) for name in rows}
-    batches = mr.data.Dataset.from_tensor_slices((*DATA["flags"], WEIGHTS)).batch(4)
-    logits = mr.data.Dataset.from_tensor_slices(DATA["logits"][1]).batch(4)
+    arrays = {data: tuple(map(np.asarray, DATA[data])) for data in rows.values()}
+    arrays["weights"] = (WEIGHTS, WHOLE)
+    batches = mr.data.Dataset.from_tensor_slices(arrays).batch(4)
 
-    def update(y_true: Any, y_pred: Any, weights: Any, others: Any) -> None:
+    def update(batch: Any) -> None:
         for name, metric in metrics.items():
-            metric.update_state(y_true, others if "logits" in name else y_pred, weights)
+            weights = batch["weights"][weights_of(name)[0] is WHOLE]
+            metric.update_state(*batch[rows[name]], weights)
 
     @how
     def step(batch: Any) -> None:
-        strategy.run(update, batch)
+        strategy.run(update, (batch,))
 
-    both = mr.data.Dataset.zip((batches, logits)).map(lambda first, more: (*first, more))
-    for batch in strategy.experimental_distribute_dataset(both):
+    for batch in strategy.experimental_distribute_dataset(batches):
         step(batch)
     for name, metric in metrics.items():
         np.testing.assert_allclose(metric.result(), KERAS[name][2], **NEAR, err_msg=name)
 
 
+@ALL_OR_FEW
 @pytest.mark.parametrize("eagerly", [False, True], ids=["recorded", "eager"])
-def test_evaluation_on_replicas(eagerly: bool, simulate: Callable[..., Any]) -> None:
+def test_evaluation_on_replicas(eagerly: bool, stride: int, simulate: Callable[..., Any]) -> None:
     """Metrics that are one number, weighted and not, beside those that `evaluate` adds up."""
     simulate(3)
     names = [
         name
         for name, (_, _, data) in CASES.items()
-        if data == "flags" and not np.shape(KERAS[name][0])
+        if data == "flags" and "IoU" not in name and not np.shape(KERAS[name][0])
     ]
+    names = names[::stride]
     with mr.MirroredStrategy([f"GPU:{i}" for i in range(3)]).scope():
         x = mr.layers.Input((4,))
         model = mr.Model(x, mr.layers.Identity()(x))
@@ -101,6 +123,17 @@ def test_in_compile_by_name(given: Any) -> None:
         (lambda m: m.Recall(class_id=0).update_state([1.0], [1.0]), "must be a 2D array"),
         (lambda m: m.Recall().update_state([1.0, 0.0], [1.0]), "must have the same shape"),
         (lambda m: m.F1Score().result(), "has seen no batch yet"),
+        (lambda m: m.R2Score().result(), "has seen no batch yet"),
+        (lambda m: m.R2Score("mean"), "Invalid value for argument `class_aggregation`"),
+        (lambda m: m.R2Score(num_regressors=-1), "Invalid value for argument `num_regressors`"),
+        (lambda m: m.R2Score()([1.0], [1.0]), "R2Score expects 2D inputs"),
+        (lambda m: m.IoU(2, [0, 2]), r"Target class id 2 is out of range, which is \[0, 2\)"),
+        (lambda m: m.MeanIoU(2)([0, 1], [0]), "1 predictions and 2 targets"),
+        (lambda m: m.PearsonCorrelation(axis=0), "0 that of the examples"),
+        (lambda m: m.PearsonCorrelation()([1.0, 2.0], [1.0, 2.0]), "axis of each example"),
+        (lambda m: m.binary_accuracy([1.0, 0.0], [1.0]), "must have the same shape"),
+        (lambda m: m.categorical_accuracy([1, 0], [[1.0, 0.0]]), "must have the same shape"),
+        (lambda m: m.sparse_categorical_accuracy([[1, 0]], [[1.0, 0.0]]), "without the last axis"),
         (lambda m: m.AUC(1), "`num_thresholds` must be an integer > 1"),
         (lambda m: m.AUC(curve="Roc"), 'Invalid AUC curve value: "Roc". Expected values are'),
         (lambda m: m.AUC(summation_method="no"), 'Invalid AUC summation method value: "no"'),
