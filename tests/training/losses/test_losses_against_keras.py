@@ -53,7 +53,9 @@ def passing(simulate: Callable[..., Any]) -> Callable[..., Any]:
 OF_BATCHES = [name for name, each in OF_LOSSES.items() if is_of_the_batch(*each[:2])]
 
 
-@pytest.mark.parametrize("name", [each for each in OF_LOSSES if "deep" not in each])
+@pytest.mark.parametrize(
+    "name", [each for each in OF_LOSSES if "deep" not in each and "smoothing" not in each]
+)
 def test_losses_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None:
     """In batches of 4 and 2 on three replicas, of which the last has none then."""
     kind, options, data = OF_LOSSES[name]
@@ -130,7 +132,7 @@ def test_what_is_of_the_whole_batch_is_refused_of_a_part_of_it(
         mr.MirroredStrategy().run(lambda: loss([[1.0]], [[1.0]]))
 
 
-@pytest.mark.parametrize("name", OF_METRICS)
+@pytest.mark.parametrize("name", [each for each in OF_METRICS if "smoothing" not in each])
 def test_metrics_of_shards_add_up(name: str, passing: Callable[..., Any]) -> None:
     kind, options, data = OF_METRICS[name]
     y_true, y_pred = DATA[data]
