@@ -276,6 +276,8 @@ _METRICS: dict[str, tuple[str, ...]] = {
     "MeanSquaredLogarithmicError": ("msle", "MSLE"),
     "KLDivergence": ("kl_divergence", "kld", "KLD", "kullback_leibler_divergence"),
     "LogCoshError": ("logcosh", "log_cosh"),
+    "F1Score": ("f1_score",),
+    "R2Score": ("r2_score",),
     "BinaryCrossentropy": ("bce", "BCE"),
 }
 

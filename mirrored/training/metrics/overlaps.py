@@ -101,6 +101,11 @@ class IoU(Counting):
     def _labels(self, given: Any, sparse: bool) -> Tensor:
         labels = ops.convert_to_tensor(given)
         if not sparse:
+            if labels.ndim < 2:
+                raise ValueError(
+                    "One-hot rows and scores have an axis of classes beside that of the examples. "
+                    f"Received: a tensor of shape {labels.shape}."
+                )
             # argmax knows no bool, which one-hot rows from a comparison are.
             labels = cast(labels, ops.uint8) if labels.dtype.kind == "b" else labels
             labels = ops.argmax(labels, axis=self.axis)

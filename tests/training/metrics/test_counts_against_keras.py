@@ -101,6 +101,11 @@ def test_evaluation_on_replicas(eagerly: bool, stride: int, simulate: Callable[.
             np.testing.assert_allclose(metric.result(), KERAS[name][weighted], **NEAR)
 
 
+def test_names() -> None:
+    for name in ("f1_score", "r2_score", "f_beta_score", "auc", "true_positives", "binary_io_u"):
+        assert type(mr.metrics.get(name)).__name__.lower() == name.replace("_", "")
+
+
 @pytest.mark.parametrize("given", ["Precision", mr.metrics.Precision])
 def test_in_compile_by_name(given: Any) -> None:
     x = mr.layers.Input((1,))
@@ -129,6 +134,7 @@ def test_in_compile_by_name(given: Any) -> None:
         (lambda m: m.R2Score()([1.0], [1.0]), "R2Score expects 2D inputs"),
         (lambda m: m.IoU(2, [0, 2]), r"Target class id 2 is out of range, which is \[0, 2\)"),
         (lambda m: m.MeanIoU(2)([0, 1], [0]), "1 predictions and 2 targets"),
+        (lambda m: m.OneHotMeanIoU(2)([0, 1], [0, 1]), "beside that of the examples"),
         (lambda m: m.PearsonCorrelation(axis=0), "0 that of the examples"),
         (lambda m: m.PearsonCorrelation()([1.0, 2.0], [1.0, 2.0]), "axis of each example"),
         (lambda m: m.binary_accuracy([1.0, 0.0], [1.0]), "must have the same shape"),
