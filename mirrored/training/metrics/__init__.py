@@ -113,12 +113,8 @@ if _typing.TYPE_CHECKING:
     )
     from mirrored.training.metrics.means import Poisson as Poisson
     from mirrored.training.metrics.means import RootMeanSquaredError as RootMeanSquaredError
-    from mirrored.training.metrics.means import (
-        SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
-    )
     from mirrored.training.metrics.means import SquaredHinge as SquaredHinge
     from mirrored.training.metrics.means import Sum as Sum
-    from mirrored.training.metrics.means import TopKCategoricalAccuracy as TopKCategoricalAccuracy
     from mirrored.training.metrics.operating_points import PrecisionAtRecall as PrecisionAtRecall
     from mirrored.training.metrics.operating_points import RecallAtPrecision as RecallAtPrecision
     from mirrored.training.metrics.operating_points import (
@@ -132,6 +128,10 @@ if _typing.TYPE_CHECKING:
     from mirrored.training.metrics.overlaps import MeanIoU as MeanIoU
     from mirrored.training.metrics.overlaps import OneHotIoU as OneHotIoU
     from mirrored.training.metrics.overlaps import OneHotMeanIoU as OneHotMeanIoU
+    from mirrored.training.metrics.top_k import (
+        SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
+    )
+    from mirrored.training.metrics.top_k import TopKCategoricalAccuracy as TopKCategoricalAccuracy
 
 __all__ = [
     "AUC",
@@ -219,6 +219,7 @@ __all__ = [
 ]
 
 _LATE = {
+    "mirrored.training.metrics.top_k": "SparseTopKCategoricalAccuracy TopKCategoricalAccuracy",
     "mirrored.training.losses": """
         MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence kl_divergence logcosh
         log_cosh mean_absolute_error mean_absolute_percentage_error
@@ -228,7 +229,7 @@ _LATE = {
     "mirrored.training.metrics.means": """
         CategoricalHinge CosineSimilarity Hinge KLDivergence LogCoshError MeanAbsoluteError
         MeanAbsolutePercentageError MeanMetricWrapper MeanSquaredLogarithmicError Poisson
-        RootMeanSquaredError SparseTopKCategoricalAccuracy SquaredHinge Sum TopKCategoricalAccuracy
+        RootMeanSquaredError SquaredHinge Sum
     """,
     "mirrored.training.metrics.entropies": """
         BinaryCrossentropy CategoricalCrossentropy SparseCategoricalCrossentropy
