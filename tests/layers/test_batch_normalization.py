@@ -60,10 +60,10 @@ def same(one: Any, other: Any) -> None:
 @pytest.mark.parametrize(
     ("replicas", "batch_size", "kind", "eager"),
     [
-        (2, 11, mr.Model, False),
+        pytest.param(2, 11, mr.Model, False, marks=pytest.mark.slow),
         (4, 5, mr.Model, False),  # The last batch is of one example: three have none.
-        (4, 5, mr.Model, True),
-        (3, 4, Own, False),
+        pytest.param(4, 5, mr.Model, True, marks=pytest.mark.slow),
+        pytest.param(3, 4, Own, False, marks=pytest.mark.slow),
         (4, 5, Own, True),
     ],
 )

@@ -45,7 +45,7 @@ def test_guides(name: str) -> None:
     check(guides.told(guides.parts("guides")[name](mr)), expected, name, TOLERANCES)
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("name", guides.expected("keras_guides"))
 def test_keras_guides(name: str, replicas: int) -> None:
     mr.config.experimental.set_simulated_gpus(replicas)

@@ -91,7 +91,7 @@ def same(first: Any, second: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     parts=st.frozensets(st.sampled_from(["compute_loss", "penalty", "clip", "apply", "metrics"])),
     batch=st.sampled_from([1, 2, 4, 5, 11]),
