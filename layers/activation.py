@@ -7,13 +7,12 @@ from typing import Any, Unpack
 
 from mirrored._arguments import explained
 from mirrored.layers import activations
-from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape
+from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.ops import Tensor
 
 
 @explained
-class Activation(Layer):
+class Activation(SameShape):
     """Applies an activation function.
 
     Args:
@@ -35,14 +34,6 @@ class Activation(Layer):
         super().__init__(**options)
         self.activation = activations.get(activation)
 
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
-
     def call(self, inputs: Tensor) -> Tensor:
         """Return the activation of ``inputs``, of any shape that it accepts."""
         return self.activation(inputs)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return ``input_shape``: activations keep it."""
-        return input_shape

@@ -6,14 +6,13 @@ For models that name it apart from the layer whose outputs it is on.
 from typing import Unpack
 
 from mirrored._arguments import explained
-from mirrored.layers.layer import Layer, PlainOptions
+from mirrored.layers.layer import PlainOptions, SameShape
 from mirrored.layers.regularizers import L1L2
-from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 
 
 @explained
-class ActivityRegularization(Layer):
+class ActivityRegularization(SameShape):
     """Returns its inputs, and adds a penalty on them to the loss.
 
     The penalty is (l1 * sum(abs(inputs)) + l2 * sum(square(inputs))) / examples.
@@ -39,14 +38,6 @@ class ActivityRegularization(Layer):
         super().__init__(activity_regularizer=penalty, **options)
         self.l1, self.l2 = penalty.l1, penalty.l2
 
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
-
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of any shape."""
         return inputs
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return ``input_shape``."""
-        return input_shape

@@ -9,27 +9,15 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
 from mirrored.layers import activations, constraints, initializers, regularizers
-from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.layers.normalizing import as_axes
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
 
-class Elementwise(Layer):
-    """A layer of one input whose outputs have its shape."""
-
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return ``input_shape``."""
-        return input_shape
-
-
 @explained
-class ReLU(Elementwise):
+class ReLU(SameShape):
     """Computes max(inputs, 0), or what its settings make of that.
 
     From ``threshold`` on the inputs pass, up to ``max_value``; below it they become
@@ -69,7 +57,7 @@ class ReLU(Elementwise):
 
 
 @explained
-class LeakyReLU(Elementwise):
+class LeakyReLU(SameShape):
     """Computes inputs where they are positive, and negative_slope * inputs elsewhere.
 
     Args:
@@ -94,7 +82,7 @@ class LeakyReLU(Elementwise):
 
 
 @explained
-class ELU(Elementwise):
+class ELU(SameShape):
     """Computes inputs where they are positive, and alpha * (exp(inputs) - 1) elsewhere.
 
     Clevert, Unterthiner and Hochreiter, 2015: https://arxiv.org/abs/1511.07289
@@ -118,7 +106,7 @@ class ELU(Elementwise):
 
 
 @explained
-class PReLU(Elementwise):
+class PReLU(SameShape):
     """Computes inputs where they are positive, and alpha * inputs elsewhere: ``alpha`` is learnt.
 
     He et al., Delving Deep into Rectifiers, 2015: https://arxiv.org/abs/1502.01852
@@ -178,7 +166,7 @@ class PReLU(Elementwise):
 
 
 @explained
-class Softmax(Elementwise):
+class Softmax(SameShape):
     """Makes probabilities of inputs: exp(inputs), divided by their sum over axes.
 
     Args:

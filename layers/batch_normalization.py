@@ -8,11 +8,11 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored._numbers import as_integer, as_real
+from mirrored._numbers import as_real
 from mirrored.distribute import get_replica_context
 from mirrored.layers import initializers
 from mirrored.layers.layer import LayerOptions
-from mirrored.layers.normalizing import ScaledAndMoved, positions
+from mirrored.layers.normalizing import ScaledAndMoved, as_axis, positions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable, VariableAggregation
@@ -80,11 +80,8 @@ class BatchNormalization(ScaledAndMoved):
         synchronized: bool = False,
         **options: Unpack[LayerOptions],
     ) -> None:
-        number = as_integer(axis)
-        if number is None:
-            raise TypeError(f"`axis` is an integer. Received: axis={axis!r}")
         super().__init__(
-            number,
+            as_axis(axis),
             epsilon,
             center,
             scale,

@@ -221,8 +221,11 @@ class Called(WeightOwner):
             "`call`."
         )
 
-    def _require_rank(self, shape: Shapes, least: int) -> None:
-        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more."""
+    def _require_rank(self, shape: Shapes, least: int, *, exactly: int | None = None) -> None:
+        """Raise ValueError unless ``shape`` is that of one input, of so many axes or more.
+
+        Where they are to be so many exactly, ``least`` is what a shape of fewer is told.
+        """
         if not is_shape(shape):
             raise ValueError(
                 f'Layer "{self._name}" expects 1 input(s), but it received '
@@ -232,6 +235,11 @@ class Called(WeightOwner):
             raise ValueError(
                 f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
                 f"min_ndim={least}, found ndim={len(shape)}. Full shape received: {shape}"
+            )
+        if exactly is not None and len(shape) != exactly:
+            raise ValueError(
+                f'Input 0 of layer "{self._name}" is incompatible with the layer: expected '
+                f"ndim={exactly}, found ndim={len(shape)}. Full shape received: {shape}"
             )
 
     @property

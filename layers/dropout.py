@@ -4,19 +4,48 @@ The random numbers belong to the examples of the global batch, so that any numbe
 drops what one device drops.
 """
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape
+from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import variable_creation
 
 
+class Drawing(SameShape):
+    """A layer that draws in training; its subclasses say what the arguments are."""
+
+    def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
+        super().__init__(**options)
+        if not isinstance(seed, SeedGenerator):
+            # In Keras a variable: a recorded function must not make one in every call.
+            variable_creation.ask(f"{self.name}/seed_generator_state")
+        self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
+
+
+def from_0_to_1(name: str, value: Any) -> float:
+    """Return an argument that is a part of 1.
+
+    Args:
+        name: What the error calls it.
+        value: The argument.
+
+    Raises:
+        ValueError: It is no number from 0 to 1.
+    """
+    number = as_real(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError(
+            f"Invalid value received for argument `{name}`. Expected a float value between 0 and "
+            f"1. Received: {name}={value}"
+        )
+    return number
+
+
 @explained
-class Dropout(Layer):
+class Dropout(Drawing):
     """Drops each input with probability ``rate``, and divides the others by 1 - ``rate``.
 
     It does so only in training; otherwise the inputs pass unchanged.
@@ -50,22 +79,9 @@ class Dropout(Layer):
         seed: int | SeedGenerator | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**options)
-        fraction = as_real(rate)
-        if fraction is None or not 0 <= fraction <= 1:
-            raise ValueError(
-                "Invalid value received for argument `rate`. Expected a float value between 0 "
-                f"and 1. Received: rate={rate}"
-            )
+        fraction = from_0_to_1("rate", rate)
+        super().__init__(seed, **options)
         self.rate = fraction
-        if not isinstance(seed, SeedGenerator):
-            # In Keras a variable: a recorded function must not make one in every call.
-            variable_creation.ask(f"{self.name}/seed_generator_state")
-        self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
-
-    def check_input_shape(self, input_shape: Shape) -> None:
-        """Raise ValueError unless there is one input."""
-        self._require_rank(input_shape, 0)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""
@@ -74,7 +90,3 @@ class Dropout(Layer):
         # Mixed precision draws in float32: what it drops is what float32 drops.
         drawn = self.seed_generator.uniform(inputs.shape, dtype=self.dtype, per_example=True)
         return ops.dropped(inputs, drawn, self.rate)
-
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return ``input_shape``."""
-        return input_shape

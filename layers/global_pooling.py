@@ -35,12 +35,7 @@ class GlobalPooling1D(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a sequence of vectors."""
-        self._require_rank(input_shape, 3)
-        if len(input_shape) != 3:
-            raise ValueError(
-                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=3, '
-                f"found ndim={len(input_shape)}. Full shape received: {input_shape}"
-            )
+        self._require_rank(input_shape, 3, exactly=3)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return one vector an example.

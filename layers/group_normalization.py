@@ -9,7 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.layers.layer import LayerOptions
-from mirrored.layers.normalizing import ScaledAndMoved, positions
+from mirrored.layers.normalizing import ScaledAndMoved, as_axis, positions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 
@@ -58,16 +58,14 @@ class GroupNormalization(ScaledAndMoved):
         gamma_constraint: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
-        number, of = as_integer(groups), as_integer(axis)
+        number = as_integer(groups)
         if number is None or number < -1 or number == 0:
             raise ValueError(
                 "Received an invalid value for argument `groups`, expected a positive integer (or "
                 f"`-1` for instance normalization). Received: groups={groups!r}"
             )
-        if of is None:
-            raise TypeError(f"`axis` is an integer. Received: axis={axis!r}")
         super().__init__(
-            of,
+            as_axis(axis),
             epsilon,
             center,
             scale,

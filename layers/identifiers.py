@@ -3,7 +3,9 @@
 A name, a class, a function or the thing itself will do for all of them.
 """
 
+import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -71,6 +73,29 @@ def by_name(classes: Iterable[tuple[_Class, tuple[str, ...]]]) -> dict[str, _Cla
         own: str = getattr(each, "__name__", "")
         named |= dict.fromkeys((own, snake_case(own), *more), each)
     return named
+
+
+def spelt(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return names of classes by these, by these in snake case, and by further ones of each.
+
+    Args:
+        names: The further ones by each class's name.
+    """
+    return {each: name for name, more in names.items() for each in (name, snake_case(name), *more)}
+
+
+def late_makers(module: str, names: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
+    """Return by the same names what makes one of the class that each stands for.
+
+    Args:
+        module: The name of the module that has the classes, and loads some when they are asked for.
+        names: As `spelt` returns them.
+    """
+
+    def make(name: str) -> Any:
+        return getattr(sys.modules[module], name)()
+
+    return {each: functools.partial(make, name) for each, name in names.items()}
 
 
 def find(

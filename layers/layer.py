@@ -21,6 +21,7 @@ from mirrored.layers.called import Called
 from mirrored.layers.construction import Arguments, ConstructorSignature
 from mirrored.layers.conversion import as_argument, as_input, is_structure
 from mirrored.layers.shapes import (
+    Shape,
     Shapes,
     as_shape,
     as_shapes,
@@ -363,3 +364,15 @@ class Layer(Called):
 
 
 Layer._call_signature = inspect.signature(Layer.call)
+
+
+class SameShape(Layer):
+    """A layer of one input, whose outputs have its shape."""
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless there is one input."""
+        self._require_rank(input_shape, 0)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        """Return ``input_shape``."""
+        return input_shape

@@ -9,34 +9,22 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored._numbers import as_real
-from mirrored.layers.advanced_activations import Elementwise
+from mirrored.layers.dropout import Drawing, from_0_to_1
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.shapes import Shape
-from mirrored.ops import SeedGenerator, Tensor
-from mirrored.program import variable_creation
+from mirrored.ops import Tensor
 
 # Klambauer et al., Self-Normalizing Neural Networks, 2017: https://arxiv.org/abs/1706.02515
 _ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-class Noise(Elementwise):
-    """A layer that draws in training; its subclasses say what the arguments are."""
-
-    def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
-        super().__init__(**options)
-        if not isinstance(seed, SeedGenerator):
-            # In Keras a variable: a recorded function must not make one in every call.
-            variable_creation.ask(f"{self.name}/seed_generator_state")
-        self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
-
-    def _normal(self, inputs: Tensor, stddev: float) -> Tensor:
-        drawn = self.seed_generator.normal(inputs.shape, dtype=self.dtype, per_example=True)
-        return ops.cast(drawn * stddev, inputs.dtype)
+def _normal(layer: Drawing, inputs: Tensor, stddev: float) -> Tensor:
+    drawn = layer.seed_generator.normal(inputs.shape, dtype=layer.dtype, per_example=True)
+    return ops.cast(drawn * stddev, inputs.dtype)
 
 
 @explained
-class GaussianNoise(Noise):
+class GaussianNoise(Drawing):
     """Adds normal noise of mean 0 while training.
 
     Args:
@@ -57,17 +45,17 @@ class GaussianNoise(Noise):
 
     def __init__(self, stddev: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
-        self.stddev = _from_0_to_1("stddev", stddev)
+        self.stddev = from_0_to_1("stddev", stddev)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with noise while training."""
         if not training or self.stddev == 0:
             return inputs
-        return inputs + self._normal(inputs, self.stddev)
+        return inputs + _normal(self, inputs, self.stddev)
 
 
 @explained
-class GaussianDropout(Noise):
+class GaussianDropout(Drawing):
     """Multiplies by normal noise of mean 1 while training.
 
     Srivastava et al., Dropout, 2014: https://jmlr.org/papers/v15/srivastava14a.html
@@ -87,7 +75,7 @@ class GaussianDropout(Noise):
 
     def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
-        self.rate = _from_0_to_1("rate", rate)
+        self.rate = from_0_to_1("rate", rate)
         if self.rate == 1:
             raise ValueError(f"The noise of rate=1 would be infinite. Received: rate={rate!r}")
 
@@ -95,11 +83,11 @@ class GaussianDropout(Noise):
         """Return ``inputs``, of shape (batch, ...), times noise while training."""
         if not training or self.rate == 0:
             return inputs
-        return inputs * (1.0 + self._normal(inputs, math.sqrt(self.rate / (1.0 - self.rate))))
+        return inputs * (1.0 + _normal(self, inputs, math.sqrt(self.rate / (1.0 - self.rate))))
 
 
 @explained
-class AlphaDropout(Noise):
+class AlphaDropout(Drawing):
     """Sets inputs to a negative value at random while training, keeping their mean and variance.
 
     It goes with the activation "selu": Klambauer et al., Self-Normalizing Neural Networks, 2017,
@@ -120,7 +108,7 @@ class AlphaDropout(Noise):
 
     def __init__(self, rate: float, *, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
-        self.rate = _from_0_to_1("rate", rate)
+        self.rate = from_0_to_1("rate", rate)
         if self.rate == 1:
             raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
 
@@ -138,7 +126,7 @@ class AlphaDropout(Noise):
 
 
 @explained
-class SpatialDropout1D(Noise):
+class SpatialDropout1D(Drawing):
     """Sets whole features of sequences to zero at random while training.
 
     Tompson et al., 2014: https://arxiv.org/abs/1411.4280
@@ -158,16 +146,11 @@ class SpatialDropout1D(Noise):
 
     def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
-        self.rate = _from_0_to_1("rate", rate)
+        self.rate = from_0_to_1("rate", rate)
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a sequence of vectors."""
-        self._require_rank(input_shape, 3)
-        if len(input_shape) != 3:
-            raise ValueError(
-                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=3, '
-                f"found ndim={len(input_shape)}. Full shape received: {input_shape}"
-            )
+        self._require_rank(input_shape, 3, exactly=3)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, steps, features), with some features at zero."""
@@ -181,13 +164,3 @@ class SpatialDropout1D(Noise):
         mask = ops.cast(ops.greater_equal(drawn, self.rate), inputs.dtype)
         outputs: Tensor = inputs * (mask * (1.0 / (1.0 - self.rate)))
         return outputs
-
-
-def _from_0_to_1(name: str, value: Any) -> float:
-    number = as_real(value)
-    if number is None or not 0 <= number <= 1:
-        raise ValueError(
-            f"Invalid value received for argument `{name}`. Expected a float value between 0 and "
-            f"1. Received: {name}={value}"
-        )
-    return number

@@ -141,6 +141,21 @@ def as_axes(axis: Any) -> int | list[int]:
     return axes if several else axes[0]
 
 
+def as_axis(axis: Any) -> int:
+    """Return an argument that is one axis.
+
+    Args:
+        axis: The argument.
+
+    Raises:
+        TypeError: It is no integer.
+    """
+    number = as_integer(axis)
+    if number is None:
+        raise TypeError(f"`axis` is an integer. Received: axis={axis!r}")
+    return number
+
+
 def as_epsilon(value: Any) -> float:
     """Return what keeps quotients finite.
 

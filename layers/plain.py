@@ -6,13 +6,12 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.advanced_activations import Elementwise
-from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.layer import Layer, LayerOptions, SameShape
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
 from mirrored.ops import Tensor
 
 
-class Identity(Elementwise):
+class Identity(SameShape):
     """Returns its inputs.
 
     Args:
@@ -31,7 +30,7 @@ class Identity(Elementwise):
 
 
 @explained
-class Rescaling(Elementwise):
+class Rescaling(SameShape):
     """Computes inputs * scale + offset, as to bring pixels from 0 to 255 between 0 and 1.
 
     Args:

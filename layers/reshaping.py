@@ -100,13 +100,7 @@ class Permute(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has these axes and the batch's."""
-        self._require_rank(input_shape, 1)
-        if len(input_shape) != len(self.dims) + 1:
-            raise ValueError(
-                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected '
-                f"ndim={len(self.dims) + 1}, found ndim={len(input_shape)}. Full shape received: "
-                f"{input_shape}"
-            )
+        self._require_rank(input_shape, 1, exactly=len(self.dims) + 1)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with its axes in the new order."""
@@ -147,12 +141,7 @@ class RepeatVector(Layer):
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a vector."""
-        self._require_rank(input_shape, 2)
-        if len(input_shape) != 2:
-            raise ValueError(
-                f'Input 0 of layer "{self.name}" is incompatible with the layer: expected ndim=2, '
-                f"found ndim={len(input_shape)}. Full shape received: {input_shape}"
-            )
+        self._require_rank(input_shape, 2, exactly=2)
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of shape (batch, features), as (batch, n, features)."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from mirrored import devices, ops
 from mirrored._numbers import check_count
-from mirrored.distribute import DistributedVariable
 from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.optim.averaging import Averaging
 from mirrored.variables import Variable
@@ -49,8 +49,7 @@ class Accumulating(Averaging):
             return None
         sums: list[Tensor] = []
         for i, variable in enumerate(variables):
-            kept: Any = self._slots_of(variable)[-1]
-            copy = kept.copies[replica] if isinstance(kept, DistributedVariable) else kept
+            copy = copy_of(self._slots_of(variable)[-1], replica)
             with devices.device(copy.device):
                 sums.append(gradients[i] + copy.read_value())
         return Buckets(sums)

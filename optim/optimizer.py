@@ -14,6 +14,7 @@ from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
 from mirrored.distribute import Strategy, get_replica_context, has_strategy
+from mirrored.distribute.distributed_variables import copy_of
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
@@ -21,7 +22,7 @@ from mirrored.ops.hooks import only
 from mirrored.optim.clipping import checked_clips
 from mirrored.optim.hyperparameters import LearningRateSchedule, check_number
 from mirrored.optim.slots import SAME_SCOPE
-from mirrored.optim.updates import Updating, copy_of
+from mirrored.optim.updates import Updating
 from mirrored.variables import Variable, VariableAggregation
 
 

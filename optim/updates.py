@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mirrored import devices, ops
-from mirrored.distribute import DistributedValues, DistributedVariable
+from mirrored.distribute import DistributedValues
 from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only, recorded_by
 from mirrored.ops.spec import DType
@@ -300,16 +301,6 @@ class Updating(Accumulating):
         if total is not None:
             results.append(step.if_due(ops.zeros_like(total), total))
         return results
-
-
-def copy_of(variable: Variable, replica: int) -> Any:
-    """Return the copy of a variable that one replica has.
-
-    Args:
-        variable: The variable.
-        replica: The replica's number.
-    """
-    return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
 
 
 def _constrained(variable: Variable, value: Tensor) -> Tensor:

@@ -175,6 +175,25 @@ def _restored(
     return kind(strategy, [state.restored(device) for state, device in pairs])
 
 
+def copies_of(variable: Variable) -> Sequence[Any]:
+    """Return a variable's copies by replica; one that is not distributed is its own.
+
+    Args:
+        variable: The variable.
+    """
+    return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
+
+
+def copy_of(variable: Variable, replica: int) -> Any:
+    """Return the copy of a variable that one replica has.
+
+    Args:
+        variable: The variable.
+        replica: The replica's number.
+    """
+    return variable.copies[replica] if isinstance(variable, DistributedVariable) else variable
+
+
 class MirroredVariable(DistributedVariable):
     """A variable with one copy a replica, all of them equal.
 

@@ -9,7 +9,7 @@ from typing import Any
 from mirrored import _nest, _overrides, devices
 from mirrored.distribute.context import ReplicaStrategy, check_cross_replica, enter
 from mirrored.distribute.cross_device_ops.options import ReduceOp
-from mirrored.distribute.distributed_variables import DistributedVariable
+from mirrored.distribute.distributed_variables import DistributedVariable, copies_of
 from mirrored.distribute.values import Mirrored, check_parts, select
 from mirrored.variables import Variable
 
@@ -93,10 +93,9 @@ class StrategyExtended(_overrides.Subclassable):
                 f"{self._strategy}. Make the variable inside `with strategy.scope():`."
             )
         check_parts((tuple(args), kwargs or {}), self._strategy.num_replicas_in_sync)
-        copies = var.copies if isinstance(var, DistributedVariable) else (var,)
         results = []
         with enter(self._strategy, None):
-            for replica, copy in enumerate(copies):
+            for replica, copy in enumerate(copies_of(var)):
                 local = select(replica, (tuple(args), kwargs or {}))
                 with devices.device(copy.device):
                     results.append(fn(copy, *local[0], **local[1]))

@@ -14,8 +14,9 @@ import numpy as np
 from mirrored import _nest, ops
 from mirrored._logging import logger
 from mirrored.autodiff import GradientTape
-from mirrored.distribute import DistributedValues, DistributedVariable, PerReplica, Strategy
+from mirrored.distribute import DistributedValues, PerReplica, Strategy
 from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.distribute.sharding import sharding_of
 from mirrored.errors import NonFiniteLossError
@@ -277,17 +278,13 @@ def undone_on_failure(variables: Sequence[Variable]) -> Iterator[None]:
     if not variables or active_recorder() is not None:
         yield  # A recorded step writes at its end, once nothing can fail any more.
         return
-    before = [(copy, copy.read_value()) for each in variables for copy in _copies(each)]
+    before = [(copy, copy.read_value()) for each in variables for copy in copies_of(each)]
     try:
         yield
     except BaseException:
         for copy, value in before:
             copy.assign(value)
         raise
-
-
-def _copies(variable: Variable) -> Sequence[Any]:
-    return variable.copies if isinstance(variable, DistributedVariable) else (variable,)
 
 
 def _sum(terms: list[Tensor], added: list[Tensor], share: float) -> Tensor:

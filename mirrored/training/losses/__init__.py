@@ -3,7 +3,6 @@
 Each is a formula, with a check of the targets that go with it, in a file of its own.
 """
 
-import functools
 import inspect
 import sys
 import typing as _typing
@@ -13,6 +12,8 @@ from typing import Any
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
 from mirrored.layers.identifiers import find as _find
+from mirrored.layers.identifiers import late_makers as _late_makers
+from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
 from mirrored.training.losses.crossentropy import (
@@ -25,11 +26,11 @@ from mirrored.training.losses.crossentropy import (
 from mirrored.training.losses.crossentropy import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
+from mirrored.training.losses.elementwise import MeanSquaredError as MeanSquaredError
+from mirrored.training.losses.elementwise import mean_squared_error as mean_squared_error
 from mirrored.training.losses.loss import FunctionLoss as _FunctionLoss
 from mirrored.training.losses.loss import Loss as Loss
 from mirrored.training.losses.loss import Reduction as Reduction
-from mirrored.training.losses.squared_error import MeanSquaredError as MeanSquaredError
-from mirrored.training.losses.squared_error import mean_squared_error as mean_squared_error
 
 if _typing.TYPE_CHECKING:
     from mirrored.training.losses.focal import BinaryFocalCrossentropy as BinaryFocalCrossentropy
@@ -182,43 +183,31 @@ _LATE = {
 }
 _late_module(__name__, _LATE)
 
-# Each loss with its function, and its names beside its own and that in snake case.
-_LOSSES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("MeanSquaredError", "mean_squared_error", ("mse", "MSE")),
-    ("MeanAbsoluteError", "mean_absolute_error", ("mae", "MAE")),
-    ("MeanAbsolutePercentageError", "mean_absolute_percentage_error", ("mape", "MAPE")),
-    ("MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", ("msle", "MSLE")),
-    ("CosineSimilarity", "cosine_similarity", ()),
-    ("Huber", "huber", ()),
-    ("LogCosh", "log_cosh", ("logcosh",)),
-    ("Poisson", "poisson", ()),
-    ("KLDivergence", "kl_divergence", ("kld", "KLD", "kullback_leibler_divergence")),
-    ("Hinge", "hinge", ()),
-    ("SquaredHinge", "squared_hinge", ()),
-    ("CategoricalHinge", "categorical_hinge", ()),
-    ("BinaryCrossentropy", "binary_crossentropy", ("bce", "BCE")),
-    ("CategoricalCrossentropy", "categorical_crossentropy", ()),
-    ("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", ()),
-    ("Circle", "circle", ()),
-    ("Dice", "dice", ()),
-    ("Tversky", "tversky", ()),
-    ("BinaryFocalCrossentropy", "binary_focal_crossentropy", ()),
-    ("CategoricalFocalCrossentropy", "categorical_focal_crossentropy", ()),
-    ("CategoricalGeneralizedCrossEntropy", "categorical_generalized_cross_entropy", ()),
-)
-
-
-def _make(name: str) -> Loss:
-    loss: Loss = getattr(sys.modules[__name__], name)()
-    return loss
-
-
-_BY_NAME = {
-    each: functools.partial(_make, name)
-    for name, function, more in _LOSSES
-    for each in (name, function, *more)
+# Each loss with its names beside its own and that in snake case, which its function has too.
+_LOSSES: dict[str, tuple[str, ...]] = {
+    "MeanSquaredError": ("mse", "MSE"),
+    "MeanAbsoluteError": ("mae", "MAE"),
+    "MeanAbsolutePercentageError": ("mape", "MAPE"),
+    "MeanSquaredLogarithmicError": ("msle", "MSLE"),
+    "CosineSimilarity": (),
+    "Huber": (),
+    "LogCosh": ("logcosh",),
+    "Poisson": (),
+    "KLDivergence": ("kld", "KLD", "kullback_leibler_divergence"),
+    "Hinge": (),
+    "SquaredHinge": (),
+    "CategoricalHinge": (),
+    "BinaryCrossentropy": ("bce", "BCE"),
+    "CategoricalCrossentropy": (),
+    "SparseCategoricalCrossentropy": (),
+    "Circle": (),
+    "Dice": (),
+    "Tversky": (),
+    "BinaryFocalCrossentropy": (),
+    "CategoricalFocalCrossentropy": (),
+    "CategoricalGeneralizedCrossEntropy": (),
 }
-_BY_FUNCTION = {function: name for name, function, _ in _LOSSES}
+_BY_NAME = _late_makers(__name__, _spelt(_LOSSES))
 
 
 @explained
@@ -243,6 +232,7 @@ def get(identifier: Any) -> Loss:
 
 def _of_function(function: Callable[..., Any]) -> Loss:
     name = function.__name__ if inspect.isfunction(function) else ""
-    if name in _BY_FUNCTION and getattr(sys.modules[__name__], name) is function:
-        return _make(_BY_FUNCTION[name])
+    if name in _BY_NAME and getattr(sys.modules[__name__], name, None) is function:
+        made: Loss = _BY_NAME[name]()
+        return made
     return _FunctionLoss(function)

@@ -16,6 +16,7 @@ from mirrored.training.losses import targets
 from mirrored.training.losses.loss import BY_WEIGHTS, LossByLastAxis, Reduction, sum_of_replicas
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
+    EPSILON,
     as_predictions,
     check_class_axis,
     check_last_axis,
@@ -31,8 +32,6 @@ from mirrored.training.losses.values import (
     weighted,
     which_count,
 )
-
-_EPSILON = 1e-7  # Keras' epsilon: probabilities are kept this far from 0 and 1.
 
 
 @explained
@@ -81,7 +80,7 @@ def binary_entropies(
     logits = y_pred if from_logits else ops.logits_of(y_pred, "sigmoid")
     if logits is not None:
         return ops.sigmoid_cross_entropy_with_logits(y_true, logits)
-    p = ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON)
+    p = ops.clip_by_value(y_pred, EPSILON, 1.0 - EPSILON)
     return -(y_true * ops.log(p) + (1.0 - y_true) * ops.log(1.0 - p))
 
 
@@ -173,7 +172,7 @@ def categorical_entropies(
         values = ops.softmax_cross_entropy_with_logits(_rows(y_true), _rows(logits))
         return shaped(values, y_pred.shape[:-1])
     p = y_pred / ops.reduce_sum(y_pred, axis=-1, keepdims=True)
-    p = ops.clip_by_value(p, _EPSILON, 1.0 - _EPSILON)
+    p = ops.clip_by_value(p, EPSILON, 1.0 - EPSILON)
     return -ops.reduce_sum(y_true * ops.log(p), axis=-1)
 
 
@@ -260,7 +259,7 @@ def sparse_entropies(
         y_pred = ops.where(ops.expand_dims(counts, -1), y_pred, ops.zeros_like(y_pred))
     logits = y_pred if from_logits else ops.logits_of(y_pred, "softmax")
     if logits is None:  # The logarithms of probabilities are logits of their softmax.
-        logits = ops.log(ops.clip_by_value(y_pred, _EPSILON, 1.0 - _EPSILON))
+        logits = ops.log(ops.clip_by_value(y_pred, EPSILON, 1.0 - EPSILON))
     flat = shaped(labels, (labels.size,))
     values = ops.sparse_softmax_cross_entropy_with_logits(flat, _rows(logits))
     values = shaped(values, y_pred.shape[:-1])

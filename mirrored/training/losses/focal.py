@@ -22,6 +22,7 @@ from mirrored.training.losses.crossentropy import (
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
+    EPSILON,
     as_predictions,
     check_class_axis,
     check_not_batch,
@@ -30,8 +31,6 @@ from mirrored.training.losses.values import (
     converted,
     mean_of_axis,
 )
-
-_EPSILON = 1e-7  # Keras' epsilon: probabilities are kept this far from 0 and 1.
 
 
 def focal_entropies(
@@ -186,7 +185,7 @@ def categorical_focal_crossentropy(
         true = smoothed(true, label_smoothing, 1.0 / max(true.shape[-1], 1))
     pred = ops.softmax(pred, axis=axis) if from_logits else pred
     p = pred / ops.reduce_sum(pred, axis=axis, keepdims=True)
-    p = ops.clip_by_value(p, _EPSILON, 1.0 - _EPSILON)
+    p = ops.clip_by_value(p, EPSILON, 1.0 - EPSILON)
     factor = ops.pow(1.0 - p, gamma) * alpha
     return ops.reduce_sum(factor * (-true * ops.log(p)), axis=axis)
 

@@ -5,7 +5,7 @@ batch, however many replicas share it.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from mirrored.training.losses.values import (
     weighted,
     weighted_means,
 )
+
+_Values = TypeVar("_Values", Tensor, list[Tensor])
 
 
 class Reduction:
@@ -314,12 +316,12 @@ def _by_share(part: Tensor, share: float | None) -> Tensor:
     return part if share is None or share == 1.0 else part * (1.0 / share)
 
 
-def sum_of_replicas(value: Tensor) -> Tensor:
-    """Return the sum over all replicas of what each has, where a replica computes."""
+def sum_of_replicas(value: _Values) -> _Values:
+    """Return the sum over all replicas of what each has, a tensor or several in a list."""
     context = get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return value
-    total: Tensor = context.all_reduce("sum", value)
+    total: _Values = context.all_reduce("sum", value)
     return total
 
 

@@ -11,8 +11,8 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
+from mirrored.training.losses.elementwise import Elementwise
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
-from mirrored.training.losses.regression import Elementwise
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import check_same_shape, converted
 

@@ -10,16 +10,13 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_integer
-from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import global_batch
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
-from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction
+from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction, sum_of_replicas
 from mirrored.training.losses.targets import OutputShape
-from mirrored.training.losses.values import check_same_shape, converted, refuse_parts
-
-_EPSILON = 1e-7  # Keras' epsilon, which keeps quotients of nothing finite.
+from mirrored.training.losses.values import EPSILON, check_same_shape, converted, refuse_parts
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -38,13 +35,7 @@ def _sums(values: list[Tensor], axis: Any) -> list[Tensor]:
     """Return sums over axes: with the batch, in a step that `fit` runs, over all its shards."""
     axes = _axes(axis, values[0].ndim)
     sums = [ops.reduce_sum(each, axis=axes) for each in values]
-    context = get_replica_context()
-    if 0 not in axes or global_batch() is None or context is None:
-        return sums
-    if context.num_replicas_in_sync == 1:
-        return sums
-    totals: list[Tensor] = context.all_reduce("sum", sums)
-    return totals
+    return sums if 0 not in axes or global_batch() is None else sum_of_replicas(sums)
 
 
 @explained
@@ -69,7 +60,7 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     true, pred = converted(y_true, y_pred)
     check_same_shape(true, pred)
     both, of_true, of_pred = _sums([true * pred, true, pred], axis)
-    return 1.0 - 2.0 * both / (of_true + of_pred + _EPSILON)
+    return 1.0 - 2.0 * both / (of_true + of_pred + EPSILON)
 
 
 @explained
@@ -98,7 +89,7 @@ def tversky(
     true, pred = converted(y_true, y_pred)
     check_same_shape(true, pred)
     both, missed, wrong = _sums([true * pred, (1.0 - pred) * true, pred * (1.0 - true)], axis)
-    return 1.0 - both / (both + missed * alpha + wrong * beta + _EPSILON)
+    return 1.0 - both / (both + missed * alpha + wrong * beta + EPSILON)
 
 
 class _Overlap(Loss):

@@ -8,20 +8,18 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.training.losses.regression import Elementwise, mean_of
-from mirrored.training.losses.values import check_same_shape, converted
-
-_EPSILON = 1e-7  # Keras' epsilon, which keeps quotients and logarithms finite.
+from mirrored.training.losses.elementwise import Elementwise, mean_of
+from mirrored.training.losses.values import EPSILON, check_same_shape, converted
 
 
 def poisson_losses(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return y_pred - y_true log(y_pred), element by element."""
-    return y_pred - y_true * ops.log(y_pred + _EPSILON)
+    return y_pred - y_true * ops.log(y_pred + EPSILON)
 
 
 def divergences(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return y_true log(y_true / y_pred), element by element, of numbers between 0 and 1."""
-    true, pred = (ops.clip_by_value(each, _EPSILON, 1.0) for each in (y_true, y_pred))
+    true, pred = (ops.clip_by_value(each, EPSILON, 1.0) for each in (y_true, y_pred))
     return true * ops.log(true / pred)
 
 

@@ -4,7 +4,7 @@ Each is a formula, a function of Keras' name that takes the mean over the last a
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,55 +13,12 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer, as_real
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
+from mirrored.training.losses.elementwise import Elementwise, mean_of
 from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
-from mirrored.training.losses.values import check_same_shape, converted, mean_of_last
+from mirrored.training.losses.values import EPSILON, check_same_shape, converted
 
-_EPSILON = 1e-7  # Keras' epsilon, which keeps quotients and logarithms finite.
 _LOG_2 = math.log(2.0)
-
-
-@explained
-class Elementwise(LossByLastAxis):
-    """The mean over an example's elements of what a subclass computes for each.
-
-    Args:
-        reduction: As in `Loss`.
-        name: The name that errors show.
-    """
-
-    _name: ClassVar[str]
-
-    def __init__(
-        self, reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE, name: str | None = None
-    ) -> None:
-        super().__init__(name or self._name, reduction)
-
-    def values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Return a value for each element.
-
-        Args:
-            y_true: Targets in the dtype and shape of the predictions.
-            y_pred: Predictions of shape (batch, ...).
-        """
-        raise NotImplementedError
-
-    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        """Return the losses, without the last axis."""
-        check_same_shape(y_true, y_pred)
-        return mean_of_last(self.values(y_true, y_pred))
-
-    def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
-        """Return targets in the shape of the model's output."""
-        hint = "Reshape them, or change the units of the last layer."
-        return targets.match_output(self.name, y, output_shape, hint=hint)
-
-
-def mean_of(values: Any, y_true: Any, y_pred: Any, *more: Any) -> Tensor:
-    """Return the mean over the last axis of a formula of targets and predictions."""
-    true, pred = converted(y_true, y_pred)
-    check_same_shape(true, pred)
-    return ops.reduce_mean(values(true, pred, *more), axis=-1)
 
 
 def absolute_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -71,12 +28,12 @@ def absolute_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
 
 def percentage_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return 100 |y_true - y_pred| / |y_true|, element by element; of 0 that of a tiny number."""
-    return ops.abs((y_true - y_pred) / ops.maximum(ops.abs(y_true), _EPSILON)) * 100.0
+    return ops.abs((y_true - y_pred) / ops.maximum(ops.abs(y_true), EPSILON)) * 100.0
 
 
 def squared_logarithmic_errors(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return (log(y_true + 1) - log(y_pred + 1))^2, element by element, 0 for negative numbers."""
-    logs = [ops.log(ops.maximum(each, _EPSILON) + 1.0) for each in (y_pred, y_true)]
+    logs = [ops.log(ops.maximum(each, EPSILON) + 1.0) for each in (y_pred, y_true)]
     return ops.square(logs[0] - logs[1])
 
 

@@ -15,6 +15,9 @@ from mirrored.ops import Tensor
 from mirrored.ops.activations import cast_with_logits
 from mirrored.ops.spec import DType, default_float, is_bfloat16
 
+# Keras' epsilon: keeps probabilities away from 0 and 1, and quotients and logarithms finite.
+EPSILON = 1e-7
+
 
 def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     """Return a user's targets and predictions in one dtype and, if that can be, one shape."""

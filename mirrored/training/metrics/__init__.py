@@ -3,15 +3,15 @@
 Those that there are are quotients of a total and a count, summed over all batches.
 """
 
-import functools
 import sys
 import typing as _typing
 from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
-from mirrored._naming import snake_case as _snake_case
 from mirrored.layers.identifiers import find as _find
+from mirrored.layers.identifiers import late_makers as _late_makers
+from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.training.losses import MSE as MSE
 from mirrored.training.losses import Loss as _Loss
 from mirrored.training.losses import binary_crossentropy as binary_crossentropy
@@ -268,7 +268,8 @@ _METRICS: dict[str, tuple[str, ...]] = {
         for home, names in _LATE.items()
         if ".metrics." in home
         for name in names.split()
-        if not name.islower()
+        # That of functions wants one.
+        if not name.islower() and name != "MeanMetricWrapper"
     },
     "SparseCategoricalAccuracy": (),
     "MeanSquaredError": ("mse", "MSE"),
@@ -282,18 +283,8 @@ _METRICS: dict[str, tuple[str, ...]] = {
     "BinaryCrossentropy": ("bce", "BCE"),
 }
 
-
-def _make(name: str) -> Metric:
-    metric: Metric = getattr(sys.modules[__name__], name)()
-    return metric
-
-
-_BY_NAME = {
-    each: functools.partial(_make, name)
-    for name, more in _METRICS.items()
-    for each in (name, _snake_case(name), *more)
-    if name != "MeanMetricWrapper"  # It wants a function.
-}
+_NAMES = _spelt(_METRICS)
+_BY_NAME = _late_makers(__name__, _NAMES)
 # What is the kind of accuracy that fits the loss and the shapes.
 AUTOMATIC = ("accuracy", "acc")
 
@@ -329,8 +320,8 @@ def kind_of(identifier: Any) -> type[Any] | None:
         'MeanAbsoluteError'
     """
     if isinstance(identifier, str):
-        found = _BY_NAME.get(identifier)
-        return None if found is None else getattr(sys.modules[__name__], found.args[0])
+        found = _NAMES.get(identifier)
+        return None if found is None else getattr(sys.modules[__name__], found)
     if isinstance(identifier, type):
         return identifier
     return type(identifier) if isinstance(identifier, Metric) else None

@@ -6,11 +6,12 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses.values import (
+    EPSILON,
     cast,
     check_same_shape,
     converted,
 )
-from mirrored.training.metrics.counting import EPSILON, Counting, of_one_rank
+from mirrored.training.metrics.counting import Counting, of_one_rank
 from mirrored.training.metrics.metric import add
 from mirrored.training.metrics.quotient import Comparison
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from mirrored import devices, ops
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import cast, check_same_shape
+from mirrored.training.losses.values import EPSILON, cast, check_same_shape
 from mirrored.training.metrics.metric import Metric, add
 
 NEGATIVE_INFINITY = -1e10  # Keras': what is below all scores that count.
-EPSILON = 1e-7  # Keras' epsilon.
 ALL = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 
 

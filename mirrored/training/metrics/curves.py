@@ -5,10 +5,9 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import cast
+from mirrored.training.losses.values import EPSILON, cast
 from mirrored.training.metrics.counting import (
     ALL,
-    EPSILON,
     Counting,
     Thresholds,
     are_even,

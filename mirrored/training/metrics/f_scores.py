@@ -5,8 +5,8 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import cast, check_same_shape, example_weights
-from mirrored.training.metrics.counting import EPSILON, Counting
+from mirrored.training.losses.values import EPSILON, cast, check_same_shape, example_weights
+from mirrored.training.metrics.counting import Counting
 
 
 @explained

@@ -49,7 +49,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
         array([1., 0.], dtype=float32)
     """
     predicted = _scores(y_pred)
-    return _right(_classes(y_true, predicted), ops.argmax(predicted, axis=-1))
+    return _right(classes(y_true, predicted), ops.argmax(predicted, axis=-1))
 
 
 @explained
@@ -93,7 +93,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
         array([1., 0.], dtype=float32)
     """
     predicted = _scores(y_pred)
-    return _among(_classes(y_true, predicted), predicted, k)
+    return among(classes(y_true, predicted), predicted, k)
 
 
 @explained
@@ -127,7 +127,7 @@ def sparse_top_k_categorical_accuracy(
         equal = ops.equal(cast(labels, predicted.dtype)[..., None], predicted[..., :k])
         matches = ops.cast(ops.reduce_any(equal, axis=-1), ops.floatx())
     else:
-        matches = _among(labels, predicted, k)
+        matches = among(labels, predicted, k)
     return ops.reshape(matches, given.shape)
 
 
@@ -141,7 +141,7 @@ def _right(true: Tensor, predicted: Tensor) -> Tensor:
     return ops.cast(ops.equal(true, predicted), ops.floatx())
 
 
-def _classes(y_true: Any, predicted: Tensor) -> Tensor:
+def classes(y_true: Any, predicted: Tensor) -> Tensor:
     """Return the labels of one-hot rows."""
     true = ops.convert_to_tensor(y_true)
     check_same_shape(true, predicted)
@@ -159,7 +159,8 @@ def _labels(y_true: Any, predicted: Tensor) -> Tensor:
     return ops.reshape(labels, expected)
 
 
-def _among(labels: Tensor, predicted: Tensor, k: int) -> Tensor:
+def among(labels: Tensor, predicted: Tensor, k: int) -> Tensor:
+    """Return for each row of predictions 1 where its label is among the k best, and 0."""
     rows = ops.reshape(predicted, (-1, predicted.shape[-1]))
     hits = ops.in_top_k(ops.reshape(ops.cast(labels, ops.int32), (-1,)), rows, k)
     return ops.cast(ops.reshape(hits, labels.shape), ops.floatx())

@@ -3,13 +3,13 @@
 Both are weighted where sample weights are given.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.training.losses.squared_error import squared_errors
-from mirrored.training.losses.values import aligned, cast
+from mirrored.training.losses.elementwise import squared_errors
+from mirrored.training.losses.values import aligned, cast, check_same_shape
 from mirrored.training.metrics.quotient import (
     Comparison,
     Quotient,
@@ -68,7 +68,26 @@ class Mean(Quotient):
 
 
 @explained
-class MeanSquaredError(Comparison):
+class Errors(Comparison):
+    """The mean over elements of a formula of a loss: a subclass says which."""
+
+    _averaged = 1
+    _direction = "down"
+    _default: ClassVar[str]
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name or self._default)
+
+    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        true = aligned(cast(y_true, y_pred.dtype), y_pred)
+        check_same_shape(true, y_pred)
+        return self._errors(true, y_pred)
+
+    def _errors(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class MeanSquaredError(Errors):
     """The mean of (y_true - y_pred)^2.
 
     Args:
@@ -83,11 +102,5 @@ class MeanSquaredError(Comparison):
         2.0
     """
 
-    _averaged = 1
-    _direction = "down"
-
-    def __init__(self, name: str = "mean_squared_error", dtype: Any = None) -> None:
-        super().__init__(dtype, name)
-
-    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        return squared_errors(aligned(cast(y_true, y_pred.dtype), y_pred), y_pred)
+    _default = "mean_squared_error"
+    _errors = staticmethod(squared_errors)

@@ -4,14 +4,14 @@ Totals and counts are those of elements, so that any number of replicas adds up 
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses import margins, probabilistic, regression
-from mirrored.training.losses.values import aligned, cast, check_same_shape
-from mirrored.training.metrics.mean import MeanSquaredError
+from mirrored.training.losses.values import cast
+from mirrored.training.metrics.mean import Errors, MeanSquaredError
 from mirrored.training.metrics.quotient import (
     Comparison,
     FunctionMetric,
@@ -90,27 +90,7 @@ class Sum(Quotient):
         return total, ops.zeros_like(total)
 
 
-@explained
-class _Errors(Comparison):
-    """The mean over elements of a formula of a loss: a subclass says which."""
-
-    _averaged = 1
-    _direction = "down"
-    _default: ClassVar[str]
-
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
-        super().__init__(dtype, name or self._default)
-
-    def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        true = aligned(cast(y_true, y_pred.dtype), y_pred)
-        check_same_shape(true, y_pred)
-        return self._errors(true, y_pred)
-
-    def _errors(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        raise NotImplementedError
-
-
-class MeanAbsoluteError(_Errors):
+class MeanAbsoluteError(Errors):
     """The mean of |y_true - y_pred|.
 
     Args:
@@ -129,7 +109,7 @@ class MeanAbsoluteError(_Errors):
     _errors = staticmethod(regression.absolute_errors)
 
 
-class MeanAbsolutePercentageError(_Errors):
+class MeanAbsolutePercentageError(Errors):
     """The mean of 100 |y_true - y_pred| / |y_true|.
 
     Args:
@@ -148,7 +128,7 @@ class MeanAbsolutePercentageError(_Errors):
     _errors = staticmethod(regression.percentage_errors)
 
 
-class MeanSquaredLogarithmicError(_Errors):
+class MeanSquaredLogarithmicError(Errors):
     """The mean of (log(y_true + 1) - log(y_pred + 1))^2.
 
     Args:
@@ -167,7 +147,7 @@ class MeanSquaredLogarithmicError(_Errors):
     _errors = staticmethod(regression.squared_logarithmic_errors)
 
 
-class LogCoshError(_Errors):
+class LogCoshError(Errors):
     """The mean of log(cosh(y_pred - y_true)).
 
     Args:
@@ -186,7 +166,7 @@ class LogCoshError(_Errors):
     _errors = staticmethod(regression.log_cosh_errors)
 
 
-class Poisson(_Errors):
+class Poisson(Errors):
     """The mean of y_pred - y_true log(y_pred).
 
     Args:
@@ -205,7 +185,7 @@ class Poisson(_Errors):
     _errors = staticmethod(probabilistic.poisson_losses)
 
 
-class Hinge(_Errors):
+class Hinge(Errors):
     """The mean of max(1 - y_true y_pred, 0), of targets -1 and 1, or 0 and 1.
 
     Args:
@@ -224,7 +204,7 @@ class Hinge(_Errors):
     _errors = staticmethod(margins.hinges)
 
 
-class SquaredHinge(_Errors):
+class SquaredHinge(Errors):
     """The mean of max(1 - y_true y_pred, 0)^2, of targets -1 and 1, or 0 and 1.
 
     Args:
@@ -243,7 +223,7 @@ class SquaredHinge(_Errors):
     _errors = staticmethod(margins.squared_hinges)
 
 
-class CategoricalHinge(_Errors):
+class CategoricalHinge(Errors):
     """The mean of what the best wrong class is above the right one, plus 1, where positive.
 
     Args:
@@ -263,7 +243,7 @@ class CategoricalHinge(_Errors):
     _errors = staticmethod(margins.categorical_hinge)
 
 
-class KLDivergence(_Errors):
+class KLDivergence(Errors):
     """The mean of the sums of y_true log(y_true / y_pred) over the last axis.
 
     Args:
@@ -283,7 +263,6 @@ class KLDivergence(_Errors):
     _errors = staticmethod(probabilistic.kl_divergence)
 
 
-@explained
 class RootMeanSquaredError(MeanSquaredError):
     """The root of the mean of (y_true - y_pred)^2.
 
@@ -299,8 +278,7 @@ class RootMeanSquaredError(MeanSquaredError):
         2.0
     """
 
-    def __init__(self, name: str = "root_mean_squared_error", dtype: Any = None) -> None:
-        super().__init__(name, dtype)
+    _default = "root_mean_squared_error"
 
     def finished(self, quotient: Any) -> Any:
         """Return the root of the mean; see `Quotient`."""

@@ -8,8 +8,8 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS, INTEGERS
-from mirrored.training.losses.values import cast
-from mirrored.training.metrics.counting import EPSILON, Counting
+from mirrored.training.losses.values import EPSILON, cast
+from mirrored.training.metrics.counting import Counting
 
 
 @explained

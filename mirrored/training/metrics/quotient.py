@@ -11,7 +11,8 @@ import numpy as np
 
 from mirrored import devices, ops
 from mirrored._naming import snake_case
-from mirrored.distribute import DistributedVariable, get_replica_context
+from mirrored.distribute import get_replica_context
+from mirrored.distribute.distributed_variables import copies_of
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS
@@ -85,12 +86,9 @@ class Quotient(Metric):
             count: The number of values, or the sum of their weights.
         """
         for variable, value in ((self._total, total), (self._count, count)):
-            copies: Any = (
-                variable.copies if isinstance(variable, DistributedVariable) else (variable,)
-            )
             # Not in equal parts: those would be rounded. From the host right to where they stay,
             # since an epoch may be as short as a few steps.
-            for replica, copy in enumerate(copies):
+            for replica, copy in enumerate(copies_of(variable)):
                 copy.pinned()
                 copy.commit(np.array(0.0 if replica else value))
 

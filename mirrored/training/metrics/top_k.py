@@ -2,11 +2,11 @@
 
 from typing import Any, ClassVar
 
-from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import check_count
 from mirrored.ops import Tensor
-from mirrored.training.losses.values import check_same_shape, class_indices
+from mirrored.training.losses.values import class_indices
+from mirrored.training.metrics.hits import among, classes
 from mirrored.training.metrics.quotient import Comparison
 
 
@@ -22,10 +22,7 @@ class _TopK(Comparison):
         super().__init__(dtype, name or self._default)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        classes = ops.cast(self._classes(y_true, y_pred), ops.int32)
-        rows = ops.reshape(y_pred, (-1, y_pred.shape[-1]))
-        hits = ops.in_top_k(ops.reshape(classes, (-1,)), rows, self.k)
-        return ops.reshape(hits, y_pred.shape[:-1])
+        return among(self._classes(y_true, y_pred), y_pred, self.k)
 
     def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         raise NotImplementedError
@@ -53,8 +50,7 @@ class TopKCategoricalAccuracy(_TopK):
     _default = "top_k_categorical_accuracy"
 
     def _classes(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        check_same_shape(y_true, y_pred)
-        return ops.argmax(y_true, axis=-1)
+        return classes(y_true, y_pred)
 
 
 class SparseTopKCategoricalAccuracy(_TopK):
