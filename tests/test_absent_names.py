@@ -24,6 +24,7 @@ COMPLETE = {
     "tf.keras.datasets.california_housing",
     "tf.keras.datasets.fashion_mnist",
     "tf.keras.datasets.mnist",
+    "tf.keras.wrappers",
     "tf.nest",
 }  # Modules of which nothing is absent.
 

@@ -34,6 +34,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.keras import random as random
     from mirrored.keras import regularizers as regularizers
     from mirrored.keras import utils as utils
+    from mirrored.keras import wrappers as wrappers
 
 __all__ = [
     "DTypePolicy",
@@ -62,12 +63,13 @@ __all__ = [
     "random",
     "regularizers",
     "utils",
+    "wrappers",
 ]
 
 _LATE = {
     "mirrored.keras": (
         "activations backend callbacks constraints datasets initializers layers losses metrics "
-        "mixed_precision models ops optimizers random regularizers utils"
+        "mixed_precision models ops optimizers random regularizers utils wrappers"
     ),
 }
 _public_module("tf.keras", __name__, _LATE)

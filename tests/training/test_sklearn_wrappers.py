@@ -1,0 +1,172 @@
+"""Models as scikit-learn's estimators, by its own checks and in its pipelines and searches.
+
+Models start alike and take the examples in order, so that a fit can be compared with another.
+"""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mirrored as mr
+from mirrored.keras.wrappers import SKLearnClassifier, SKLearnRegressor, SKLearnTransformer
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 3))
+CLASSES = np.array(["a", "b", "c"])[np.argmax(X, axis=1)]
+VALUES = X @ [1.0, -2.0, 0.5]
+
+
+def made(
+    X: Any, y: Any, loss: Any = "mse", last: str | None = None, units: int = 4, rate: float = 0.001
+) -> mr.Model:
+    """Return a model for data, as a function of users' does, which starts alike each time."""
+    inputs = mr.layers.Input(shape=X.shape[1:])
+    first, second = (mr.keras.initializers.GlorotUniform(seed) for seed in (0, 1))
+    hidden = mr.layers.Dense(units, "relu", kernel_initializer=first)(inputs)
+    outputs = mr.layers.Dense(y.shape[1], last, kernel_initializer=second)(hidden)
+    model = mr.Model(inputs, outputs)
+    model.compile(mr.optim.RMSprop(rate), loss)
+    return model
+
+
+def compiled(units: int = 1, loss: str = "mse", last: str | None = None) -> mr.Model:
+    """Return a model for `X`, which starts as it does each time."""
+    start = mr.layers.initializers.Constant(0.1)
+    model = mr.Sequential([mr.layers.Input((3,)), mr.layers.Dense(units, last, True, start)])
+    model.compile(mr.optim.SGD(0.1), loss)
+    return model
+
+
+ALIKE = {"shuffle": False, "verbose": 0}  # Two fits are the same.
+LABELS = {"loss": "categorical_crossentropy", "last": "softmax", "rate": 0.1}
+CHECKED: list[BaseEstimator] = [
+    SKLearnClassifier(made, model_kwargs=LABELS, fit_kwargs={"epochs": 5, **ALIKE}),
+    SKLearnRegressor(made, fit_kwargs=ALIKE),
+    SKLearnTransformer(made, fit_kwargs=ALIKE),
+]
+# The checks of scikit-learn's that fail, each with the reason. Keras' own test lists more, whose
+# models start and train otherwise each time.
+FAILING = {
+    "SKLearnClassifier": {
+        "check_classifiers_classes": "decision_function has a column a class for two classes, too",
+        "check_classifiers_train": "the same",
+    }
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", CHECKED, ids=lambda each: type(each).__name__)
+def test_scikit_learns_own_checks(estimator: Any) -> None:
+    from sklearn.utils.estimator_checks import check_estimator  # It takes seconds.
+
+    failing = FAILING.get(type(estimator).__name__, {})
+    results = check_estimator(estimator, expected_failed_checks=failing, on_skip=None)
+    failed = {each["check_name"] for each in results if each["status"] == "xfail"}
+    assert failed == failing.keys()
+    assert sum(each["status"] == "passed" for each in results) > 30
+
+
+def test_labels_come_out_as_they_went_in() -> None:
+    model = compiled(3, "categorical_crossentropy", "softmax")
+    classifier = SKLearnClassifier(model, fit_kwargs={"epochs": 40, "batch_size": 8, **ALIKE})
+    assert classifier.epoch_ == 0
+    assert classifier.fit(X, CLASSES).score(X, CLASSES) > 0.8
+    rows = classifier.decision_function(X)
+    assert list(classifier.predict(X)) == [classifier.classes_[each] for each in rows.argmax(1)]
+    assert classifier.epoch_ == 40 == len(classifier.history_.history["loss"])
+    again = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(again.decision_function(X), rows)
+
+
+def test_a_fit_trains_a_clone_and_a_warm_start_goes_on() -> None:
+    """The given weights stay as they are, but for a warm start, whose clones have their own."""
+    model = compiled()
+    start = model.get_weights()[0]
+    cold = SKLearnRegressor(model, fit_kwargs=ALIKE)
+    first = cold.fit(X, VALUES).predict(X)
+    np.testing.assert_array_equal(cold.fit(X, VALUES, epochs=1).predict(X), first)
+    np.testing.assert_array_equal(model.get_weights()[0], start)
+    assert cold.fit_kwargs == ALIKE
+
+    warm = SKLearnRegressor(model, warm_start=True, fit_kwargs=cold.fit_kwargs)
+    other = clone(warm)
+    assert other.get_params() == {**warm.get_params(), "model": other.model}
+    np.testing.assert_array_equal(warm.fit(X, VALUES).predict(X), first)
+    warm.fit(X, VALUES)
+    assert warm.model_ is model
+    np.testing.assert_array_equal(other.model.get_weights()[0], start)
+    np.testing.assert_array_equal(other.fit(X, VALUES).fit(X, VALUES).predict(X), warm.predict(X))
+
+
+def test_a_warm_start_keeps_what_a_function_returned() -> None:
+    warm = SKLearnRegressor(made, warm_start=True, fit_kwargs=ALIKE).fit(X, VALUES)
+    model = warm.model_
+    assert warm.fit(X, VALUES).model_ is model
+    assert clone(warm).fit(X, VALUES).model_ is not model
+
+
+def test_replicas_train_the_clone_too(simulated_gpus: Callable[[int], None]) -> None:
+    simulated_gpus(3)
+    alone = SKLearnRegressor(compiled(), fit_kwargs=ALIKE)
+    with mr.MirroredStrategy().scope():
+        three = SKLearnRegressor(compiled(), fit_kwargs=ALIKE)
+    mr.random.set_seed(5)
+    one = alone.fit(X, VALUES, epochs=3).predict(X)
+    mr.random.set_seed(5)
+    np.testing.assert_allclose(three.fit(X, VALUES, epochs=3).predict(X), one, rtol=1e-5)
+    assert three.model_.distribute_strategy.num_replicas_in_sync == 3
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y", "error", "text"),
+    [
+        (SKLearnRegressor(mr.Sequential([mr.layers.Dense(1)])), VALUES, RuntimeError, "compiled"),
+        (SKLearnRegressor(made, fit_kwargs={"epoch": 1}), VALUES, TypeError, "Did you mean"),
+        (SKLearnClassifier(made), VALUES, ValueError, "binary and multiclass .* continuous"),
+        (SKLearnClassifier(made), ["a"] * 24, ValueError, "only one class"),
+        (SKLearnTransformer(made), np.ones((24, 2)), ValueError, "1d array"),
+    ],
+)
+def test_what_cannot_be_fitted(estimator: Any, y: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        estimator.fit(X, y)
+    assert not hasattr(estimator, "model_")
+
+
+def test_a_pipeline_hands_on_what_was_requested() -> None:
+    weights = np.arange(24) % 2
+    regressor = SKLearnRegressor(compiled(), fit_kwargs=ALIKE)
+    with pytest.raises(RuntimeError, match="enable_metadata_routing=True"):
+        regressor.set_fit_request(sample_weight=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        regressor.set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(
+            StandardScaler().set_fit_request(sample_weight=False), clone(regressor)
+        )
+        pipeline.fit(X, VALUES, sample_weight=weights)
+    scaled = StandardScaler().fit_transform(X)
+    weighted = regressor.fit(scaled, VALUES, sample_weight=weights).predict(scaled)
+    np.testing.assert_array_equal(pipeline.predict(X), weighted)
+    assert (regressor.fit(scaled, VALUES).predict(scaled) != weighted).any()
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_searches_run_side_by_side(backend: str) -> None:
+    """What is found on threads and in processes is what one after the other finds."""
+    settings = {"model_kwargs": [{"rate": rate} for rate in (1e-5, 0.1)]}
+    regressor = SKLearnRegressor(made, fit_kwargs={"epochs": 3, **ALIKE})
+    alone = GridSearchCV(regressor, settings, cv=2).fit(X, VALUES)
+    with joblib.parallel_config(backend, n_jobs=2):
+        search = GridSearchCV(regressor, settings, cv=2).fit(X, VALUES)
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, alone.cv_results_["mean_test_score"], rtol=1e-6)
+    assert search.best_params_["model_kwargs"] == settings["model_kwargs"][scores.argmax()]
