@@ -29,6 +29,9 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.advanced_activations import ReLU as ReLU
     from mirrored.layers.advanced_activations import Softmax as Softmax
     from mirrored.layers.batch_normalization import BatchNormalization as BatchNormalization
+    from mirrored.layers.category_encoding import CategoryEncoding as CategoryEncoding
+    from mirrored.layers.discretization import Discretization as Discretization
+    from mirrored.layers.einsum_dense import EinsumDense as EinsumDense
     from mirrored.layers.embedding import Embedding as Embedding
     from mirrored.layers.flatten import Flatten as Flatten
     from mirrored.layers.global_pooling import GlobalAveragePooling1D as GlobalAveragePooling1D
@@ -59,6 +62,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.noise import GaussianDropout as GaussianDropout
     from mirrored.layers.noise import GaussianNoise as GaussianNoise
     from mirrored.layers.noise import SpatialDropout1D as SpatialDropout1D
+    from mirrored.layers.normalization import Normalization as Normalization
     from mirrored.layers.plain import Identity as Identity
     from mirrored.layers.plain import Lambda as Lambda
     from mirrored.layers.plain import Rescaling as Rescaling
@@ -74,10 +78,13 @@ __all__ = [
     "AlphaDropout",
     "Average",
     "BatchNormalization",
+    "CategoryEncoding",
     "Concatenate",
     "Dense",
+    "Discretization",
     "Dot",
     "Dropout",
+    "EinsumDense",
     "Embedding",
     "Flatten",
     "GaussianDropout",
@@ -97,6 +104,7 @@ __all__ = [
     "Maximum",
     "Minimum",
     "Multiply",
+    "Normalization",
     "PReLU",
     "Permute",
     "RMSNormalization",
@@ -125,6 +133,9 @@ __all__ = [
 ]
 
 _LATE = {
+    "mirrored.layers.discretization": "Discretization",
+    "mirrored.layers.category_encoding": "CategoryEncoding",
+    "mirrored.layers.normalization": "Normalization",
     "mirrored.layers.advanced_activations": "ELU LeakyReLU PReLU ReLU Softmax",
     "mirrored.layers.reshaping": "Permute RepeatVector Reshape",
     "mirrored.layers.noise": "AlphaDropout GaussianDropout GaussianNoise SpatialDropout1D",
@@ -132,6 +143,7 @@ _LATE = {
     "mirrored.layers.global_pooling": """
         GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
     """,
+    "mirrored.layers.einsum_dense": "EinsumDense",
     "mirrored.layers.embedding": "Embedding",
     "mirrored.layers.activation": "Activation",
     "mirrored.layers.activity_regularization": "ActivityRegularization",

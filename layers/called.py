@@ -7,6 +7,8 @@ from collections import deque
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mirrored import _nest, graph, ops
 from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.layers import added_losses
@@ -148,9 +150,12 @@ class Called(WeightOwner):
         given = arguments.of(method, f"{type(self).__name__!r}")
         shapes = as_shapes(_one_shape(method(**given)))
         self._build_inside(args, kwargs)
-        first = placeholders((args, kwargs))[0]._dtype
-        dtype = first if self._keeps_integers and first not in FLOATS else self._compute_dtype
+        dtype = self._announced_dtype(placeholders((args, kwargs))[0]._dtype)
         return map_shapes(lambda shape: SymbolicTensor(shape, dtype), shapes)
+
+    def _announced_dtype(self, first: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of the outputs, by that of the first input."""
+        return first if self._keeps_integers and first not in FLOATS else self._compute_dtype
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
         """Return placeholders for what a call returns."""

@@ -20,8 +20,11 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import AlphaDropout as AlphaDropout
     from mirrored.layers import Average as Average
     from mirrored.layers import BatchNormalization as BatchNormalization
+    from mirrored.layers import CategoryEncoding as CategoryEncoding
     from mirrored.layers import Concatenate as Concatenate
+    from mirrored.layers import Discretization as Discretization
     from mirrored.layers import Dot as Dot
+    from mirrored.layers import EinsumDense as EinsumDense
     from mirrored.layers import Embedding as Embedding
     from mirrored.layers import Flatten as Flatten
     from mirrored.layers import GaussianDropout as GaussianDropout
@@ -38,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import Maximum as Maximum
     from mirrored.layers import Minimum as Minimum
     from mirrored.layers import Multiply as Multiply
+    from mirrored.layers import Normalization as Normalization
     from mirrored.layers import Permute as Permute
     from mirrored.layers import PReLU as PReLU
     from mirrored.layers import ReLU as ReLU
@@ -61,11 +65,11 @@ if _typing.TYPE_CHECKING:
 _LATE = {
     "mirrored.layers": """
         Activation ActivityRegularization Add AlphaDropout Average BatchNormalization
-        Concatenate Dot ELU Embedding Flatten GaussianDropout GaussianNoise
-        GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D GlobalMaxPooling1D
-        GroupNormalization Identity Lambda LayerNormalization LeakyReLU Maximum Minimum
-        Multiply PReLU Permute RMSNormalization ReLU RepeatVector Rescaling Reshape
-        Softmax SpatialDropout1D Subtract UnitNormalization add average concatenate dot
+        CategoryEncoding Concatenate Discretization Dot ELU EinsumDense Embedding Flatten
+        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D
+        GlobalMaxPooling1D GroupNormalization Identity Lambda LayerNormalization LeakyReLU Maximum
+        Minimum Multiply Normalization PReLU Permute RMSNormalization ReLU RepeatVector Rescaling
+        Reshape Softmax SpatialDropout1D Subtract UnitNormalization add average concatenate dot
         maximum minimum multiply subtract
     """,
 }

@@ -17,6 +17,7 @@ from mirrored.ops.conversion import as_tensors
 from mirrored.ops.diagonals import diag_part
 from mirrored.ops.elementwise import MUL
 from mirrored.ops.linalg import matmul
+from mirrored.ops.narrow_floats import of_one_width
 from mirrored.ops.reduction import reduce_sum
 from mirrored.ops.shaping import RESHAPE, TRANSPOSE
 from mirrored.ops.spec import FLOATS_AND_INDICES, Shape, check_dtype, check_same_dtype, shape_text
@@ -79,7 +80,7 @@ def einsum(
     terms, result = _parsed(equation, len(inputs))
     if len(inputs) > 2 and isinstance(optimize, str) and optimize not in _PATHS:
         raise KeyError(f"Path optimizer {optimize!r} not found, valid options are {sorted(_PATHS)}")
-    tensors = as_tensors(inputs)
+    tensors = of_one_width(as_tensors(inputs))
     specs = [each.spec for each in tensors]
     check_dtype("Einsum", FLOATS_AND_INDICES, *specs)
     check_same_dtype("Einsum", *specs)

@@ -62,12 +62,18 @@ def admitted(op: Op, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     Raises:
         InvalidArgumentError: It takes no tensors of such a dtype.
     """
-    narrow = _autocast.get()
-    if narrow is not None and any(each.dtype == narrow for each in tensors):
-        cast = OPS["Cast"]
-        tensors = [cast(each, dtype=narrow) if each.dtype == float32 else each for each in tensors]
+    tensors = of_one_width(tensors)
     check_dtype(op.name, op.dtypes, *(each.spec for each in tensors))
     return tuple(tensors)
+
+
+def of_one_width(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return tensors, those of float32 rounded where `autocast` says so and one of them is."""
+    narrow = _autocast.get()
+    if narrow is None or all(each.dtype != narrow for each in tensors):
+        return tensors
+    cast = OPS["Cast"]
+    return [cast(each, dtype=narrow) if each.dtype == float32 else each for each in tensors]
 
 
 @functools.cache

@@ -31,6 +31,7 @@ class Case(NamedTuple):
     integers: int = 0
 
 
+ONES = {"kernel_initializer": "ones"}  # What is drawn differs.
 CASES = [
     Case("BatchNormalization", (5, 3)),
     Case("BatchNormalization", (5, 4, 3), {"axis": 1, "momentum": 0.5, "epsilon": 0.1}),
@@ -73,6 +74,36 @@ CASES = [
     Case("GlobalMaxPooling1D", (5, 4, 3), {"data_format": "channels_first", "keepdims": True}),
     Case("Embedding", (5,), {"input_dim": 4, "output_dim": 3}, integers=4),
     Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2}, integers=6),
+    Case(
+        "EinsumDense", (5, 4, 3), {"equation": "abc,cde->abde", "output_shape": [4, 2, 3], **ONES}
+    ),
+    Case(
+        "EinsumDense",
+        (5, 4, 3),
+        {"equation": "...b,bc->...c", "output_shape": 2, "bias_axes": "c", **ONES},
+    ),
+    Case(
+        "EinsumDense",
+        (5, 4, 3, 2),
+        {"equation": "ab...,bcd->adc...", "output_shape": [3, 2], "bias_axes": "d", **ONES},
+    ),
+    Case(
+        "EinsumDense",
+        (5, 4, 3),
+        {"equation": "abc,bcd->ad", "output_shape": [2], "activation": "tanh", **ONES},
+    ),
+    Case("Normalization", (5, 3)),
+    Case("Normalization", (5, 4, 3), {"axis": [1, -1]}),
+    Case("Normalization", (5, 4, 3), {"axis": None, "invert": True}),
+    Case("Normalization", (5, 4, 3), {"mean": [1.0, 2.0, 3.0], "variance": [4.0, 0.0, 1.0]}),
+    Case("CategoryEncoding", (5, 4), {"num_tokens": 6}, integers=8),
+    Case("CategoryEncoding", (5, 4), {"num_tokens": 6, "output_mode": "count"}, integers=8),
+    Case("CategoryEncoding", (5, 4, 2), {"num_tokens": 6, "output_mode": "count"}, integers=8),
+    Case("CategoryEncoding", (5, 4, 2), {"num_tokens": 6, "output_mode": "binary"}, integers=8),
+    Case("CategoryEncoding", (5, 1), {"num_tokens": 6, "output_mode": "one_hot"}, integers=8),
+    Case("Discretization", (5, 3), {"bin_boundaries": [-1.0, 0.5, 2.0]}),
+    Case("Discretization", (5, 3), {"num_bins": 4, "output_mode": "one_hot"}),
+    Case("Discretization", (50, 3), {"num_bins": 5, "epsilon": 0.1, "output_mode": "count"}),
 ]
 NAMES = [f"{case.layer} {case.shape} {dict(case.options)}" for case in CASES]
 
@@ -95,19 +126,25 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
     """
     layer = getattr(keras.layers, case.layer)(**case.options)
     x = tf.constant(inputs_of(case))
+    if hasattr(layer, "adapt") and not {"mean", "bin_boundaries"}.intersection(case.options):
+        layer.adapt(inputs_of(case))
     found: dict[str, Any] = {"before": layer(x, training=False)}
     draws = np.random.default_rng(1)
     if case.layer == "Embedding":  # What it starts as is drawn.
         layer.set_weights([np.ones_like(each) for each in layer.get_weights()])
         found["before"] = layer(x, training=False)
     layer.set_weights([each + draws.normal(size=each.shape) / 4 for each in layer.get_weights()])
+    if case.layer == "Normalization":
+        layer.finalize_state()
     with tf.GradientTape() as tape:
         tape.watch(x)
         outputs = layer(x, training=True)
-        weighed = tf.reduce_sum(outputs * draws.normal(size=outputs.shape).astype(np.float32))
+        weights = draws.normal(size=outputs.shape).astype(np.float32)
+        weighed = tf.reduce_sum(tf.cast(outputs, "float32") * weights)
     found["outputs"] = outputs
     weights = list(layer.trainable_variables)
-    sources = weights if case.integers else [x, *weights]
+    counts = case.integers or case.layer == "Discretization"
+    sources = weights if counts else [x, *weights]
     gradients = tape.gradient(weighed, sources)
     found["gradients"] = [tf.convert_to_tensor(each) for each in gradients]
     found["after"] = layer(x, training=False)

@@ -134,6 +134,25 @@ LAYERS: dict[str, Row] = {
     "Dense": dense(use_bias=False),
     "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
     "ELU": dense(lambda: mr.layers.ELU(0.5)),
+    "EinsumDense": Row(
+        lambda: [
+            mr.layers.EinsumDense("abc,cd->adb", (4, 2), "tanh", "d"),
+            mr.layers.EinsumDense("...b,bc->...c", 3),
+            mr.layers.Flatten(),
+        ]
+    ),
+    "Normalization": dense(lambda: mr.layers.Normalization(mean=0.5, variance=2.0)),
+    **dict.fromkeys(
+        ("CategoryEncoding", "Discretization"),
+        Row(
+            lambda: [
+                mr.layers.Normalization(),
+                mr.layers.Discretization([-1.0, 0.0, 1.0]),
+                mr.layers.CategoryEncoding(4, "count"),
+                mr.layers.Flatten(),
+            ]
+        ),
+    ),
     "Embedding": Row(
         lambda: [
             mr.layers.Lambda(mr.abs),
