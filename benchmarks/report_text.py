@@ -122,9 +122,12 @@ def description(workload: Workload) -> str:
     """Return a workload's network, batch and matrix products in a sentence."""
     flops = sum(product.flops for product in matrix_products(workload))
     sizes = "-".join(map(str, workload.sizes))
+    more = {"adam": ", Adam"}.get(workload.optimizer, "")
+    if workload.normalized:
+        more += ", with batch normalisation before the activations"
     return (
-        f"{sizes}, batch {workload.batch}, {workload.steps} steps an epoch; the matrix products "
-        f"of a step are {flops / 1e6:.3g} million operations."
+        f"{sizes}{more}, batch {workload.batch}, {workload.steps} steps an epoch; the matrix "
+        f"products of a step are {flops / 1e6:.3g} million operations."
     )
 
 

@@ -14,18 +14,31 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from benchmarks.contenders import protocol
-from benchmarks.workloads import Array, Workload, initial_weights
+from benchmarks.workloads import (
+    ADAM_EPSILON,
+    BETAS,
+    NORM_EPSILON,
+    Array,
+    Workload,
+    initial_weights,
+)
 
 
 def make_loss(workload: Workload) -> Any:
     """Return the mean loss of a batch as a function of weights, inputs and targets."""
     activation = jax.nn.relu if workload.activation == "relu" else jnp.tanh
 
+    layers = len(workload.sizes) - 1
+
     def loss(weights: list[Any], x: Any, y: Any) -> Any:
-        for index in range(0, len(weights), 2):
-            x = x @ weights[index] + weights[index + 1]
-            if index < len(weights) - 2:
-                x = activation(x)
+        for layer in range(layers):
+            x = x @ weights[2 * layer] + weights[2 * layer + 1]
+            if layer == layers - 1:
+                break
+            if workload.normalized:
+                scale, offset = weights[2 * (layers + layer) :][:2]
+                x = jax.nn.standardize(x, axis=0, epsilon=NORM_EPSILON) * scale + offset
+            x = activation(x)
         if workload.loss == "mse":
             return jnp.mean((x - y) ** 2)
         logs = jax.nn.log_softmax(x)
@@ -35,24 +48,44 @@ def make_loss(workload: Workload) -> Any:
 
 
 def make_step(workload: Workload) -> Any:
-    """Return the compiled step, which changes weights, velocities and the epoch's loss in place."""
+    """Return the compiled step, which changes weights, slots and the epoch's loss in place."""
     gradient = jax.value_and_grad(make_loss(workload))
+    update = _adam if workload.optimizer == "adam" else _sgd
 
     def step(state: Any, x: Any, y: Any, rows: Any) -> Any:
-        weights, velocities, total = state
+        weights, slots, steps, total = state
         loss, changes = gradient(weights, x[rows], y[rows])
-        velocities = [
-            workload.momentum * v - workload.learning_rate * g
-            for v, g in zip(velocities, changes, strict=True)
-        ]
-        weights = [w + v for w, v in zip(weights, velocities, strict=True)]
-        return weights, velocities, total + loss * len(rows)
+        weights, slots = update(workload, weights, slots, changes, steps + 1)
+        return weights, slots, steps + 1, total + loss * len(rows)
 
     return jax.jit(step, donate_argnums=0)
 
 
+def _sgd(workload: Workload, weights: Any, slots: Any, changes: Any, step: Any) -> Any:
+    (velocities,) = slots
+    velocities = [
+        workload.momentum * v - workload.learning_rate * g
+        for v, g in zip(velocities, changes, strict=True)
+    ]
+    return [w + v for w, v in zip(weights, velocities, strict=True)], [velocities]
+
+
+def _adam(workload: Workload, weights: Any, slots: Any, changes: Any, step: Any) -> Any:
+    first, second = BETAS
+    rate = workload.learning_rate * jnp.sqrt(1 - second**step) / (1 - first**step)
+    means, squares = (
+        [old + (new**power - old) * (1 - beta) for old, new in zip(slot, changes, strict=True)]
+        for power, beta, slot in ((1, first, slots[0]), (2, second, slots[1]))
+    )
+    weights = [
+        w - rate * m / (jnp.sqrt(s) + ADAM_EPSILON)
+        for w, m, s in zip(weights, means, squares, strict=True)
+    ]
+    return weights, [means, squares]
+
+
 class Jax:
-    """Weights and velocities on all devices, and the step that trains them."""
+    """Weights and slots on all devices, and the step that trains them."""
 
     def __init__(self, workload: Workload, replicas: int) -> None:
         """Place the initial weights; compiling is left to the first step."""
@@ -66,8 +99,15 @@ class Jax:
         else:
             self._sharded = self._everywhere = jax.devices()[0]
         weights = initial_weights(workload)
-        zeros = [np.zeros_like(each) for each in weights]
-        self._state = jax.device_put((weights, zeros, np.float32(0)), self._everywhere)
+        self._count = len(weights)
+        for size in workload.sizes[1:-1] if workload.normalized else ():
+            weights += [np.ones(size, np.float32), np.zeros(size, np.float32)]
+        slots = [
+            [np.zeros_like(each) for each in weights]
+            for _ in range(2 if workload.optimizer == "adam" else 1)
+        ]
+        state = (weights, slots, np.float32(0), np.float32(0))
+        self._state = jax.device_put(state, self._everywhere)
         self._step = make_step(workload)
         self._random = np.random.default_rng(0)
 
@@ -85,15 +125,14 @@ class Jax:
             for start in range(0, len(x), size):
                 rows = jax.device_put(order[start : start + size], self._sharded)
                 self._state = self._step(self._state, x, y, rows)
-            weights, velocities, total = self._state
+            *state, total = self._state
             losses.append(float(total) / len(x))
-            zero = jax.device_put(np.float32(0), self._everywhere)
-            self._state = (weights, velocities, zero)
+            self._state = (*state, jax.device_put(np.float32(0), self._everywhere))
         return losses
 
     def weights(self) -> list[Array]:
         """Return kernel and bias of each layer."""
-        return [np.asarray(each) for each in self._state[0]]
+        return [np.asarray(each) for each in self._state[0][: self._count]]
 
 
 def facts() -> dict[str, Any]:

@@ -31,14 +31,14 @@ class Mirrored:
         with self.strategy.scope():
             inputs = outputs = mr.layers.Input(shape=(workload.sizes[0],))
             for size in workload.sizes[1:-1]:
-                outputs = mr.layers.Dense(size, activation=workload.activation)(outputs)
+                outputs = hidden_layer(workload, size, outputs)
             outputs = mr.layers.Dense(workload.sizes[-1])(outputs)
             self.model = mr.Model(inputs, outputs)
-            self.model.compile(
-                optimizer=mr.optim.SGD(workload.learning_rate, momentum=workload.momentum),
-                loss=make_loss(workload),
-            )
-        self.model.set_weights(initial_weights(workload))
+            self.model.compile(optimizer=make_optimizer(workload), loss=make_loss(workload))
+        dense = [each for each in self.model.layers if isinstance(each, mr.layers.Dense)]
+        weights = initial_weights(workload)
+        for index, layer in enumerate(dense):
+            layer.set_weights(weights[2 * index : 2 * index + 2])
 
     def load(self, x: Array, y: Array) -> Any:
         """Return the arrays as they are."""
@@ -102,6 +102,21 @@ class ShortFits(Mirrored):
             sums = [fit(part, 1, shuffle=shuffle)[0] * len(part[0]) for part in parts]
             losses.append(sum(sums) / len(x))
         return losses
+
+
+def hidden_layer(workload: Workload, size: int, inputs: Any) -> Any:
+    """Return what a hidden layer of a workload makes of its inputs."""
+    if not workload.normalized:
+        return mr.layers.Dense(size, activation=workload.activation)(inputs)
+    outputs = mr.layers.BatchNormalization(synchronized=True)(mr.layers.Dense(size)(inputs))
+    return mr.layers.Activation(workload.activation)(outputs)
+
+
+def make_optimizer(workload: Workload) -> mr.optim.Optimizer:
+    """Return a workload's optimizer."""
+    if workload.optimizer == "adam":
+        return mr.optim.Adam(workload.learning_rate)
+    return mr.optim.SGD(workload.learning_rate, momentum=workload.momentum)
 
 
 def make_loss(workload: Workload, reduction: str = "sum_over_batch_size") -> mr.losses.Loss:

@@ -45,15 +45,26 @@ class TensorFlow:
         with scope:
             inputs = outputs = keras.Input(shape=(workload.sizes[0],))
             for size in workload.sizes[1:-1]:
-                outputs = keras.layers.Dense(size, activation=workload.activation)(outputs)
+                outputs = self._hidden_layer(size, outputs)
             self.model = keras.Model(inputs, keras.layers.Dense(workload.sizes[-1])(outputs))
             self.model.compile(
-                optimizer=keras.optimizers.SGD(workload.learning_rate, momentum=workload.momentum),
+                optimizer=make_optimizer(workload),
                 loss="mse"
                 if workload.loss == "mse"
                 else keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             )
-            self.model.set_weights(initial_weights(workload))
+            dense = [each for each in self.model.layers if isinstance(each, keras.layers.Dense)]
+            weights = initial_weights(workload)
+            for index, layer in enumerate(dense):
+                layer.set_weights(weights[2 * index : 2 * index + 2])
+
+    def _hidden_layer(self, size: int, inputs: Any) -> Any:
+        if not self.workload.normalized:
+            return keras.layers.Dense(size, activation=self.workload.activation)(inputs)
+        # On one device `synchronized` finds no strategy to ask.
+        normalize = keras.layers.BatchNormalization(synchronized=self.replicas > 1)
+        outputs = normalize(keras.layers.Dense(size)(inputs))
+        return keras.layers.Activation(self.workload.activation)(outputs)
 
     def load(self, x: Array, y: Array) -> Any:
         """Return arrays, or the arguments of `fit` with the data in and out of order."""
@@ -93,6 +104,13 @@ class TensorFlow:
     def weights(self) -> list[Array]:
         """Return kernel and bias of each layer."""
         return list(self.model.get_weights())
+
+
+def make_optimizer(workload: Workload) -> Any:
+    """Return a workload's optimizer."""
+    if workload.optimizer == "adam":
+        return keras.optimizers.Adam(workload.learning_rate)
+    return keras.optimizers.SGD(workload.learning_rate, momentum=workload.momentum)
 
 
 def facts() -> dict[str, Any]:

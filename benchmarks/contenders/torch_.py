@@ -19,7 +19,16 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
 from benchmarks.contenders import protocol
-from benchmarks.workloads import UNEVEN, WORKLOADS, Array, Workload, initial_weights
+from benchmarks.workloads import (
+    ADAM_EPSILON,
+    BETAS,
+    NORM_EPSILON,
+    UNEVEN,
+    WORKLOADS,
+    Array,
+    Workload,
+    initial_weights,
+)
 
 
 class Torch:
@@ -45,12 +54,7 @@ class Torch:
                 "gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=replicas
             )
             self._trained = DistributedDataParallel(self._module, gradient_as_bucket_view=True)
-        self._optimizer = torch.optim.SGD(
-            self._module.parameters(),
-            lr=workload.learning_rate,
-            momentum=workload.momentum,
-            fused=True,
-        )
+        self._optimizer = make_optimizer(workload, self._module)
         mean_square, entropy = torch.nn.MSELoss(), torch.nn.CrossEntropyLoss()
         self._loss = mean_square if workload.loss == "mse" else entropy
         self._generator = torch.Generator().manual_seed(0)
@@ -108,8 +112,22 @@ def build_module(workload: Workload) -> Any:
         with torch.no_grad():
             linear.weight.copy_(kernel.T)
             linear.bias.copy_(bias)
-        layers += [linear, activation()]
-    return torch.nn.Sequential(*layers[:-1])
+        layers.append(linear)
+        if index + 2 == len(weights):
+            break
+        if workload.normalized:
+            # Of each replica by itself: SyncBatchNorm is for GPUs alone.
+            layers.append(torch.nn.BatchNorm1d(kernel.shape[1], eps=NORM_EPSILON, momentum=0.01))
+        layers.append(activation())
+    return torch.nn.Sequential(*layers)
+
+
+def make_optimizer(workload: Workload, module: Any) -> Any:
+    """Return a workload's optimizer, in PyTorch's fastest form."""
+    parameters, rate = module.parameters(), workload.learning_rate
+    if workload.optimizer == "adam":
+        return torch.optim.Adam(parameters, lr=rate, betas=BETAS, eps=ADAM_EPSILON, fused=True)
+    return torch.optim.SGD(parameters, lr=rate, momentum=workload.momentum, fused=True)
 
 
 def facts() -> dict[str, Any]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from benchmarks.workloads import TIMED, UNEVEN, WORKLOADS, Product, Reference, Workload
+from benchmarks.workloads import TIMED, UNEVEN, WORKLOADS, Product, Workload
 
 EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
 
@@ -66,47 +66,3 @@ def test_data_and_weights_are_the_same_each_time(name: str) -> None:
     x, y = workloads.make_data(workload)
     assert x.shape == (workload.examples, workload.sizes[0])
     assert (x.dtype, y.dtype) == (np.float32, np.float32 if name == "line" else np.int32)
-
-
-@pytest.mark.parametrize("name", ["line", "digits", "uneven"])
-def test_reference_follows_its_loss(name: str) -> None:
-    """A step without momentum goes down the slope that differences of the loss show."""
-    workload = WORKLOADS[name]
-    x, y = (each[: workload.batch] for each in workloads.make_data(workload))
-    reference = Reference(workload)
-    before = [each.copy() for each in reference.weights]
-    rng = np.random.default_rng(0)
-    directions = [rng.normal(size=each.shape) for each in before]
-    losses = []
-    for side in (1e-6, -1e-6):
-        reference.weights = [w + side * d for w, d in zip(before, directions, strict=True)]
-        losses.append(reference._loss(reference._forward(x.astype(np.float64))[-1], y)[0])
-    reference.weights = [each.copy() for each in before]
-    reference.fit(x, y, 1)
-    slope = sum(
-        float(((old - new) * direction).sum()) / workload.learning_rate
-        for old, new, direction in zip(before, reference.weights, directions, strict=True)
-    )
-    assert slope == pytest.approx((losses[0] - losses[1]) / 2e-6, rel=1e-4)
-
-
-def test_reference_keeps_momentum() -> None:
-    """Two steps are farther than two without what the first one leaves, by nine tenths of it."""
-    digits = TIMED["digits"]
-    x, y = (each[: digits.batch] for each in workloads.make_data(digits))
-    kept, forgetful = Reference(digits), Reference(digits)
-    start = kept.weights[0].copy()
-    for reference in (kept, forgetful):
-        reference.fit(x, y, 1)
-    first = kept.weights[0] - start
-    forgetful.velocities = [np.zeros_like(each) for each in forgetful.velocities]
-    for reference in (kept, forgetful):
-        reference.fit(x, y, 1)
-    np.testing.assert_allclose(kept.weights[0] - forgetful.weights[0], 0.9 * first, atol=1e-12)
-
-
-def test_largest_relative_error() -> None:
-    assert workloads.largest_relative_error([1.0, 2.2], [1.0, 2.0]) == pytest.approx(0.1)
-    assert workloads.largest_relative_error([float("nan")], [1.0]) == float("inf")
-    with pytest.raises(ValueError, match="zip"):
-        workloads.largest_relative_error([1.0], [1.0, 2.0])

@@ -10,7 +10,8 @@ from benchmarks.gpu import speed
 from benchmarks.gpu.contenders import mirrored_
 from benchmarks.gpu.workloads import CHECK_STEPS, WORKLOADS, one_batch
 from benchmarks.processes import ContenderError
-from benchmarks.workloads import Reference, make_data
+from benchmarks.reference import Reference
+from benchmarks.workloads import make_data
 
 LIMIT = 60.0
 Ask = Callable[..., dict[str, Any]]
