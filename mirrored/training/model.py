@@ -315,24 +315,35 @@ class Model(SteppedOnBatches):
 
     # ------------------------------------------------------------------ looking and storing
 
-    def summary(self, *, print_fn: Callable[[str], Any] | None = None) -> None:
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Sequence[float] | None = None,
+        print_fn: Callable[[str], Any] | None = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Sequence[str] | None = None,
+    ) -> None:
         """Print a table of the layers, their output shapes and their numbers of parameters.
 
+        In a notebook it is shown as one.
+
         Args:
-            print_fn: What is called with each line; None prints it.
+            line_length: The characters of a line; None: as many as it needs.
+            positions: Where each column ends, as parts of a line.
+            print_fn: What is called with the whole text; None prints it.
+            expand_nested: Whether layers of models among the layers have rows of their own.
+            show_trainable: Whether a column says which layers are trained.
+            layer_range: The names of the first and of the last layer that are shown, or patterns
+                of them; None shows all.
 
         Raises:
-            ValueError: The model has no weights yet.
+            ValueError: The range fits no layers, or the lines have no room for the columns.
         """
-        if not self.built:
-            raise ValueError(
-                f"Model {self.name!r} has not yet been built, so its layers have no weights. "
-                "Build the model first by calling it on some data or by using `build()`."
-            )
-        from mirrored.training.summary import summary_lines  # Needed here only.
+        from mirrored.training.summary import show, summarize  # Needed here only.
 
-        for line in summary_lines(self):
-            (print if print_fn is None else print_fn)(line)
+        table = summarize(self, expand_nested, show_trainable, layer_range)
+        show(table, table.text(line_length, positions), print_fn)
 
     def save_weights(self, filepath: PathName, overwrite: bool = True) -> None:
         """Write all weights to a safetensors file, wholly or not at all.

@@ -42,7 +42,7 @@ def _format_value(value: Any) -> str:
 
 def can_draw() -> bool:
     """Return whether standard output shows bars: a terminal does, and a notebook."""
-    return sys.stdout is not None and (sys.stdout.isatty() or _in_notebook())
+    return sys.stdout is not None and (sys.stdout.isatty() or in_notebook())
 
 
 class Bar:
@@ -74,12 +74,13 @@ def write_line(text: str) -> None:
             print(text, flush=True)
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
+    """Return whether standard output is a notebook's."""
     return type(sys.stdout).__module__ == "ipykernel.iostream"
 
 
 def _has_widgets() -> bool:
-    return _in_notebook() and find_spec("ipywidgets") is not None
+    return in_notebook() and find_spec("ipywidgets") is not None
 
 
 def _terminal_bar(title: str, steps: int | None) -> "tqdm[Any]":

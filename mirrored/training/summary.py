@@ -1,46 +1,208 @@
-"""The table of a model's layers that `summary` prints.
+"""The table of a model's layers that `summary` prints, or shows in a notebook.
 
 Names, output shapes and numbers of parameters: what one checks before training.
 """
 
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from mirrored.graph import Node
 from mirrored.layers import Layer
 from mirrored.training.network import Network
+from mirrored.training.progress import in_notebook
+from mirrored.variables import Variable
+
+_NESTED = "   "  # What names of layers of models within models begin with, for each model.
+_LEAST_WIDTH = 4
+_RIGHT = 2  # The column of numbers.
 
 
-def summary_lines(model: Network) -> list[str]:
-    """Return the lines of the table; where layers are no chain it says what each is called on."""
-    callees = model.operations or model.layers
-    head = ["Layer (type)", "Output Shape", "Param #"]
-    rows = [[f"{each.name} ({_kind(each)})", _shape_of(each), _size_of(each)] for each in callees]
+@dataclass(frozen=True)
+class Summary:
+    """What is shown of a model.
+
+    Attributes:
+        title: The line above the table.
+        head: The names of its columns.
+        rows: A row a layer.
+        totals: The lines below it.
+    """
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    totals: list[str]
+
+    def text(self, line_length: int | None, positions: Sequence[float] | None) -> str:
+        """Return it as lines; cells go over several where the widths that are given ask for it.
+
+        Args:
+            line_length: The characters of a line; None: as many as its longest cells have.
+            positions: Where each column ends, as parts of a line; None: as its longest cell asks.
+        """
+        table = [self.head, *self.rows]
+        widths = [max(len(row[i]) for row in table) for i in range(len(self.head))]
+        if line_length is not None or positions is not None:
+            total = line_length or sum(widths) + 2 * (len(widths) - 1)
+            widths = _given_widths(widths, total, positions)
+        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+        lines = [_lines(row, widths) for row in table]
+        shown = [self.title, rule, *lines[0], rule]
+        shown += [line for each in lines[1:] for line in each]
+        return "\n".join([*shown, rule, *self.totals])
+
+    def html(self) -> str:
+        """Return it as HTML."""
+
+        def cells(row: Sequence[str], kind: str) -> str:
+            aligned = ["right" if place == _RIGHT else "left" for place in range(len(row))]
+            return "".join(
+                f'<{kind} style="text-align: {side}; white-space: pre">{escape(cell)}</{kind}>'
+                for cell, side in zip(row, aligned, strict=True)
+            )
+
+        body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in self.rows)
+        return (
+            f"<p><b>{escape(self.title)}</b></p>"
+            f"<table><thead><tr>{cells(self.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{'<br>'.join(escape(each) for each in self.totals)}</p>"
+        )
+
+
+def summarize(
+    model: Network,
+    expand_nested: bool = False,
+    show_trainable: bool = False,
+    layer_range: Sequence[str] | None = None,
+) -> Summary:
+    """Return what is shown of a model; `Model.summary` says what the arguments mean."""
+    callees = list(model.operations or model.layers)
     nodes = _branching(model)
-    if nodes:
-        head.append("Connected to")
-        for row, each in zip(rows, callees, strict=True):
-            row.append(_connections(each, nodes))
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    lines = [_line(row, widths) for row in [head, *rows]]
-    rule = "-" * len(lines[0])
-    total = sum(weight.size for weight in model.weights)
-    trained = sum(weight.size for weight in model.trainable_weights)
-    return [
-        f'Model: "{model.name}"',
-        rule,
-        lines[0],
-        rule,
-        *lines[1:],
-        rule,
-        f"Total params: {total:,}",
-        f"Trainable params: {trained:,}",
-        f"Non-trainable params: {total - trained:,}",
+    rows = []
+    for callee, depth in _nested(_between(callees, layer_range), expand_nested):
+        prefix = f"{_NESTED * depth}└ " if depth else ""
+        row = [f"{prefix}{callee.name} ({_kind(callee)})", _shape_of(callee), _size_of(callee)]
+        if nodes:
+            row.append(_connections(callee, nodes))
+        if show_trainable:
+            weighted = isinstance(callee, Layer) and bool(callee.weights)
+            row.append(("Y" if callee.trainable else "N") if weighted else "-")
+        rows.append(row)
+    head = ["Layer (type)", "Output Shape", "Param #"]
+    head += ["Connected to"] * bool(nodes) + ["Trainable"] * show_trainable
+    return Summary(f'Model: "{model.name}"', head, rows, _totals(model))
+
+
+def show(table: Summary, text: str, print_fn: Callable[[str], Any] | None) -> None:
+    """Give a table's text to a function, or print it, or show the table in a notebook."""
+    if print_fn is not None:
+        print_fn(text)
+    elif in_notebook():
+        from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+
+        display(HTML(table.html()))
+    else:
+        print(text)
+
+
+def _totals(model: Network) -> list[str]:
+    optimizer = getattr(model, "optimizer", None)
+    slots = optimizer.variables if optimizer is not None and optimizer.built else []
+    groups = {
+        "Total": [*model.weights, *slots],
+        "Trainable": model.trainable_weights,
+        "Non-trainable": model.non_trainable_weights,
+    }
+    if slots:
+        groups["Optimizer"] = slots
+    return [f"{name} params: {_sized(variables)}" for name, variables in groups.items()]
+
+
+def _sized(variables: Iterable[Variable]) -> str:
+    """Return how many numbers variables have, and what memory they take."""
+    found = list(variables)
+    size = float(sum(each.size * each.dtype.itemsize for each in found))
+    units = ["B", "KB", "MB", "GB", "TB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        del units[0]
+    return f"{sum(each.size for each in found):,} ({size:.2f} {units[0]})"
+
+
+def _given_widths(
+    natural: Sequence[int], line_length: int, positions: Sequence[float] | None
+) -> list[int]:
+    gaps = 2 * (len(natural) - 1)
+    if positions is None:
+        ends = [sum(natural[: i + 1]) / sum(natural) for i in range(len(natural))]
+    elif len(positions) != len(natural):
+        raise ValueError(
+            f"`positions` has an end for each of the {len(natural)} columns. Received: "
+            f"positions={positions}"
+        )
+    else:
+        ends = list(positions)
+    places = [0, *(int(end * (line_length - gaps)) for end in ends)]
+    widths = [end - start for start, end in itertools.pairwise(places)]
+    if min(widths) < _LEAST_WIDTH:
+        raise ValueError(
+            "Insufficient console width to print summary. Received: "
+            f"line_length={line_length}, positions={positions}"
+        )
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Return a row, as lines in which each cell has its width."""
+    folded = [
+        [cell[start : start + width] for start in range(0, max(1, len(cell)), width)]
+        for cell, width in zip(row, widths, strict=True)
     ]
+    lines = []
+    for index in range(max(map(len, folded))):
+        parts = [part[index] if index < len(part) else "" for part in folded]
+        aligned = [
+            f"{part:>{width}}" if place == _RIGHT else f"{part:<{width}}"
+            for place, (part, width) in enumerate(zip(parts, widths, strict=True))
+        ]
+        lines.append("  ".join(aligned).rstrip())
+    return lines
 
 
-def _line(row: list[str], widths: list[int]) -> str:
-    aligned = [f"{row[0]:<{widths[0]}}", f"{row[1]:<{widths[1]}}", f"{row[2]:>{widths[2]}}"]
-    return "  ".join([*aligned, *row[3:]])
+def _between(callees: list[Any], names: Sequence[str] | None) -> list[Any]:
+    """Return those from the first that one pattern fits to the last that another one fits."""
+    if names is None:
+        return callees
+    if len(names) != 2 or not all(isinstance(each, str) for each in names):
+        raise ValueError(f"layer_range has two names or patterns. Received: layer_range={names}")
+    ends = [
+        [place for place, each in enumerate(callees) if re.match(name, each.name)] for name in names
+    ]
+    if not all(ends):
+        raise ValueError(
+            "Passed layer_names do not match the layer names in the model. Received: "
+            f"layer_range={names}"
+        )
+    first, last = ends
+    if first[0] > last[-1]:
+        first, last = last, first
+    return callees[first[0] : last[-1] + 1]
+
+
+def _nested(callees: Iterable[Any], expand: bool) -> list[tuple[Any, int]]:
+    """Return layers, with those of models among them if asked for, and how deep each is."""
+    found: list[tuple[Any, int]] = []
+    waiting = [(each, 0) for each in callees][::-1]
+    while waiting:
+        callee, depth = waiting.pop()
+        found.append((callee, depth))
+        if expand and isinstance(callee, Network):
+            waiting += [(each, depth + 1) for each in callee.layers][::-1]
+    return found
 
 
 def _branching(model: Network) -> set[Node]:
