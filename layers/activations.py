@@ -4,12 +4,13 @@ They have their own names so that ``activation="relu"`` can be looked up.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import resolve
+from mirrored.layers.identifiers import deserialized, resolve, serialized
 from mirrored.layers.nonlinearities import celu as celu
 from mirrored.layers.nonlinearities import elu as elu
 from mirrored.layers.nonlinearities import exponential as exponential
@@ -42,6 +43,7 @@ from mirrored.ops import Tensor
 __all__ = [
     "Activation",
     "celu",
+    "deserialize",
     "elu",
     "exponential",
     "gelu",
@@ -60,6 +62,7 @@ __all__ = [
     "relu",
     "relu6",
     "selu",
+    "serialize",
     "sigmoid",
     "silu",
     "soft_shrink",
@@ -159,8 +162,9 @@ def _softmax_over(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return ops.transpose(ops.reshape(ops.softmax(flat), moved.shape), back)
 
 
+_NO_ACTIVATIONS = frozenset(("Activation", "deserialize", "get", "serialize"))
 _NAMES: dict[str, Activation] = {
-    name: globals()[name] for name in __all__ if name not in {"Activation", "get"}
+    name: globals()[name] for name in __all__ if name not in _NO_ACTIVATIONS
 }
 
 
@@ -180,4 +184,35 @@ def get(identifier: object) -> Activation:
     """
     if identifier is None:
         return linear
-    return resolve("activation function", identifier, _NAMES)
+    if isinstance(identifier, dict):
+        identifier = deserialized(identifier, None)
+    found: Activation = resolve("activation function", identifier, _NAMES)
+    return found
+
+
+def serialize(activation: Any) -> Any:
+    """Return the configuration of an activation: the name of one that there is.
+
+    Args:
+        activation: A function of a tensor.
+
+    Example:
+        >>> serialize(relu)
+        'relu'
+    """
+    return serialized(activation, is_activation=True)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the activation that a configuration describes.
+
+    Args:
+        config: What `serialize` returned: a name, or the configuration of a function.
+        custom_objects: Functions that it may name, by these names.
+
+    Example:
+        >>> deserialize("relu") is relu
+        True
+    """
+    return deserialized(config, _NAMES, custom_objects)

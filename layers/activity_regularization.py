@@ -3,7 +3,7 @@
 For models that name it apart from the layer whose outputs it is on.
 """
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from mirrored._arguments import explained
 from mirrored.layers.layer import PlainOptions, SameShape
@@ -37,6 +37,12 @@ class ActivityRegularization(SameShape):
         penalty = L1L2(l1=l1, l2=l2)
         super().__init__(activity_regularizer=penalty, **options)
         self.l1, self.l2 = penalty.l1, penalty.l2
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        config = super().get_config()
+        del config["activity_regularizer"]  # It is made of the others.
+        return config
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of any shape."""

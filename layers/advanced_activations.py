@@ -96,6 +96,8 @@ class ELU(SameShape):
         [[-2.0, 2.0]]
     """
 
+    _automatic = True
+
     def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.alpha = alpha

@@ -13,9 +13,12 @@ from mirrored.distribute import get_replica_context
 from mirrored.layers import initializers
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.normalizing import ScaledAndMoved, as_axis, positions
+from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable, VariableAggregation
+
+_NO_RENORM = "Take `LayerNormalization` or `GroupNormalization` for small batches."
 
 
 @explained
@@ -44,6 +47,8 @@ class BatchNormalization(ScaledAndMoved):
         beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
         gamma_constraint: What they bring ``gamma`` back to.
         synchronized: Whether replicas meet, and take the global batch's mean and variance.
+        renorm, renorm_clipping, renorm_momentum: Keras' defaults, as its configurations say: there
+            is no renormalization.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer. One
             that is not trainable goes by its moving averages in training too.
 
@@ -78,6 +83,9 @@ class BatchNormalization(ScaledAndMoved):
         gamma_constraint: Any = None,
         *,
         synchronized: bool = False,
+        renorm: bool = False,
+        renorm_clipping: None = None,
+        renorm_momentum: float = 0.99,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(
@@ -100,6 +108,9 @@ class BatchNormalization(ScaledAndMoved):
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
         self.synchronized = bool(synchronized)
+        self.renorm = only("renorm", renorm, False, _NO_RENORM)
+        self.renorm_clipping = only("renorm_clipping", renorm_clipping, None, _NO_RENORM)
+        self.renorm_momentum = only("renorm_momentum", renorm_momentum, 0.99, _NO_RENORM)
 
     def build(self, input_shape: Shape) -> None:
         """Create gamma and beta, and the moving averages, each of the features' shape."""

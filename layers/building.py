@@ -4,6 +4,7 @@ A weight that does not fit in memory must leave none of those behind that were m
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from mirrored.ops.hooks import only, recorded_by
 
 def building(build: Callable[..., None]) -> Callable[..., None]:
     """Return ``build`` made to run once a layer, and to leave nothing behind when it fails."""
+    signature = inspect.signature(build)
 
     @functools.wraps(build)
     def run(self: Any, *input_shapes: Any, **named: Any) -> None:
@@ -34,6 +36,8 @@ def building(build: Callable[..., None]) -> Callable[..., None]:
         with undone_on_failure(self), self._build_scope():
             build(self, *shapes, **by_name)
         self._input_shape = first
+        given = signature.bind(self, *shapes, **by_name).arguments
+        self._built_for = dict(list(given.items())[1:])
         self.built = True
 
     run._runs_once = True  # type: ignore[attr-defined]

@@ -46,6 +46,8 @@ class Called(WeightOwner):
         self._input_shape: Shapes = None
         self._output_shape: Shapes = None
         self._output_dtype: Any = self._compute_dtype
+        # The shapes that `build` was given, by the names of its arguments.
+        self._built_for: dict[str, Shapes] | None = None
 
     # What a layer does.
 

@@ -3,14 +3,15 @@
 A constraint is a function from a value to the nearest one that it allows; a variable keeps it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import Configured, by_name, configured, resolve
+from mirrored.layers.identifiers import LateClasses, deserialized, resolve, serialized, spelt
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import Configured
 
 __all__ = [
     "Constraint",
@@ -19,7 +20,9 @@ __all__ = [
     "NonNeg",
     "Projection",
     "UnitNorm",
+    "deserialize",
     "get",
+    "serialize",
 ]
 
 _public_module("tf.keras.constraints", __name__)
@@ -67,8 +70,6 @@ class MaxNorm(Constraint):
         [[0.6000000238418579, 0.5], [0.800000011920929, 0.0]]
     """
 
-    _arguments = "max_value axis"
-
     def __init__(self, max_value: float = 2, axis: Any = 0) -> None:
         self.max_value = max_value
         self.axis = axis
@@ -111,8 +112,6 @@ class UnitNorm(Constraint):
         [[0.6000000238418579], [0.800000011920929]]
     """
 
-    _arguments = "axis"
-
     def __init__(self, axis: Any = 0) -> None:
         self.axis = axis
 
@@ -140,8 +139,6 @@ class MinMaxNorm(Constraint):
         >>> MinMaxNorm(1.0, 3.0, rate=0.5)([[3.0], [4.0]]).numpy().round(4).tolist()
         [[2.4000000953674316], [3.200000047683716]]
     """
-
-    _arguments = "min_value max_value rate axis"
 
     def __init__(
         self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Any = 0
@@ -177,9 +174,8 @@ def _rescaled(w: Any, axis: Any, desired: Callable[[Tensor], Tensor]) -> Tensor:
     return value * (desired(norm) / (norm + _EPSILON))
 
 
-_NAMES: dict[str, Callable[[], Constraint]] = {
-    **by_name([(each, ()) for each in (Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm)])
-}
+_CLASSES = ("Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm")
+_NAMES = LateClasses(__name__, spelt(dict.fromkeys(_CLASSES, ())))
 
 
 @explained
@@ -201,8 +197,35 @@ def get(identifier: object) -> Projection | None:
     """
     if identifier is None:
         return None
-    made = configured(identifier, _NAMES)
-    if made is not None:
-        return made
-    found = resolve("constraint", identifier, _NAMES)
-    return found() if isinstance(found, type) else found
+    found: Projection = resolve("constraint", identifier, _NAMES)
+    return found
+
+
+def serialize(constraint: Any) -> Any:
+    """Return the configuration of a constraint; None for None.
+
+    Args:
+        constraint: The constraint.
+
+    Example:
+        >>> import mirrored as mr
+        >>> serialize(get("max_norm"))["config"]
+        {'max_value': 2, 'axis': 0}
+    """
+    return serialized(constraint)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the constraint that a configuration describes.
+
+    Args:
+        config: What `serialize` returned, or a name, which gives a class.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> import mirrored as mr
+        >>> deserialize(serialize(MaxNorm(3))).max_value
+        3
+    """
+    return deserialized(config, _NAMES, custom_objects)

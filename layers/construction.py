@@ -1,11 +1,22 @@
-"""What a layer was made with, from which another one like it is made, with weights of its own."""
+"""What a layer is made of: its configuration, from which another one like it is made.
+
+A layer's class says it by its constructor; of a user's own class, what it was called with says it.
+"""
 
 import inspect
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn, Self
 
 from mirrored import _nest
+from mirrored.layers.called import Called
+from mirrored.layers.identifiers import serialized
 from mirrored.layers.weights import WeightOwner
+from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable
+
+_PLAIN = (str, int, float, bool, type(None))
+# What every layer's configuration has, or, of what has defaults, may have.
+_SHARED = frozenset(("name", "trainable", "dtype", "activity_regularizer", "input_shape"))
 
 
 class Arguments:
@@ -22,7 +33,14 @@ class Arguments:
         self.args = args
         self.kwargs = kwargs
 
+    @property
+    def are_plain(self) -> bool:
+        """Whether they are numbers, strings and the like."""
+        return all(isinstance(each, _PLAIN) for each in _nest.flatten((self.args, self.kwargs)))
+
     def __reduce__(self) -> Any:
+        if self.are_plain:
+            return Arguments, (self.args, self.kwargs)
         return _forgotten, ()  # They may hold what cannot be copied, and the layer needs them not.
 
 
@@ -40,6 +58,168 @@ class ConstructorSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
+class ConfiguredLayer(Called):
+    """A layer that can be made again of its configuration; `Layer` says what the arguments are."""
+
+    # Whether subclasses that say nothing are made of the arguments that they were called with.
+    _automatic: ClassVar[bool] = False
+    _built_from_start: ClassVar[bool] = False  # In Keras; where it has no `build` of its own.
+    _made_with: Arguments | None
+    build: Any
+
+    # With `__new__` here Python would show its parameters as those of classes without `__init__`.
+    __signature__ = ConstructorSignature()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep what the layer is made with, for others like it."""
+        layer = super().__new__(cls)
+        vars(layer)["_made_with"] = Arguments(args, kwargs)
+        return layer
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values.
+
+        A subclass adds its own to those of `super().get_config()`. One of `Layer` or `Model` need
+        not where all of its arguments are numbers, strings, lists and the like.
+
+        Raises:
+            NotImplementedError: Its arguments are others, and it has no `get_config`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> mr.layers.RepeatVector(2, name="twice").get_config()["n"]
+            2
+        """
+        from mirrored.serialization.public_names import public_base  # Few programs need it.
+
+        cls = type(self)
+        owner = public_base(cls)
+        shared = self._shared_config()
+        if owner is cls or not vars(owner).get("_automatic"):
+            return {**shared, **arguments_of(self, without=_SHARED)}
+        if cls.get_config is not ConfiguredLayer.get_config:
+            return shared
+        given = self._arguments_given()
+        if not ("name" in _parameters(cls) or _takes_any(cls)):
+            del shared["name"]
+        return {**given, **shared}
+
+    def _shared_config(self) -> dict[str, Any]:
+        """Return what the configurations of all layers have."""
+        config = {
+            "name": self._name,
+            "trainable": self._trainable,
+            "dtype": serialized(self._dtype_policy),
+        }
+        if self.activity_regularizer is not None:
+            config["activity_regularizer"] = serialized(self.activity_regularizer)
+        return config
+
+    def _arguments_given(self) -> dict[str, Any]:
+        """Return what the class was called with, by name, and the defaults of what was not."""
+        from mirrored.serialization.writing import in_memory  # Few programs need it.
+
+        made_with = vars(self).get("_made_with")
+        signature = inspect.signature(type(self).__init__)
+        kinds = {each.name: each.kind for each in signature.parameters.values()}
+        if made_with is None:
+            _refuse(self, "lost what it was called with when it was copied")
+        bound = signature.bind(None, *made_with.args, **made_with.kwargs)
+        bound.apply_defaults()
+        given: dict[str, Any] = {}
+        for name, value in list(bound.arguments.items())[1:]:
+            if kinds[name] is inspect.Parameter.VAR_KEYWORD:
+                given.update(value)
+            elif kinds[name] is not inspect.Parameter.VAR_POSITIONAL:
+                given[name] = value
+            elif value:
+                _refuse(self, "takes arguments without names")
+            if kinds[name] is inspect.Parameter.POSITIONAL_ONLY:
+                _refuse(self, "takes arguments by their places alone")
+        given.pop("name", None)
+        values = _nest.flatten(given)
+        if any(isinstance(each, WeightOwner | Variable) for each in values):
+            _refuse(self, "was made with layers or variables, which both would have")
+        if not (in_memory() or all(isinstance(each, _PLAIN) for each in values)):
+            _refuse(self, "was made with what is no number, string or list of such")
+        return given
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a layer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+
+        Raises:
+            TypeError: The class does not take these arguments, or refuses them.
+        """
+        taken = dict(config)
+        trainable = True
+        if not _takes_any(cls):  # A class of a user's own need not take what every layer has.
+            known = _parameters(cls)
+            trainable = taken.get("trainable", True) is not False
+            for name in ("name", "trainable", "dtype"):
+                if name not in known:
+                    taken.pop(name, None)
+        try:
+            layer = cls(**taken)
+        except Exception as error:
+            raise TypeError(
+                f"Error when deserializing class '{cls.__name__}' using config={config}.\n\n"
+                f"Exception encountered: {error}"
+            ) from error
+        if not trainable:
+            layer.trainable = False
+        return layer
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return the shapes that the layer was built for; None where it is not built.
+
+        Example:
+            >>> import mirrored as mr
+            >>> layer = mr.layers.Dense(2)
+            >>> layer.build((None, 3))
+            >>> layer.get_build_config()
+            {'input_shape': (None, 3)}
+        """
+        shapes = self._built_for
+        if shapes is None:
+            return None
+        if len(shapes) == 1:
+            return {"input_shape": next(iter(shapes.values()))}
+        return {"shapes_dict": dict(shapes)}
+
+    def build_from_config(self, config: Mapping[str, Any]) -> None:
+        """Build the layer for shapes that `get_build_config` returned.
+
+        Args:
+            config: The shapes.
+        """
+        if not config:
+            return
+        if "input_shape" in config:
+            self.build(config["input_shape"])
+        elif "shapes_dict" in config:
+            self.build(**config["shapes_dict"])
+
+
+def _refuse(layer: Any, why: str) -> NoReturn:
+    raise NotImplementedError(
+        f"{layer!r} {why}: it has no configuration of its own accord. Define `get_config(self)` in "
+        f"{type(layer).__name__}, which returns {{**super().get_config(), ...}} with its arguments "
+        "by name."
+    )
+
+
+def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(cls).parameters
+
+
+def _takes_any(cls: type) -> bool:
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in _parameters(cls).values())
+
+
 def made_again(layer: Any) -> Any:
     """Return a layer like another, of the same name, with weights of its own.
 
@@ -47,26 +227,17 @@ def made_again(layer: Any) -> Any:
         layer: The layer.
 
     Raises:
-        NotImplementedError: It was made with layers or variables, which both would have, or came
-            out of a file or a copy.
+        NotImplementedError: It does not say what it is made of.
     """
-    made_with = vars(layer).get("_made_with")
-    if made_with is None:
-        _refuse(layer, "was unpickled or copied, and what it was made with did not travel along")
-    given = (made_with.args, made_with.kwargs)
-    if any(isinstance(each, WeightOwner | Variable) for each in _nest.flatten(given)):
-        _refuse(layer, "was made with layers or variables, which both would have")
-    signature = inspect.signature(type(layer))
-    kinds = {each.kind for each in signature.parameters.values()}
-    kwargs = dict(made_with.kwargs)
-    if "name" not in signature.bind_partial(*made_with.args).arguments and (
-        "name" in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
-    ):
-        kwargs["name"] = layer.name
-    return type(layer)(*made_with.args, **kwargs)
+    from mirrored.serialization.registry import CustomObjectScope  # Few programs need them.
+    from mirrored.serialization.writing import kept_in_memory
 
-
-def _refuse(layer: Any, why: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{layer!r} {why}. Give `clone_model` a `clone_function`, which makes another one."
-    )
+    classes: dict[str, type] = {}
+    try:
+        with kept_in_memory(classes):
+            config = layer.get_config()
+    except NotImplementedError as error:
+        error.add_note("Or give `clone_model` a `clone_function`, which makes another one.")
+        raise
+    with CustomObjectScope(classes):
+        return type(layer).from_config(config)

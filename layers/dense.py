@@ -11,6 +11,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_positive
 from mirrored.layers import activations, constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, PlainOptions
+from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
@@ -33,6 +34,7 @@ class Dense(Layer):
         activity_regularizer: The penalty on the outputs, divided by the number of examples, if any.
         kernel_constraint: What optimizers bring the kernel back to after a step, if anything.
         bias_constraint: What they bring the bias back to.
+        quantization_config: None, as Keras' configurations say: weights are not quantized.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -62,6 +64,8 @@ class Dense(Layer):
         activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
+        *,
+        quantization_config: None = None,
         **options: Unpack[PlainOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
@@ -74,6 +78,9 @@ class Dense(Layer):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
+        self.quantization_config = only(
+            "quantization_config", quantization_config, None, "Weights are not quantized."
+        )
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""

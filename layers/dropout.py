@@ -10,8 +10,11 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
 from mirrored.layers.layer import LayerOptions, SameShape
+from mirrored.layers.not_provided import only
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.program import variable_creation
+
+OTHER_NOISE = "`SpatialDropout1D` drops whole features."
 
 
 class Drawing(SameShape):
@@ -19,6 +22,7 @@ class Drawing(SameShape):
 
     def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
+        self.seed = seed
         if not isinstance(seed, SeedGenerator):
             # In Keras a variable: a recorded function must not make one in every call.
             variable_creation.ask(f"{self.name}/seed_generator_state")
@@ -55,6 +59,7 @@ class Dropout(Drawing):
     Args:
         rate: The fraction to drop, from 0 to 1.
         seed: An integer for the same masks in every run; None takes one from the global stream.
+        noise_shape: None, as Keras' configurations say: each input is drawn for.
         **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
             ``input_shape``, as for every layer.
 
@@ -77,11 +82,13 @@ class Dropout(Drawing):
         rate: float,
         *,
         seed: int | SeedGenerator | None = None,
+        noise_shape: None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         fraction = from_0_to_1("rate", rate)
         super().__init__(seed, **options)
         self.rate = fraction
+        self.noise_shape = only("noise_shape", noise_shape, None, OTHER_NOISE)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """Return ``inputs``, of shape (batch, ...), with some set to zero while training."""

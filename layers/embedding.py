@@ -10,6 +10,7 @@ from mirrored._arguments import explained
 from mirrored._numbers import as_integer
 from mirrored.layers import constraints, initializers, regularizers
 from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS
@@ -26,6 +27,8 @@ class Embedding(Layer):
         embeddings_initializer: What the table, of shape (input_dim, output_dim), starts as.
         embeddings_regularizer: The penalty on the table, if any.
         embeddings_constraint: What optimizers bring the table back to after a step, if anything.
+        mask_zero: False: there are no masks.
+        quantization_config: None, as Keras' configurations say: weights are not quantized.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -46,6 +49,9 @@ class Embedding(Layer):
         embeddings_initializer: Any = "uniform",
         embeddings_regularizer: Any = None,
         embeddings_constraint: Any = None,
+        mask_zero: bool = False,
+        *,
+        quantization_config: None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -54,6 +60,14 @@ class Embedding(Layer):
         self.embeddings_initializer = initializers.get(embeddings_initializer)
         self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = constraints.get(embeddings_constraint)
+        self.mask_zero = only("mask_zero", mask_zero, False, "Give zeros the sample weight 0.")
+        self.quantization_config = only(
+            "quantization_config", quantization_config, None, "Weights are not quantized."
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {"activity_regularizer": None, **super().get_config()}
 
     def build(self, input_shape: Shape) -> None:
         """Create the table."""

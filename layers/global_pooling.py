@@ -8,13 +8,15 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers.layer import Layer, LayerOptions
-from mirrored.layers.shapes import Shape
+from mirrored.layers.shapes import Shape, as_data_format
 from mirrored.ops import Tensor
 
 
 @explained
 class GlobalPooling1D(Layer):
     """What both have in common: a subclass reduces the steps in `_reduced`."""
+
+    _built_from_start = True
 
     def __init__(
         self,
@@ -23,15 +25,9 @@ class GlobalPooling1D(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
-        known = {None: 1, "channels_last": 1, "channels_first": 2}
-        if data_format not in known:
-            raise ValueError(
-                "The `data_format` argument must be one of {'channels_first', 'channels_last'}. "
-                f"Received: data_format={data_format}"
-            )
-        self.data_format = data_format or "channels_last"
+        self.data_format = as_data_format(data_format)
         self.keepdims = bool(keepdims)
-        self._axis = known[data_format]
+        self._axis = 1 if self.data_format == "channels_last" else 2
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a sequence of vectors."""

@@ -3,76 +3,93 @@
 A name, a class, a function or the thing itself will do for all of them.
 """
 
-import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from mirrored._naming import snake_case
 
 _Thing = TypeVar("_Thing")
-_Class = TypeVar("_Class", bound=Callable[[], Any])
 
 
-def resolve(
-    kind: str, identifier: object, names: Mapping[str, Callable[..., Any]]
-) -> Callable[..., Any]:
-    """Return the callable that ``identifier`` stands for.
+class LateClasses(Mapping[str, Any]):
+    """Classes by all their names; those that their module loads late are loaded when one asks.
+
+    Args:
+        module: The name of the module that has the classes.
+        names: The name of the class that each name stands for, as `spelt` returns them.
+    """
+
+    def __init__(self, module: str, names: Mapping[str, str]) -> None:
+        self._module = module
+        self._names = names
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(sys.modules[self._module], self._names[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def resolve(kind: str, identifier: Any, names: Mapping[str, Any]) -> Any:
+    """Return the callable that ``identifier`` is, names or describes; of a class one is made.
+
+    Args:
+        kind: What the error calls it.
+        identifier: What a user gave.
+        names: Classes and functions, by all their names.
 
     Raises:
-        ValueError: ``identifier`` is neither; the names there are follow.
+        ValueError: It is, names and describes none; the names there are follow.
     """
-    if isinstance(identifier, str) and identifier in names:
-        return names[identifier]
-    if callable(identifier):
-        return identifier
+    found = identifier
+    if isinstance(identifier, dict):
+        found = deserialized(identifier, names)
+    elif isinstance(identifier, str) and identifier in names:
+        found = names[identifier]
+    if callable(found):
+        return found() if inspect.isclass(found) else found
     raise ValueError(
         f"Could not interpret {kind} identifier: {identifier}. Pass a callable or one of these "
         f"names: {', '.join(sorted(names))}."
     )
 
 
-class Configured:
-    """What keeps its arguments in attributes of the same names, and can be made of these again."""
-
-    _arguments: ClassVar[str] = ""  # Their names, between spaces.
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that make one like it, by name."""
-        return {name: getattr(self, name) for name in self._arguments.split()}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return one that is made with the arguments of a configuration.
-
-        Args:
-            config: What `get_config` returned.
-        """
-        return cls(**config)
-
-
-def configured(identifier: Any, names: Mapping[str, Callable[[], _Thing]]) -> _Thing | None:
-    """Return what ``{"class_name": ..., "config": ...}`` makes; None: it is no such dict.
+def deserialized(
+    config: Any, names: Mapping[str, Any] | None, custom_objects: Mapping[str, Any] | None = None
+) -> Any:
+    """Return what a configuration, or a name, stands for among things of one kind.
 
     Args:
-        identifier: What a user gave.
-        names: What makes each thing without arguments, by name.
+        config: The configuration: with the name of a class, which may be one of Keras' other names.
+        names: Classes and functions by all their names; None: those of every kind.
+        custom_objects: Further ones, by name.
+
+    Returns:
+        The thing; a name that nothing has is returned as it is.
     """
-    if not isinstance(identifier, dict) or identifier.get("class_name") not in names:
-        return None
-    kind: Any = type(names[identifier["class_name"]]())
-    made: _Thing = kind.from_config(identifier.get("config", {}))
-    return made
+    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+
+    return deserialize_keras_object(config, custom_objects, module_objects=names)
 
 
-def by_name(classes: Iterable[tuple[_Class, tuple[str, ...]]]) -> dict[str, _Class]:
-    """Return classes by their names, by these in snake case, and by further ones of each."""
-    named: dict[str, _Class] = {}
-    for each, more in classes:
-        own: str = getattr(each, "__name__", "")
-        named |= dict.fromkeys((own, snake_case(own), *more), each)
-    return named
+def serialized(obj: Any, *, is_activation: bool = False) -> Any:
+    """Return the configuration of an object.
+
+    Args:
+        obj: The object.
+        is_activation: Whether it is a function that may be an activation, which is its name.
+    """
+    from mirrored.serialization import writing  # Few programs need it.
+
+    return (writing.serialize_activation if is_activation else writing.serialize_keras_object)(obj)
 
 
 def spelt(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
@@ -82,20 +99,6 @@ def spelt(names: Mapping[str, Iterable[str]]) -> dict[str, str]:
         names: The further ones by each class's name.
     """
     return {each: name for name, more in names.items() for each in (name, snake_case(name), *more)}
-
-
-def late_makers(module: str, names: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
-    """Return by the same names what makes one of the class that each stands for.
-
-    Args:
-        module: The name of the module that has the classes, and loads some when they are asked for.
-        names: As `spelt` returns them.
-    """
-
-    def make(name: str) -> Any:
-        return getattr(sys.modules[module], name)()
-
-    return {each: functools.partial(make, name) for each, name in names.items()}
 
 
 def find(

@@ -5,7 +5,7 @@ An initializer is a function from a shape and a dtype to a tensor; the random on
 
 import math
 import typing as _typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.identifiers import by_name, configured, resolve
+from mirrored.layers.identifiers import LateClasses, deserialized, resolve, serialized, spelt
 from mirrored.layers.starting_values import Constant as Constant
 from mirrored.layers.starting_values import Drawn, Seed
 from mirrored.layers.starting_values import Identity as Identity
@@ -49,7 +49,9 @@ __all__ = [
     "TruncatedNormal",
     "VarianceScaling",
     "Zeros",
+    "deserialize",
     "get",
+    "serialize",
 ]
 
 _LATE = {"mirrored.layers.orthogonal": "Orthogonal"}
@@ -82,8 +84,6 @@ class VarianceScaling(Drawn):
         >>> VarianceScaling(2.0, mode="fan_in", seed=0)((64, 10)).shape
         (64, 10)
     """
-
-    _arguments = "seed scale mode distribution input_axes output_axes"
 
     def __init__(
         self,
@@ -122,7 +122,6 @@ class VarianceScaling(Drawn):
 class _OfLayer(VarianceScaling):
     """A `VarianceScaling` that has a name of its own, and takes no other scale."""
 
-    _arguments = "seed input_axes output_axes"
     _scaling: ClassVar[tuple[float, str, str]]
 
     def __init__(
@@ -268,34 +267,19 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         )
 
 
-def _orthogonal() -> Initializer:
-    from mirrored.layers.orthogonal import Orthogonal  # Few programs need it.
-
-    return Orthogonal()
-
-
-_NAMES: dict[str, Callable[[], Initializer]] = {
-    **by_name(
-        [
-            (Initializer, ()),
-            (Constant, ()),
-            (GlorotNormal, ()),
-            (GlorotUniform, ()),
-            (HeNormal, ()),
-            (HeUniform, ()),
-            (Identity, ("IdentityInitializer",)),
-            (LecunNormal, ()),
-            (LecunUniform, ()),
-            (Ones, ("one",)),
-            (RandomNormal, ("normal",)),
-            (RandomUniform, ("uniform",)),
-            (TruncatedNormal, ()),
-            (VarianceScaling, ()),
-            (Zeros, ("zero",)),
-        ]
-    ),
-    **dict.fromkeys(("Orthogonal", "orthogonal", "OrthogonalInitializer"), _orthogonal),
+# Each with its names beside its own and that in snake case.
+_INITIALIZERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Initializer", "Constant", "TruncatedNormal", "VarianceScaling"), ()),
+    **dict.fromkeys(("GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform"), ()),
+    **dict.fromkeys(("LecunNormal", "LecunUniform"), ()),
+    "Identity": ("IdentityInitializer",),
+    "Ones": ("one",),
+    "Orthogonal": ("OrthogonalInitializer",),
+    "RandomNormal": ("normal",),
+    "RandomUniform": ("uniform",),
+    "Zeros": ("zero",),
 }
+_NAMES = LateClasses(__name__, spelt(_INITIALIZERS))
 
 
 @explained
@@ -319,13 +303,41 @@ def get(identifier: object) -> Filling | None:
     """
     if identifier is None:
         return None
-    made = configured(identifier, _NAMES)
-    if made is not None:
-        return made
     if is_tensor(identifier) or isinstance(identifier, np.ndarray | np.generic):
         return _values(identifier)
-    found = resolve("initializer", identifier, _NAMES)
-    return found() if isinstance(found, type) or isinstance(identifier, str) else found
+    if isinstance(identifier, str):  # One of the user's own too, where a scope says so.
+        found = deserialized({"class_name": identifier, "config": {}}, _NAMES)
+        identifier = identifier if isinstance(found, str) else found
+    filling: Filling = resolve("initializer", identifier, _NAMES)
+    return filling
+
+
+def serialize(initializer: Any) -> Any:
+    """Return the configuration of an initializer.
+
+    Args:
+        initializer: The initializer.
+
+    Example:
+        >>> serialize(Constant(2.0))["config"]
+        {'value': 2.0}
+    """
+    return serialized(initializer)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the initializer that a configuration describes.
+
+    Args:
+        config: What `serialize` returned, or a name, which gives a class.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> deserialize(serialize(Constant(2.0)))((2,)).numpy().tolist()
+        [2.0, 2.0]
+    """
+    return deserialized(config, _NAMES, custom_objects)
 
 
 def _values(values: Any) -> Filling:

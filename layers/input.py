@@ -65,9 +65,15 @@ class InputLayer(Layer):
         self.batch_shape = whole
         self.build(whole)
         self._output_shape = whole
+        self._built_for = None
         if input_tensor is None:
             input_tensor = SymbolicTensor(whole, self.dtype, name)
         Node(self, (), {}, input_tensor)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        kinds = {"sparse": False, "ragged": False, "name": self.name, "optional": False}
+        return {"batch_shape": self.batch_shape, "dtype": self.dtype.name, **kinds}
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the input has the shape that was announced."""

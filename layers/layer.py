@@ -6,19 +6,18 @@ A layer is a forward function plus its variables; a layer that holds others has 
 import inspect
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import Any, ClassVar, Self, TypedDict, overload
+from typing import Any, ClassVar, TypedDict, overload
 
 from numpy.typing import NDArray
 
 from mirrored import _nest, _overrides, ops
-from mirrored._absent import absent_members, refused_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored.graph import SymbolicTensor, placeholders
 from mirrored.layers import added_losses, regularizers
 from mirrored.layers.building import building
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
-from mirrored.layers.called import Called
-from mirrored.layers.construction import Arguments, ConstructorSignature
+from mirrored.layers.construction import ConfiguredLayer
 from mirrored.layers.conversion import as_argument, as_input, is_structure
 from mirrored.layers.shapes import (
     Shape,
@@ -61,8 +60,7 @@ class LayerOptions(PlainOptions, total=False):
 
 @explained
 @absent_members("tf.keras.layers.Layer")
-@refused_members("tf.keras.layers.Layer", "from_config")
-class Layer(Called):
+class Layer(ConfiguredLayer):
     """A function of tensors, with the variables that it computes with.
 
     A subclass defines ``call``, and ``build`` where it has weights. Layers and variables that it
@@ -102,6 +100,7 @@ class Layer(Called):
 
     _never_called = _overrides.LAYER
     _for_itself = _overrides.LAYER_ITSELF
+    _automatic = True
     _takes_training: ClassVar[bool] = False
     _casts_all: bool = False  # Integers too, as models that say the dtype of inputs do.
     _call_signature: ClassVar[inspect.Signature]
@@ -121,15 +120,6 @@ class Layer(Called):
         build = cls.build  # A mixin's too, which this class inherits first.
         if build is not Layer.build and not hasattr(build, "_runs_once"):
             type.__setattr__(cls, "build", building(build))
-
-    # With `__new__` here Python would show its parameters as those of classes without `__init__`.
-    __signature__ = ConstructorSignature()
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Keep what the layer is made with, for others like it."""
-        layer = super().__new__(cls)
-        vars(layer)["_made_with"] = Arguments(args, kwargs)
-        return layer
 
     def __init__(
         self,
@@ -159,6 +149,7 @@ class Layer(Called):
                 take one for each argument instead, as in ``build(self, query_shape, key_shape)``.
         """
         self._input_shape = as_shapes(input_shape)
+        self._built_for = {"input_shape": self._input_shape}
         self.built = True
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -318,6 +309,8 @@ class Layer(Called):
         if not self.built:
             if arguments is None or type(self).build is Layer.build:
                 self.build(shape)
+                if self._built_from_start and type(self).build is Layer.build:
+                    self._built_for = None  # As in Keras, where it was built before.
             else:
                 self.build(**arguments.of(self.build, f"{type(self).__name__!r}"))
             self._input_shape = map_shapes(without_batch, shape)
@@ -368,6 +361,8 @@ Layer._call_signature = inspect.signature(Layer.call)
 
 class SameShape(Layer):
     """A layer of one input, whose outputs have its shape."""
+
+    _built_from_start = True
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""

@@ -9,6 +9,7 @@ from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.normalizing import Normalizing, ScaledAndMoved, as_axes, as_epsilon, positions
+from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
@@ -31,6 +32,7 @@ class LayerNormalization(ScaledAndMoved):
         gamma_regularizer: The penalty on ``gamma``, if any.
         beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
         gamma_constraint: What they bring ``gamma`` back to.
+        rms_scaling: False: `RMSNormalization` is a layer of its own.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -54,6 +56,8 @@ class LayerNormalization(ScaledAndMoved):
         gamma_regularizer: Any = None,
         beta_constraint: Any = None,
         gamma_constraint: Any = None,
+        *,
+        rms_scaling: bool = False,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(
@@ -69,9 +73,11 @@ class LayerNormalization(ScaledAndMoved):
             gamma_constraint,
             **options,
         )
+        self.rms_scaling = only("rms_scaling", rms_scaling, False, "Use `RMSNormalization`.")
 
     def build(self, input_shape: Shape) -> None:
         """Create gamma and beta, of the shape of the axes."""
+        self.axis = self.axis if isinstance(self.axis, list) else [self.axis]  # As Keras does.
         axes = positions(self.axis, len(input_shape))
         self._add_gamma_and_beta(tuple(input_shape[axis] for axis in axes))
 
@@ -114,6 +120,7 @@ class RMSNormalization(Normalizing):
 
     def build(self, input_shape: Shape) -> None:
         """Create the scale, of the shape of the axes."""
+        self.axis = self.axis if isinstance(self.axis, list) else [self.axis]  # As Keras does.
         shape = tuple(input_shape[axis] for axis in positions(self.axis, len(input_shape)))
         self.scale = self.add_weight(shape=shape, initializer="ones", name="scale")
 

@@ -9,8 +9,9 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.dropout import Drawing, from_0_to_1
+from mirrored.layers.dropout import OTHER_NOISE, Drawing, from_0_to_1
 from mirrored.layers.layer import LayerOptions
+from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 
@@ -96,6 +97,7 @@ class AlphaDropout(Drawing):
     Args:
         rate: The fraction to drop, from 0 to 1.
         seed: An integer for the same masks in every run; None takes one from the global stream.
+        noise_shape: None, as Keras' configurations say: each input is drawn for.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
     Raises:
@@ -106,8 +108,16 @@ class AlphaDropout(Drawing):
         [[1.0, 2.0]]
     """
 
-    def __init__(self, rate: float, *, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
+    def __init__(
+        self,
+        rate: float,
+        *,
+        seed: Any = None,
+        noise_shape: None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(seed, **options)
+        self.noise_shape = only("noise_shape", noise_shape, None, OTHER_NOISE)
         self.rate = from_0_to_1("rate", rate)
         if self.rate == 1:
             raise ValueError(f"Nothing would be left of rate=1. Received: rate={rate!r}")
@@ -147,6 +157,11 @@ class SpatialDropout1D(Drawing):
     def __init__(self, rate: float, seed: Any = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
         self.rate = from_0_to_1("rate", rate)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it: those that Keras gives."""
+        config = {**super().get_config(), "dtype": self.dtype.name}
+        return {name: config[name] for name in ("rate", "seed", "name", "dtype")}
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless each example is a sequence of vectors."""

@@ -33,8 +33,6 @@ class Orthogonal(Drawn):
         True
     """
 
-    _arguments = "seed gain"
-
     def __init__(self, gain: float = 1.0, seed: Seed = None) -> None:
         super().__init__(seed)
         self.gain = gain

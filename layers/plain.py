@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.layers.identifiers import deserialized, serialized
 from mirrored.layers.layer import Layer, LayerOptions, SameShape
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
 from mirrored.ops import Tensor
@@ -23,6 +24,7 @@ class Identity(SameShape):
     """
 
     _keeps_integers = True
+    _automatic = True
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return ``inputs``, of any shape."""
@@ -44,11 +46,12 @@ class Rescaling(SameShape):
     """
 
     _casts_all = True
+    _built_from_start = False
 
     def __init__(self, scale: Any, offset: Any = 0.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
-        self.scale = scale
-        self.offset = offset
+        self.scale = deserialized(scale, None) if isinstance(scale, dict) else scale
+        self.offset = deserialized(offset, None) if isinstance(offset, dict) else offset
 
     def call(self, inputs: Tensor) -> Tensor:
         """Return the scaled inputs, floats of the shape of ``inputs``."""
@@ -93,6 +96,37 @@ class Lambda(Layer):
         self.arguments = dict(arguments or {})
         self._given_shape = output_shape
         self._passes_training = "training" in inspect.signature(function).parameters
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values.
+
+        Raises:
+            ValueError: The function is a lambda: files of Keras' have its bytecode.
+        """
+        config = {**self._shared_config(), "function": serialized(self.function)}
+        if self._given_shape is not None:
+            config["output_shape"] = serialized(self._given_shape)
+        return {**config, "arguments": serialized(self.arguments)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a layer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+
+        Raises:
+            ValueError: It holds bytecode.
+            TypeError: It names a function that there is not.
+        """
+        taken = dict(config)
+        for name in ("function", "output_shape", "arguments"):
+            if name in taken:
+                taken[name] = deserialized(taken[name], None)
+        shape = taken.get("output_shape")
+        if isinstance(shape, list) and all(isinstance(each, int | None) for each in shape):
+            taken["output_shape"] = tuple(shape)
+        return super().from_config(taken)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Return what the function returns.

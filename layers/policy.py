@@ -3,7 +3,8 @@
 The names, and what they mean, are those of Keras.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -61,6 +62,19 @@ class DTypePolicy:
     def variable_dtype(self) -> str:
         """The name of the dtype of their weights."""
         return str(self._variable_dtype.name)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the policy's name, by which another one like it is made."""
+        return {"name": self._name}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a policy of the name that a configuration has.
+
+        Args:
+            config: What `get_config` returned.
+        """
+        return cls(**config)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DTypePolicy) and other._name == self._name
@@ -145,7 +159,8 @@ def as_policy(dtype: Any) -> DTypePolicy:
     """Return the policy that a layer's ``dtype`` argument means.
 
     Args:
-        dtype: A policy, the name of one, a dtype that tensors have, or None for the global policy.
+        dtype: A policy, its name or configuration, a dtype that tensors have, or None for the
+            global policy.
 
     Raises:
         TypeError: It is none of these.
@@ -157,8 +172,22 @@ def as_policy(dtype: Any) -> DTypePolicy:
     """
     if dtype is None:
         return dtype_policy()
+    if isinstance(dtype, dict):
+        dtype = _of_configuration(dtype)
     if isinstance(dtype, DTypePolicy):
         return dtype
     if isinstance(dtype, str) and dtype.startswith("mixed_"):
         return DTypePolicy(dtype)
     return DTypePolicy(ops.as_dtype(dtype).name)
+
+
+def _of_configuration(config: dict[str, Any]) -> Any:
+    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+
+    policy = deserialize_keras_object(config, module_objects={"DTypePolicy": DTypePolicy})
+    if not isinstance(policy, DTypePolicy):
+        raise ValueError(
+            "Cannot interpret `dtype` argument. Expected a string or an instance of DTypePolicy. "
+            f"Received: dtype={config!r:.200}"
+        )
+    return policy

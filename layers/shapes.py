@@ -47,6 +47,22 @@ def _as_dimension(size: object, shape: tuple[object, ...]) -> int | None:
     return dimension
 
 
+def as_data_format(value: object) -> str:
+    """Return which axis of an example is that of its features; the last one for None.
+
+    Raises:
+        ValueError: It is neither "channels_last" nor "channels_first".
+    """
+    if value is None:
+        return "channels_last"
+    if isinstance(value, str) and value in ("channels_last", "channels_first"):
+        return value
+    raise ValueError(
+        "The `data_format` argument must be one of {'channels_first', 'channels_last'}. "
+        f"Received: data_format={value}"
+    )
+
+
 def is_shape(value: object) -> bool:
     """Return whether a value is a shape, and not a structure of shapes."""
     if value is None or isinstance(value, dict):

@@ -10,10 +10,11 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import Configured
+from mirrored.layers.identifiers import deserialized
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import FLOATS, DType, Shape
+from mirrored.serialization.configured import Configured
 
 
 @runtime_checkable
@@ -24,7 +25,7 @@ class _Stream(Protocol):
         """Return two integers, others in each call."""
 
 
-Seed = int | SeedGenerator | _Stream | None
+Seed = int | SeedGenerator | _Stream | dict[str, Any] | None
 
 _BETWEEN_SEEDS = 10_000_019  # A prime: the seeds of a stream are far from one another.
 _CUT = 2.0  # Keras' truncated normals keep values within two standard deviations.
@@ -103,10 +104,8 @@ class Constant(Initializer):
         [3.0, 3.0]
     """
 
-    _arguments = "value"
-
     def __init__(self, value: Any = 0.0) -> None:
-        self.value = value
+        self.value = deserialized(value, None) if isinstance(value, dict) else value
 
     def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return the value in ``shape``; ``dtype`` None means the default float.
@@ -132,10 +131,12 @@ class Identity(Initializer):
         [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
     """
 
-    _arguments = "gain"
-
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the gain; none where it is 1, as Keras."""
+        return {} if self.gain == 1.0 else super().get_config()
 
     def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return the matrix; ``dtype`` None means the default float.
@@ -157,9 +158,8 @@ class Identity(Initializer):
 class Drawn(Initializer):
     """Draws a weight's values; the shape and dtype are checked here, once for all kinds."""
 
-    _arguments = "seed"
-
     def __init__(self, seed: Seed = None) -> None:
+        seed = deserialized(seed, None) if isinstance(seed, dict) else seed
         known = int | np.integer | SeedGenerator | _Stream | None
         if isinstance(seed, bool) or not isinstance(seed, known):
             raise ValueError(
@@ -210,8 +210,6 @@ class RandomUniform(Drawn):
         True
     """
 
-    _arguments = "seed minval maxval"
-
     def __init__(self, minval: float = -0.05, maxval: float = 0.05, seed: Seed = None) -> None:
         super().__init__(seed)
         self.minval, self.maxval = minval, maxval
@@ -235,8 +233,6 @@ class RandomNormal(Drawn):
         (2, 3)
     """
 
-    _arguments = "seed mean stddev"
-
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Seed = None) -> None:
         super().__init__(seed)
         self.mean, self.stddev = mean, stddev
@@ -259,8 +255,6 @@ class TruncatedNormal(Drawn):
         >>> bool((abs(values) <= 2).all())
         True
     """
-
-    _arguments = "seed mean stddev"
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Seed = None) -> None:
         super().__init__(seed)

@@ -23,8 +23,10 @@ COMPLETE = {
     "tf.keras.datasets.boston_housing",
     "tf.keras.datasets.california_housing",
     "tf.keras.datasets.fashion_mnist",
+    "tf.keras.constraints",
     "tf.keras.datasets.mnist",
     "tf.keras.wrappers",
+    "tf.keras.regularizers",
     "tf.nest",
 }  # Modules of which nothing is absent.
 

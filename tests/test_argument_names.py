@@ -96,10 +96,10 @@ def test_a_misspelt_or_old_argument_names_the_right_one(
 
 def test_an_argument_that_is_like_none_leads_to_all_there_are() -> None:
     with pytest.raises(TypeError) as caught:
-        mr.layers.Dropout(0.5, noise_shape=None)  # type: ignore[call-arg]
+        mr.layers.Dropout(0.5, no_such=None)  # type: ignore[call-arg]
     assert str(caught.value) == (
-        "Dropout() got an unexpected keyword argument 'noise_shape'. Its arguments are: rate, "
-        "seed, activity_regularizer, name, trainable, dtype, input_shape."
+        "Dropout() got an unexpected keyword argument 'no_such'. Its arguments are: rate, "
+        "seed, noise_shape, activity_regularizer, name, trainable, dtype, input_shape."
     )
 
 

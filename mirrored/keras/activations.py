@@ -5,6 +5,7 @@ An alias module without logic of its own.
 
 from mirrored._absent import public_module as _public_module
 from mirrored.layers.activations import celu as celu
+from mirrored.layers.activations import deserialize as deserialize
 from mirrored.layers.activations import elu as elu
 from mirrored.layers.activations import exponential as exponential
 from mirrored.layers.activations import gelu as gelu
@@ -23,6 +24,7 @@ from mirrored.layers.activations import mish as mish
 from mirrored.layers.activations import relu as relu
 from mirrored.layers.activations import relu6 as relu6
 from mirrored.layers.activations import selu as selu
+from mirrored.layers.activations import serialize as serialize
 from mirrored.layers.activations import sigmoid as sigmoid
 from mirrored.layers.activations import silu as silu
 from mirrored.layers.activations import soft_shrink as soft_shrink

@@ -9,7 +9,9 @@ from mirrored.layers.constraints import MaxNorm as MaxNorm
 from mirrored.layers.constraints import MinMaxNorm as MinMaxNorm
 from mirrored.layers.constraints import NonNeg as NonNeg
 from mirrored.layers.constraints import UnitNorm as UnitNorm
+from mirrored.layers.constraints import deserialize as deserialize
 from mirrored.layers.constraints import get as get
+from mirrored.layers.constraints import serialize as serialize
 
 max_norm = MaxNorm
 min_max_norm = MinMaxNorm

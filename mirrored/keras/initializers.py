@@ -20,7 +20,9 @@ from mirrored.layers.initializers import RandomUniform as RandomUniform
 from mirrored.layers.initializers import TruncatedNormal as TruncatedNormal
 from mirrored.layers.initializers import VarianceScaling as VarianceScaling
 from mirrored.layers.initializers import Zeros as Zeros
+from mirrored.layers.initializers import deserialize as deserialize
 from mirrored.layers.initializers import get as get
+from mirrored.layers.initializers import serialize as serialize
 
 IdentityInitializer = Identity
 OrthogonalInitializer = Orthogonal

@@ -61,6 +61,8 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import minimum as minimum
     from mirrored.layers import multiply as multiply
     from mirrored.layers import subtract as subtract
+    from mirrored.layers.configurations import deserialize as deserialize
+    from mirrored.layers.configurations import serialize as serialize
 
 _LATE = {
     "mirrored.layers": """
@@ -72,5 +74,6 @@ _LATE = {
         Reshape Softmax SpatialDropout1D Subtract UnitNormalization add average concatenate dot
         maximum minimum multiply subtract
     """,
+    "mirrored.layers.configurations": "deserialize serialize",
 }
 _public_module("tf.keras.layers", __name__, _LATE)

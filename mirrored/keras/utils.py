@@ -7,6 +7,16 @@ from mirrored._absent import public_module as _public_module
 from mirrored.data.py_dataset import PyDataset as PyDataset
 from mirrored.data.sequences import pad_sequences as pad_sequences
 from mirrored.layers import reset_names as _reset_names
+from mirrored.serialization.reading import deserialize_keras_object as deserialize_keras_object
+from mirrored.serialization.registry import CustomObjectScope as CustomObjectScope
+from mirrored.serialization.registry import custom_object_scope as custom_object_scope
+from mirrored.serialization.registry import get_custom_objects as get_custom_objects
+from mirrored.serialization.registry import get_registered_name as get_registered_name
+from mirrored.serialization.registry import get_registered_object as get_registered_object
+from mirrored.serialization.registry import (
+    register_keras_serializable as register_keras_serializable,
+)
+from mirrored.serialization.writing import serialize_keras_object as serialize_keras_object
 from mirrored.training.utilities import pack_x_y_sample_weight as pack_x_y_sample_weight
 from mirrored.training.utilities import set_random_seed as set_random_seed
 from mirrored.training.utilities import to_categorical as to_categorical

@@ -56,6 +56,7 @@ class Model(SteppedOnBatches):
     _never_called = _overrides.MODEL
     _for_itself = _overrides.MODEL_ITSELF
     _functional_name = "functional"
+    _automatic = True
 
     def compile(
         self,

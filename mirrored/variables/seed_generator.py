@@ -3,7 +3,8 @@
 What is drawn by such seeds are Keras' numbers. All replicas of a step take the same seed.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class SeedGenerator:
     """
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        self._seed = seed
         self.name = unique_name("seed_generator") if name is None else check_name(name)
         number = 1 + new_seed() % 10**9 if seed is None else as_integer(seed)
         if number is None:
@@ -52,6 +54,19 @@ class SeedGenerator:
         self.state: Variable = state_variable(
             np.array([number, 0], np.int64), f"{self.name}/seed_generator_state"
         )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make one like it, which begins anew."""
+        return {"seed": self._seed, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return one that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+        """
+        return cls(**config)
 
     def next(self, ordered: bool = True) -> Tensor:
         """Return the state, two integers of 64 bits, and move it on.

@@ -132,7 +132,7 @@ def test_in_mixed_precision_it_computes_in_float32() -> None:
         ({"axis": "x"}, TypeError, "`axis` is an integer. Received: axis='x'"),
         ({"momentum": 2.0}, ValueError, "`momentum` is a number from 0 to 1"),
         ({"epsilon": -1.0}, ValueError, "`epsilon` is a finite number of 0 or more"),
-        ({"renorm": True}, TypeError, "unexpected keyword argument 'renorm'"),
+        ({"renorm": True}, ValueError, "`renorm` is not provided here"),
     ],
 )
 def test_arguments_that_are_wrong(

@@ -11,8 +11,8 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
+from mirrored.layers.identifiers import LateClasses as _LateClasses
 from mirrored.layers.identifiers import find as _find
-from mirrored.layers.identifiers import late_makers as _late_makers
 from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
@@ -207,7 +207,7 @@ _LOSSES: dict[str, tuple[str, ...]] = {
     "CategoricalFocalCrossentropy": (),
     "CategoricalGeneralizedCrossEntropy": (),
 }
-_BY_NAME = _late_makers(__name__, _spelt(_LOSSES))
+_BY_NAME = _LateClasses(__name__, _spelt(_LOSSES))
 
 
 @explained

@@ -9,8 +9,8 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
+from mirrored.layers.identifiers import LateClasses as _LateClasses
 from mirrored.layers.identifiers import find as _find
-from mirrored.layers.identifiers import late_makers as _late_makers
 from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.training.losses import MSE as MSE
 from mirrored.training.losses import Loss as _Loss
@@ -284,7 +284,7 @@ _METRICS: dict[str, tuple[str, ...]] = {
 }
 
 _NAMES = _spelt(_METRICS)
-_BY_NAME = _late_makers(__name__, _NAMES)
+_BY_NAME = _LateClasses(__name__, _NAMES)
 # What is the kind of accuracy that fits the loss and the shapes.
 AUTOMATIC = ("accuracy", "acc")
 

@@ -1,0 +1,177 @@
+"""The users' own classes and functions that configurations may name, and scopes that say more.
+
+What is registered holds for all threads; a scope for the code within it.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
+
+from mirrored._arguments import explained, explained_only
+from mirrored._contexts import Within
+
+_Object = TypeVar("_Object")
+
+_registered: dict[str, Any] = {}
+_names: dict[Any, str] = {}
+_scope: ContextVar[Mapping[str, Any]] = ContextVar(
+    "mirrored_custom_objects",
+    default=MappingProxyType({}),
+)
+_safe_mode: ContextVar[bool | None] = ContextVar("mirrored_safe_mode", default=None)
+_unsafe_everywhere: list[bool] = []
+
+
+@explained
+class CustomObjectScope:
+    """The context in which configurations may name further classes and functions.
+
+    Args:
+        custom_objects: They, by their names; None: none. Those of a scope around it do not count.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Doubled(mr.layers.Dense):
+        ...     def call(self, inputs):
+        ...         return 2.0 * super().call(inputs)
+        >>> config = mr.keras.layers.serialize(Doubled(3))
+        >>> with mr.keras.utils.custom_object_scope({"Doubled": Doubled}):
+        ...     layer = mr.keras.layers.deserialize(config)
+        >>> type(layer).__name__, layer.units
+        ('Doubled', 3)
+    """
+
+    def __init__(self, custom_objects: Mapping[str, Any] | None) -> None:
+        self.custom_objects = dict(custom_objects or {})
+        self._tokens: list[Token[Mapping[str, Any]]] = []
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_scope.set(dict(self.custom_objects)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _scope.reset(self._tokens.pop())
+
+
+custom_object_scope = CustomObjectScope
+
+
+def get_custom_objects() -> dict[str, Any]:
+    """Return what is registered, by name: the dict itself, which may be changed.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.get_custom_objects()["halved"] = lambda x: x / 2.0
+        >>> mr.keras.utils.deserialize_keras_object("halved")(1.0)
+        0.5
+        >>> mr.keras.utils.get_custom_objects().clear()
+    """
+    return _registered
+
+
+@explained_only
+def register_keras_serializable(
+    package: str = "Custom", name: str | None = None
+) -> Callable[[_Object], _Object]:
+    """Return a decorator by which configurations may name a class or a function.
+
+    Args:
+        package: What its name begins with, and ">" after it.
+        name: The rest of its name; None: its own.
+
+    Example:
+        >>> import mirrored as mr
+        >>> @mr.keras.utils.register_keras_serializable("mine")
+        ... def halved(x):
+        ...     return x / 2.0
+        >>> mr.layers.Dense(2, activation=halved).get_config()["activation"]["config"]
+        'mine>halved'
+        >>> mr.keras.utils.get_custom_objects().clear()
+    """
+
+    def register(thing: Any) -> Any:
+        known = f"{package}>{thing.__name__ if name is None else name}"
+        if inspect.isclass(thing) and not hasattr(thing, "get_config"):
+            raise ValueError("Cannot register a class that does not have a get_config() method.")
+        _registered[known] = thing
+        _names[thing] = known
+        return thing
+
+    return register
+
+
+def get_registered_name(obj: Any) -> str:
+    """Return the name under which a class or function is registered, or else its own.
+
+    Args:
+        obj: The class or function.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.get_registered_name(mr.layers.Dense)
+        'Dense'
+    """
+    return _names.get(obj) or str(obj.__name__)
+
+
+@explained_only
+def get_registered_object(
+    name: str,
+    custom_objects: Mapping[str, Any] | None = None,
+    module_objects: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return what a name stands for: in the scope, among what is registered, or in what is given.
+
+    Args:
+        name: The name.
+        custom_objects: Classes and functions by name, which are looked at next.
+        module_objects: Likewise, at last.
+
+    Returns:
+        The class or function; None: there is none of that name.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.utils.get_registered_object("Mine", {"Mine": mr.layers.Dense}).__name__
+        'Dense'
+    """
+    for known in (_scope.get(), _registered, custom_objects or {}, module_objects or {}):
+        if name in known:
+            return known[name]
+    return None
+
+
+def custom_objects_with(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what is given, what the scope has, and what is registered: later ones win.
+
+    Args:
+        given: The caller's own classes and functions by name.
+    """
+    return {**(given or {}), **_scope.get(), **_registered}
+
+
+def safe_mode_scope(safe_mode: bool | None) -> AbstractContextManager[None]:
+    """Return the context in which what is made of configurations follows a safe mode.
+
+    Args:
+        safe_mode: Whether code in configurations is refused; None: as if no scope were there.
+    """
+    return Within(_safe_mode, safe_mode)
+
+
+def in_safe_mode() -> bool | None:
+    """Return what the scope says about code in configurations; None where there is no scope."""
+    said = _safe_mode.get()
+    return False if said is None and _unsafe_everywhere else said
+
+
+def enable_unsafe_deserialization() -> None:
+    """Turn safe mode off where nothing else is said.
+
+    What safe mode refuses, Python lambdas in configurations, is refused here without it too: they
+    are bytecode, which this library does not run.
+    """
+    _unsafe_everywhere[:] = [True]

@@ -1,0 +1,177 @@
+"""Objects of all kinds with arguments of all kinds, for any `keras`: what they are written as.
+
+What config_values.json says is Keras 3.15.1's, on TensorFlow 2.21.0. Where these are installed,
+`python tests/support/config_values.py` writes it anew.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = Path(__file__).with_suffix(".json")
+
+# Calls by the modules of Keras that they are of. What a layer is built for stands behind a `|`.
+LAYERS = """
+Dense(3, name="d") | (None, 4)
+Dense(3)
+Dense(3, "relu", False, name="d", dtype="float64", trainable=False)
+Dense(2, "softmax", kernel_initializer="he_normal", bias_initializer="ones", name="d") | (2, 3, 4)
+Dense(2, kernel_regularizer="l2", bias_regularizer="l1", activity_regularizer="l2", name="d")
+Dense(2, kernel_constraint="max_norm", bias_constraint="non_neg", dtype="mixed_bfloat16", name="d")
+Dense(2, kernel_initializer=keras.initializers.GlorotNormal(seed=3), name="d")
+Activation("tanh", name="a") | (None, 3)
+Activation("linear", activity_regularizer=keras.regularizers.L1L2(0.1, 0.2), name="a")
+ReLU(name="a") | (None, 3)
+ReLU(6.0, 0.1, 0.5, name="a")
+LeakyReLU(name="a")
+LeakyReLU(0.2, name="a") | (None, 3)
+ELU(name="a") | (None, 3)
+ELU(0.5, name="a")
+PReLU(name="a") | (None, 3)
+PReLU("ones", "l2", "non_neg", [1, 2], name="a") | (None, 4, 5, 3)
+Softmax(name="a") | (None, 3)
+Softmax([1, 2], name="a")
+Dropout(0.5, name="n") | (None, 3)
+Dropout(0.25, seed=7, name="n")
+GaussianNoise(0.5, name="n")
+GaussianNoise(0.25, seed=7, name="n") | (None, 3)
+GaussianDropout(0.5, name="n")
+GaussianDropout(0.25, seed=7, name="n")
+AlphaDropout(0.5, name="n")
+AlphaDropout(0.25, seed=7, name="n")
+SpatialDropout1D(0.5, name="n")
+SpatialDropout1D(0.25, seed=7, name="n", dtype="float64")
+ActivityRegularization(name="r") | (None, 3)
+ActivityRegularization(0.1, 0.2, name="r")
+BatchNormalization(name="b") | (None, 3)
+BatchNormalization(1, 0.9, 0.01, False, False, synchronized=True, name="b") | (None, 3, 4)
+BatchNormalization(beta_initializer="ones", gamma_regularizer="l2", beta_constraint="non_neg")
+LayerNormalization(name="b") | (None, 3)
+LayerNormalization([1, 2], 0.1, False, name="b") | (None, 4, 3)
+LayerNormalization(gamma_initializer="he_normal", beta_regularizer="l1", name="b")
+RMSNormalization(name="b") | (None, 3)
+RMSNormalization([1, 2], 0.1, name="b")
+UnitNormalization(name="b") | (None, 3)
+UnitNormalization([1, 2], name="b")
+GroupNormalization(name="b")
+GroupNormalization(2, 1, 0.1, False, False, name="b") | (None, 4, 3)
+Embedding(5, 3, name="e") | (None, 2)
+Embedding(5, 3, "ones", "l2", "non_neg", activity_regularizer="l1", name="e")
+Flatten(name="f") | (None, 3, 4)
+Flatten("channels_first", name="f")
+Reshape((2, -1), name="f") | (None, 6)
+Permute((2, 1), name="f") | (None, 3, 4)
+RepeatVector(3, name="f") | (None, 4)
+Rescaling(0.5, name="s") | (None, 4)
+Rescaling([1.0, 2.0], 0.5, name="s")
+Identity(name="i") | (None, 4)
+GlobalAveragePooling1D(name="p") | (None, 4, 3)
+GlobalAveragePooling1D("channels_first", True, name="p")
+GlobalMaxPooling1D(name="p")
+GlobalMaxPooling1D(keepdims=True, name="p") | (None, 4, 3)
+Add(name="m") | [(None, 3), (None, 3)]
+Subtract(name="m")
+Multiply(name="m", dtype="float64")
+Average(name="m")
+Maximum(name="m")
+Minimum(name="m")
+Concatenate(name="m") | [(None, 3), (None, 4)]
+Concatenate(1, name="m")
+Dot(1, name="m") | [(None, 3), (None, 3)]
+Dot([1, 2], True, name="m")
+InputLayer((3,), name="x")
+InputLayer((3, None), 5, "int32", name="x")
+InputLayer(batch_shape=(None, 3), name="x")
+Lambda(keras.activations.relu, name="l") | (None, 3)
+Lambda(keras.activations.relu, (3,), arguments={"negative_slope": 0.5}, name="l")
+"""
+INITIALIZERS = """
+Constant(2.0)
+Constant([1.0, 2.0])
+Constant(np.array([1.0, 2.0]))
+Zeros()
+Ones()
+Identity()
+Identity(0.5)
+Orthogonal()
+Orthogonal(0.5, seed=3)
+RandomNormal()
+RandomNormal(0.5, 0.25, 3)
+RandomUniform()
+RandomUniform(0.25, 0.5, 3)
+TruncatedNormal()
+TruncatedNormal(0.5, 0.25, 3)
+VarianceScaling()
+VarianceScaling(2.0, "fan_out", "uniform", 3)
+VarianceScaling(2.0, "fan_avg", "normal")
+GlorotNormal()
+GlorotUniform(3)
+HeNormal()
+HeUniform(3)
+LecunNormal()
+LecunUniform(3)
+GlorotUniform(keras.random.SeedGenerator(3, name="drawn"))
+"""
+REGULARIZERS = """
+L1()
+L1(0.5)
+L2()
+L2(0.5)
+L1L2()
+L1L2(0.5, 0.25)
+OrthogonalRegularizer()
+OrthogonalRegularizer(0.5, "columns")
+"""
+CONSTRAINTS = """
+MaxNorm()
+MaxNorm(3, 1)
+MinMaxNorm()
+MinMaxNorm(0.5, 2.0, 0.5, 1)
+NonNeg()
+UnitNorm()
+UnitNorm([0, 1])
+"""
+KINDS = {
+    "layers": LAYERS,
+    "initializers": INITIALIZERS,
+    "regularizers": REGULARIZERS,
+    "constraints": CONSTRAINTS,
+}
+CASES = [f"{kind}.{line}" for kind, lines in KINDS.items() for line in lines.strip().splitlines()]
+
+
+def made(keras: Any, case: str) -> Any:
+    """Return the object of a case.
+
+    Args:
+        keras: The module.
+        case: One of `CASES`.
+    """
+    call, _, shape = case.partition(" | ")
+    found = eval(f"keras.{call}", {"keras": keras, "np": np})
+    if shape:
+        found.build(eval(shape))
+    return found
+
+
+def plain(config: Any) -> Any:
+    """Return a configuration as JSON has it."""
+    return json.loads(json.dumps(config))
+
+
+def main() -> None:
+    """Write down what Keras writes."""
+    import keras
+
+    written = {}
+    for case in CASES:
+        keras.utils.clear_session()
+        written[case] = plain(keras.utils.serialize_keras_object(made(keras, case)))
+    lines = [f"{json.dumps(case)}: {json.dumps(config)}" for case, config in written.items()]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
