@@ -91,7 +91,17 @@ MODEL_ITSELF = LAYER_ITSELF | {
     "required_compilation",
 }
 OPTIMIZER_ITSELF = frozenset(
-    ("averages", "kept_names", "pack", "prepare", "restore_slots", "slots")
+    (
+        "averages",
+        "beside_names",
+        "keeps_averages",
+        "kept_names",
+        "kept_shape",
+        "pack",
+        "prepare",
+        "restore_slots",
+        "slots",
+    )
 )
 LOSS_ITSELF = frozenset(("per_example", "shard"))
 METRIC_ITSELF: frozenset[str] = frozenset()

@@ -25,8 +25,13 @@ if _typing.TYPE_CHECKING:
     from mirrored.optim.ftrl import Ftrl as Ftrl
     from mirrored.optim.lamb import Lamb as Lamb
     from mirrored.optim.lion import Lion as Lion
+    from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer as LossScaleOptimizer
+    from mirrored.optim.multi_optimizer import MultiOptimizer as MultiOptimizer
+    from mirrored.optim.multi_optimizer import OptimizerMap as OptimizerMap
+    from mirrored.optim.muon import Muon as Muon
     from mirrored.optim.nadam import Nadam as Nadam
     from mirrored.optim.rmsprop import RMSprop as RMSprop
+    from mirrored.optim.schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
 
 __all__ = [
     "SGD",
@@ -39,9 +44,14 @@ __all__ = [
     "Ftrl",
     "Lamb",
     "Lion",
+    "LossScaleOptimizer",
+    "MultiOptimizer",
+    "Muon",
     "Nadam",
     "Optimizer",
+    "OptimizerMap",
     "RMSprop",
+    "ScheduleFreeAdamW",
     "get",
     "schedules",
 ]
@@ -56,12 +66,18 @@ _LATE = {
     "mirrored.optim.ftrl": "Ftrl",
     "mirrored.optim.lamb": "Lamb",
     "mirrored.optim.lion": "Lion",
+    "mirrored.optim.loss_scale_optimizer": "LossScaleOptimizer",
+    "mirrored.optim.multi_optimizer": "MultiOptimizer OptimizerMap",
+    "mirrored.optim.muon": "Muon",
     "mirrored.optim.nadam": "Nadam",
     "mirrored.optim.rmsprop": "RMSprop",
+    "mirrored.optim.schedule_free_adamw": "ScheduleFreeAdamW",
 }
 _public_module("tf.keras.optimizers", __name__, _LATE)
 
-_RULES = [name for names in _LATE.values() for name in names.split() if name != "schedules"]
+# Those around others cannot be made without them.
+_NO_RULES = ("schedules", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap")
+_RULES = [name for names in _LATE.values() for name in names.split() if name not in _NO_RULES]
 _BY_NAME = {name.lower(): name for name in ("SGD", "Adam", *_RULES)}
 
 

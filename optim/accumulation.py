@@ -29,9 +29,9 @@ class Accumulating(Averaging):
         self.gradient_accumulation_steps = steps
 
     @property
-    def kept_names(self) -> tuple[str, ...]:
-        """The names of all that is kept for each variable, the sum of gradients at the end."""
-        names = super().kept_names
+    def beside_names(self) -> tuple[str, ...]:
+        """The names of what is kept behind the rule's slots, the sum of gradients at the end."""
+        names = super().beside_names
         return (*names, _NAME) if self.gradient_accumulation_steps else names
 
     def _counted(self, taken: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -66,7 +66,7 @@ class Adafactor(Optimizer):
         """The means of rows and of columns, and the mean of squares."""
         return "r", "c", "velocity"
 
-    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float]:
+    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         if name == "r":
             shape = shape[:-1] if len(shape) > 1 else ()

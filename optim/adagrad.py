@@ -56,7 +56,7 @@ class Adagrad(Optimizer):
         """The sum of squares."""
         return ("accumulator",)
 
-    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float]:
+    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         return shape, self.initial_accumulator_value if name == "accumulator" else 0.0
 

@@ -61,6 +61,10 @@ class Adam(Optimizer):
         names = ("momentum", "velocity")
         return (*names, "velocity_hat") if self.amsgrad else names
 
+    @property
+    def _slot_groups(self) -> tuple[tuple[str, ...], ...]:
+        return self.slot_names[:2], self.slot_names[2:]
+
     def update(
         self,
         gradient: Tensor,

@@ -36,9 +36,14 @@ class Averaging(SlotOwner):
                 check_count("ema_overwrite_frequency", ema_overwrite_frequency, least=1)
 
     @property
-    def kept_names(self) -> tuple[str, ...]:
-        """The names of all that is kept for each variable: the rule's slots, and the average."""
-        return (*self.slot_names, _NAME) if self.use_ema else self.slot_names
+    def beside_names(self) -> tuple[str, ...]:
+        """The names of what is kept for each variable behind the rule's slots: the average."""
+        return (_NAME,) if self.use_ema else ()
+
+    @property
+    def keeps_averages(self) -> bool:
+        """Whether `averages` has some, once there was a step."""
+        return self.use_ema
 
     def averages(self) -> list[tuple[Variable, Variable]]:
         """Return each variable that was updated, with its average; none without `use_ema`.
@@ -54,7 +59,7 @@ class Averaging(SlotOwner):
         """
         if not self.use_ema:
             return []
-        place = self.kept_names.index(_NAME)
+        place = self.beside_names.index(_NAME) - len(self.beside_names)
         return [(each, slots[place]) for each, slots in self._slots.values()]
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:

@@ -82,7 +82,7 @@ class Ftrl(Optimizer):
         """The sum of squares, and z."""
         return "accumulator", "linear"
 
-    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float]:
+    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and what it starts as; see `Optimizer`."""
         return shape, self.initial_accumulator_value if name == "accumulator" else 0.0
 

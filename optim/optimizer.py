@@ -6,7 +6,7 @@ for every replica first (`updates.py`) and written afterwards.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mirrored import _overrides, ops
 from mirrored._absent import absent_members, refused_members
@@ -68,6 +68,7 @@ class Optimizer(Updating):
         array([0.7, 1.7], dtype=float32)
     """
 
+    skips_non_finite: ClassVar[bool] = False  # Whether it leaves out steps that are not finite.
     _never_called = _overrides.OPTIMIZER
     _for_itself = _overrides.OPTIMIZER_ITSELF
 
@@ -183,10 +184,22 @@ class Optimizer(Updating):
 
     @property
     def variables(self) -> list[Variable]:
-        """The step count, the learning rate if it is a number, the slots, and shared numbers."""
-        slots = [slot for _, each in self._slots.values() for slot in each]
+        """The step count, the learning rate if it is a number, slots, and shared numbers.
+
+        In Keras' order: of the slots first moving averages and sums of gradients, those of all
+        variables one after the other.
+        """
+        return [*self._own_variables, *self._ordered_slots(), *self._shared]
+
+    @property
+    def _own_variables(self) -> list[Variable]:
         rate = [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
-        return [self._iterations, *rate, *slots, *self._shared]
+        return [self._iterations, *rate]
+
+    @property
+    def within(self) -> tuple["Optimizer", ...]:
+        """This optimizer, and those that it is around."""
+        return (self,)
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
@@ -217,11 +230,17 @@ class Optimizer(Updating):
         self._undecayed = list(var_list or ())
         self._undecayed_names = "|".join(sorted(set(var_names or ()))) or None
 
-    def _decays(self, variable: Variable) -> bool:
-        if not self.weight_decay or any(variable is each for each in self._undecayed):
-            return False
+    def _decay(self, variable: Variable) -> float:
+        if not self.weight_decay or self._is_excluded(variable):
+            return 0.0
+        return self.weight_decay
+
+    def _is_excluded(self, variable: Variable) -> bool:
+        """Return whether `exclude_from_weight_decay` was told of a variable."""
+        if any(variable is each for each in self._undecayed):
+            return True
         names = self._undecayed_names
-        return names is None or re.search(names, variable.name) is None
+        return names is not None and re.search(names, variable.name) is not None
 
     def scale_loss(self, loss: Any) -> Any:
         """Return a loss times `loss_scale_factor`, inside the tape; `apply_gradients` undoes it.

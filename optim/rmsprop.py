@@ -61,6 +61,10 @@ class RMSprop(Optimizer):
         names = {"momentum": bool(self.momentum), "average_gradient": self.centered}
         return ("velocity", *(name for name, is_kept in names.items() if is_kept))
 
+    @property
+    def _slot_groups(self) -> tuple[tuple[str, ...], ...]:
+        return tuple((name,) for name in self.slot_names)
+
     def update(
         self,
         gradient: Tensor,

@@ -40,20 +40,48 @@ class SlotOwner(_overrides.Subclassable):
         """The names of the values that are kept for each variable beside it."""
         return ()
 
-    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float]:
+    def slot_start(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
         """Return the shape of a slot and the number that it is full of before the first step.
 
+        None in the place of the number: it begins as the variable itself.
+
         Args:
-            name: One of `kept_names`.
+            name: One of the variable's `kept_names`.
             shape: The shape of the variable that it is kept for.
         """
         del name
         return shape, 0.0
 
-    @property
-    def kept_names(self) -> tuple[str, ...]:
-        """The names of all that is kept for each variable, whoever asks for it."""
+    def slot_names_for(self, variable: Variable) -> tuple[str, ...]:
+        """Return those of `slot_names` that a variable has: all, unless its rule is another.
+
+        Args:
+            variable: The variable.
+        """
+        del variable
         return self.slot_names
+
+    @property
+    def beside_names(self) -> tuple[str, ...]:
+        """The names of what is kept for each variable behind the slots of the rule."""
+        return ()
+
+    def kept_names(self, variable: Variable) -> tuple[str, ...]:
+        """Return the names of all that is kept for a variable, whoever asks for it.
+
+        Args:
+            variable: The variable.
+        """
+        return (*self.slot_names_for(variable), *self.beside_names)
+
+    def kept_shape(self, variable: Variable, name: str) -> Shape:
+        """Return the shape of what is kept for a variable.
+
+        Args:
+            variable: The variable.
+            name: One of its `kept_names`.
+        """
+        return self.slot_start(name, variable.shape)[0]
 
     def build(self, variables: Iterable[Variable]) -> None:
         """Make the slots of `variables`, equal on every replica, where they have none yet.
@@ -62,8 +90,9 @@ class SlotOwner(_overrides.Subclassable):
             ValueError: A variable was made in another strategy's scope than this optimizer, or
                 `slot_names` has names that its slots were made without.
         """
-        given, names = list(variables), self.kept_names
+        given = list(variables)
         for variable in given:
+            names = self.kept_names(variable)
             if len(self._slots.get(id(variable), (variable, names))[1]) < len(names):
                 raise ValueError(
                     f"The optimizer {self.name} has slots for {variable.name} that were made "
@@ -78,7 +107,7 @@ class SlotOwner(_overrides.Subclassable):
                     f"scope of ({self._strategy}), which is that of the optimizer {self.name}. "
                     f"{SAME_SCOPE}"
                 )
-        made = [(each, tuple(self._slot(each, name) for name in names)) for each in new]
+        made = [(v, tuple(self._slot(v, name) for name in self.kept_names(v))) for v in new]
         # All of them or none: the device may have no room for the last one.
         self._slots.update({id(variable): (variable, slots) for variable, slots in made})
 
@@ -98,10 +127,26 @@ class SlotOwner(_overrides.Subclassable):
     def _slots_of(self, variable: Variable) -> tuple[Variable, ...]:
         return self._slots[id(variable)][1]
 
+    @property
+    def _slot_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of slots that lie together for each variable, before the next group's for all."""
+        return (self.slot_names,)
+
+    def _ordered_slots(self) -> list[Variable]:
+        """Return all slots in Keras' order: what is kept beside the rule's comes before these."""
+        named = [
+            dict(zip(self.kept_names(variable), slots, strict=True))
+            for variable, slots in self._slots.values()
+        ]
+        groups = (*[(name,) for name in self.beside_names], *self._slot_groups)
+        return [each[name] for group in groups for each in named for name in group if name in each]
+
     def _slot(self, variable: Variable, name: str) -> Variable:
         shape, number = self.slot_start(name, variable.shape)
 
         def start() -> Tensor:
+            if number is None:
+                return variable.read_value()
             if number == 0:
                 return ops.zeros(shape, variable.dtype)
             return ops.fill(shape, ops.constant(number, variable.dtype))

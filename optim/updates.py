@@ -67,7 +67,6 @@ class Updating(Accumulating):
 
     elementwise: ClassVar[bool] = False
     shared_names: ClassVar[Mapping[str, float]] = {}
-    weight_decay: float | None
     clipnorm: float | None
     clipvalue: float | None
     global_clipnorm: float | None
@@ -178,32 +177,37 @@ class Updating(Accumulating):
             updates = self._updates(0, variables, gradients)
         values = list(updates)
         for replica, device in enumerate(self._strategy.devices[1:], start=1):
-            copies = [each for _, targets in self._units(replica, variables) for each in targets]
-            targets = [copy_of(each, replica) for each in (self._iterations, *self._shared)]
-            targets += copies
+            targets = self._targets(replica, variables)
             for target, (_, value) in zip(targets, updates, strict=True):
                 values.append((target, value.copy_to(device)))
         return values
+
+    def _targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
+        """Return what `_updates` has new values for, in its order."""
+        counts: list[Target] = [
+            copy_of(each, replica) for each in (self._iterations, *self._shared)
+        ]
+        return counts + [each for _, unit in self._units(replica, variables) for each in unit]
 
     def _groups(
         self, variables: Sequence[Variable], copies: Sequence[DeviceVariable]
     ) -> list[list[int]]:
         """Return the places of variables that the rule updates as one vector, in a program."""
         groups: list[list[int]] = []
-        for decaying in (True, False):
+        decays = [self._decay(each) for each in variables]
+        for decay in sorted(set(decays), reverse=True):
             places = [
                 i
                 for i, each in enumerate(variables)
-                if each.constraint is None and self._decays(each) is decaying
+                if each.constraint is None and decays[i] == decay
             ]
             found = packing_groups([copies[i] for i in places])
             groups += [[places[i] for i in group] for group in found]
         return groups
 
-    def _decays(self, variable: Variable) -> bool:
-        """Return whether a step takes a part of a variable's value away."""
-        del variable
-        return bool(self.weight_decay)
+    def _decay(self, variable: Variable) -> float:
+        """Return the part of a variable's value, times the rate, that a step takes away; or 0."""
+        raise NotImplementedError
 
     def _units(
         self, replica: int, variables: Sequence[Variable]
@@ -252,8 +256,8 @@ class Updating(Accumulating):
                 kind = copies[0].device, values[0].dtype
                 if kind not in cast:
                     cast[kind] = step.cast(values[0].dtype)
-                decays = self._decays(variables[places[0]])
-                results = self._ruled(copies[0].name, values, gradient, cast[kind], decays)
+                decay = self._decay(variables[places[0]])
+                results = self._ruled(copies[0].name, values, gradient, cast[kind], decay)
                 results = self._with_kept(results, values, total, cast[kind])
                 # As in Keras also where the step changes nothing else, and behind the average.
                 results[0] = _constrained(variables[places[0]], results[0])
@@ -272,19 +276,18 @@ class Updating(Accumulating):
         raise NotImplementedError
 
     def _ruled(
-        self, name: str, values: list[Tensor], gradient: Tensor, step: _Step, decays: bool
+        self, name: str, values: list[Tensor], gradient: Tensor, step: _Step, decay: float
     ) -> list[Tensor]:
         """Return what the rule makes of a variable and of its slots, the first of the values."""
-        count = len(self.slot_names)
-        value, *slots = values[: 1 + count]
-        shrunk = value - value * (step.rate * self.weight_decay) if decays else value
+        value, *slots = values[: len(values) - len(self.beside_names)]
+        shrunk = value - value * (step.rate * decay) if decay else value
         given = (*slots, *step.shared)
         new_value, new_slots = self.update(gradient, shrunk, given, step.rate, step.number)
         results = [new_value, *new_slots]
         if [each.spec for each in results] != [each.spec for each in (value, *slots)]:
             raise ValueError(
-                f"{type(self).__name__}.update returns the new value and {count} new slots, each "
-                f"of the shape and dtype of the old one. For {name}, where these are "
+                f"{type(self).__name__}.update returns the new value and {len(slots)} new slots, "
+                f"each of the shape and dtype of the old one. For {name}, where these are "
                 f"{[each.spec for each in (value, *slots)]}, received: "
                 f"{[each.spec for each in results]}."
             )

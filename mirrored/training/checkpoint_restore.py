@@ -183,16 +183,16 @@ def _slots_in_file(
     specs: Specs = {}
     variables: dict[int, Variable] = {}
     if part.optimizer is not None:
+        start = slot_key(part, "", "").removesuffix("/")
+        there = {key.rpartition("/")[0] for key in matches.places if key.startswith(start)}
         for other in parts:
             for key, variable in other.variables.items():
-                names = part.optimizer.kept_names
-                keys = {slot_key(part, key, name): name for name in names}
-                is_there = any(each in matches.places for each in keys)
-                if is_there and id(variable) in matches.sources:
-                    for slot, name in keys.items():
-                        shape, _ = part.optimizer.slot_start(name, variable.shape)
-                        specs[slot] = shape, variable.dtype.name
-                    variables[id(variable)] = variable
+                if f"{start}{key}" not in there or id(variable) not in matches.sources:
+                    continue
+                for name in part.optimizer.kept_names(variable):
+                    shape = part.optimizer.kept_shape(variable, name)
+                    specs[slot_key(part, key, name)] = shape, variable.dtype.name
+                variables[id(variable)] = variable
     return specs, list(variables.values())
 
 

@@ -109,12 +109,13 @@ def named_slots(part: Part, parts: Iterable[Part]) -> dict[str, Variable]:
     for variable, slots in part.optimizer.slots().values():
         if id(variable) not in keys:
             raise ValueError(
-                f"The optimizer {part.name!r} keeps {part.optimizer.kept_names} for the variable "
-                f"{variable.name!r}, which is not in the checkpoint. Give the checkpoint the "
-                "model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
+                f"The optimizer {part.name!r} keeps {part.optimizer.kept_names(variable)} for the "
+                f"variable {variable.name!r}, which is not in the checkpoint. Give the checkpoint "
+                "the model too, as in mr.train.Checkpoint(model=model, optimizer=optimizer)."
             )
+        names = part.optimizer.kept_names(variable)
         for key in keys[id(variable)]:
-            for slot_name, slot in zip(part.optimizer.kept_names, slots, strict=True):
+            for slot_name, slot in zip(names, slots, strict=True):
                 named[slot_key(part, key, slot_name)] = slot
     return named
 

@@ -75,7 +75,7 @@ def fit(
                 break
         told._epochs_done()
         optimizer = model.required_compilation().optimizer
-        if optimizer is not None and optimizer.use_ema:
+        if optimizer is not None and optimizer.keeps_averages:
             with guard.step():  # All of them or none.
                 optimizer.finalize_variable_values(model.trainable_weights)
         told.on_train_end(logs)

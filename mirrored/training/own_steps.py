@@ -138,10 +138,11 @@ class OwnStep(Step):
         strategy = self._strategy
         batch = self._batch(examples, of_means=True)
         logs: list[_Logs] = []
+        skips = any(each.skips_non_finite for each in optimizers_of(self._model))
 
         def on_replica(x: Any, y: Any, sample_weight: Any) -> dict[str, Tensor]:
             replica = _replica()
-            notes = _Notes(batch, replica)
+            notes = _Notes(batch, replica, skips)
             with telling_of_gradients(notes.note):
                 returned = method(pack_x_y_sample_weight(x, y, sample_weight))
             made = _Logs(returned)
@@ -194,10 +195,16 @@ def _replica() -> int:
 
 
 class _Notes:
-    """What a replica's step differentiates: the losses, which are to be finite, and gradients."""
+    """What a replica's step differentiates: the losses, which are to be finite, and gradients.
 
-    def __init__(self, batch: GlobalBatch, replica: int) -> None:
-        self._batch, self._replica = batch, replica
+    Args:
+        batch: How many examples there are.
+        replica: The replica's number.
+        skips: Whether the optimizer itself leaves out what is not finite, so that losses may be it.
+    """
+
+    def __init__(self, batch: GlobalBatch, replica: int, skips: bool) -> None:
+        self._batch, self._replica, self._skips = batch, replica, skips
         self._losses: list[Tensor] = []
 
     def note(self, targets: list[Any], sources: list[Any], gradients: list[Tensor | None]) -> None:
@@ -213,7 +220,7 @@ class _Notes:
                     f"{target.shape}. Take `mr.reduce_mean` of it."
                 )
         self._batch.note_gradients(gradients)
-        if not self._batch.is_empty(self._replica):
+        if not (self._skips or self._batch.is_empty(self._replica)):
             with only():  # No tape that is open has anything to learn from it.
                 self._losses += [ops.cast(each, ops.float64) for each in targets]
 

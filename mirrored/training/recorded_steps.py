@@ -234,7 +234,8 @@ def _identity(model: SteppedNetwork) -> tuple[tuple[Any, ...], list[Any]]:
     Whoever keeps the first keeps the second, or another object could have an id of it. (But for the
     compilation: with another one all traces go.)
     """
-    settings = [(i, vars(each)) for i, each in enumerate(optimizers_of(model))]
+    optimizers = [inner for each in optimizers_of(model) for inner in each.within]
+    settings = [(i, vars(each)) for i, each in enumerate(optimizers)]
     held: list[Any] = []
     trained: list[bool] = []
     for layer, weights in model._walk_with(Variable):

@@ -113,11 +113,13 @@ class Step:
             gradients, penalty = self._strategy.run(self._add_penalties, (gradients,))
         losses = self._strategy.experimental_local_results(outcome["loss"])
         totals = Totals(statistics, _first(penalty), losses)
-        check(totals)
+        optimizer = self._model.required_compilation().required_optimizer()
+        if not optimizer.skips_non_finite:
+            check(totals)
         used = sorted(_first(gradients))
         self._check_used(used)
         parts = self._strategy.experimental_local_results(gradients)
-        self._model.required_compilation().required_optimizer().prepare(
+        optimizer.prepare(
             [self._variables[i] for i in used],
             PerReplica([each.renumbered(dict(enumerate(used))) for each in parts]),
         ).commit()
@@ -197,9 +199,11 @@ class Step:
 
     def _add_penalties(self, gradients: Buckets) -> tuple[Buckets, Tensor | None]:
         """Add the penalties' gradients to those of the global batch; return the penalty too."""
+        optimizer = self._model.required_compilation().required_optimizer()
         with GradientTape() as tape:
             penalty = self._penalty()
-        added = enumerate(tape.gradient(penalty, self._variables))
+            scaled = optimizer.scale_loss(penalty)
+        added = enumerate(optimizer.unscaled(tape.gradient(scaled, self._variables)))
         sums = {i: gradients[i] + g if i in gradients else g for i, g in added if g is not None}
         return gradients.updated(sums), penalty
 

@@ -23,10 +23,16 @@ OPTIMIZERS = {
     "Ftrl": 0.46463239192962646,
     "Lamb": 0.9990000128746033,
     "Lion": 0.9990000128746033,
+    "Muon": 0.9989960193634033,
     "Nadam": 0.99893718957901,
     "RMSprop": 0.9968377351760864,
+    "ScheduleFreeAdamW": 0.9975000023841858,
     "SGD": 0.9950000047683716,
 }
+
+
+# The base of all, and those around others.
+WITHOUT_RULES = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer"}
 
 
 def public_optimizers() -> dict[str, type[Optimizer]]:
@@ -35,7 +41,7 @@ def public_optimizers() -> dict[str, type[Optimizer]]:
     return {
         name: value
         for name, value in found.items()
-        if inspect.isclass(value) and issubclass(value, Optimizer) and value is not Optimizer
+        if inspect.isclass(value) and issubclass(value, Optimizer) and name not in WITHOUT_RULES
     }
 
 

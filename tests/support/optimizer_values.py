@@ -44,6 +44,16 @@ _ALL: dict[str, list[dict[str, Any]]] = {
     ],
     "Lamb": [{}, {"beta_1": 0.5, "beta_2": 0.6, "epsilon": 1e-2}],
     "Lion": [{}, {"beta_1": 0.5, "beta_2": 0.25}],
+    "Muon": [
+        {},
+        {"ns_steps": 3, "nesterov": False, "rms_rate": None, "weight_decay": None},
+        {"exclude_layers": ["ker"], "adam_lr_ratio": 0.5, "momentum": 0.5},
+        {"muon_a": 3.0, "muon_b": -4.0, "muon_c": 2.0, "adam_weight_decay": None},
+    ],
+    "ScheduleFreeAdamW": [
+        {},
+        {"beta_1": 0.5, "beta_2": 0.6, "epsilon": 1e-2, "warmup_steps": 3, "weight_decay": 0.1},
+    ],
     "Nadam": [{}, {"beta_1": 0.5, "beta_2": 0.6, "epsilon": 1e-2}],
     "RMSprop": [
         {},
@@ -101,6 +111,42 @@ _SHARED: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("Adafactor", {"constraints": {"kernel": ("MaxNorm", {"max_value": 0.5})}}),
+    # Scaled losses: the factor grows, and steps are left out.
+    ("Adam", {"scaled": {}, "infinite": (1, 2)}),
+    ("SGD", {"momentum": 0.9, "scaled": {"initial_scale": 4.0, "dynamic_growth_steps": 2}}),
+    (
+        "SGD",
+        {
+            "scaled": {"initial_scale": 4.0, "dynamic_growth_steps": 1},
+            "infinite": (2,),
+            "gradient_accumulation_steps": 2,
+        },
+    ),
+    (
+        "RMSprop",
+        {
+            "scaled": {"initial_scale": 0.5},
+            "infinite": (0, 3),
+            "use_ema": True,
+            "ema_momentum": 0.5,
+            "ema_overwrite_frequency": 2,
+            "constraints": {"kernel": ("MaxNorm", {"max_value": 1.0})},
+            "clipnorm": 0.5,
+        },
+    ),
+    # Several in one.
+    ("SGD", {"momentum": 0.9, "others": {"bi.s": ("Adam", {"amsgrad": True})}}),
+    (
+        "RMSprop",
+        {
+            "momentum": 0.5,
+            "centered": True,
+            "use_ema": True,
+            "others": {"kernel": ("Nadam", {"weight_decay": 0.1})},
+            "loss_scale_factor": 4.0,
+        },
+    ),
+    ("SGD", {"others": {"kernel": ("Lion", {})}, "scaled": {}, "infinite": (1,)}),
 ]
 SCHEDULES: list[tuple[str, dict[str, Any]]] = [
     ("ExponentialDecay", {"decay_steps": 2, "decay_rate": 0.5}),
@@ -145,8 +191,10 @@ def make(keras: Any, name: str, variables: list[Any]) -> Any:
     """Return the optimizer of a case."""
     kind, settings = CASES[name]
     settings = dict(settings)
-    settings.pop("constraints", None)
-    excluded = settings.pop("excluded", None)
+    for each in ("constraints", "infinite"):
+        settings.pop(each, None)
+    excluded, scaled = settings.pop("excluded", None), settings.pop("scaled", None)
+    others = settings.pop("others", None)
     rate = settings.pop("learning_rate", 0.1)
     if "schedule" in settings:
         rate = schedule(keras, *settings.pop("schedule"))
@@ -155,7 +203,29 @@ def make(keras: Any, name: str, variables: list[Any]) -> Any:
         places = excluded.get("var_list", [])
         listed = [variables[i] for i in places] or None
         optimizer.exclude_from_weight_decay(listed, excluded.get("var_names"))
-    return optimizer
+    if others is not None:
+        made = {
+            key: getattr(keras.optimizers, kind)(0.1, **each)
+            for key, (kind, each) in others.items()
+        }
+        found = keras.optimizers.OptimizerMap(optimizer, made)
+        optimizer = keras.optimizers.MultiOptimizer(found, settings.get("loss_scale_factor"))
+    return optimizer if scaled is None else keras.optimizers.LossScaleOptimizer(optimizer, **scaled)
+
+
+def gradients_of(name: str) -> list[list[Any]]:
+    """Return the gradients of a case's steps, of which some are not finite."""
+    infinite = CASES[name][1].get("infinite", ())
+    return [
+        [each + (np.inf if step in infinite else 0.0) for each in gradients]
+        for step, gradients in enumerate(GRADIENTS)
+    ]
+
+
+def found_after(optimizer: Any, variables: list[Any]) -> list[Any]:
+    """Return the variables' values in nested lists, and the sum of each of the optimizer's."""
+    sums = [float(np.sum(np.array(each))) for each in optimizer.variables]
+    return [*[np.array(each).tolist() for each in variables], sums]
 
 
 def make_variables(keras: Any, name: str, variable: Callable[[Any, str, Any], Any]) -> list[Any]:
@@ -172,7 +242,7 @@ def make_variables(keras: Any, name: str, variable: Callable[[Any, str, Any], An
 def after_steps(
     keras: Any, name: str, variable: Callable[[Any, str, Any], Any], array: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return what the variables of a case are after the steps, in nested lists.
+    """Return what `found_after` finds after the steps of a case.
 
     Args:
         keras: The library.
@@ -182,10 +252,10 @@ def after_steps(
     """
     variables = make_variables(keras, name, variable)
     optimizer = make(keras, name, variables)
-    for gradients in GRADIENTS:
+    for gradients in gradients_of(name):
         pairs = zip([array(g) for g in gradients], variables, strict=True)
         optimizer.apply_gradients(pairs)
-    return [np.array(each).tolist() for each in variables]
+    return found_after(optimizer, variables)
 
 
 def _write() -> None:

@@ -421,7 +421,30 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {  # Plain SGD is that of all other 
     ],
     "Lamb": [{"beta_1": 0.5, "beta_2": 0.6, "epsilon": 1e-3}],
     "Lion": [{"beta_1": 0.5, "beta_2": 0.6}],
+    "Muon": [
+        {
+            **{"adam_beta_1": 0.5, "adam_beta_2": 0.6, "adam_weight_decay": 0.1, "epsilon": 1e-3},
+            **{"exclude_embeddings": False, "weight_decay": 0.1},
+            **{"muon_a": 3.0, "muon_b": -4.0, "muon_c": 2.0, "adam_lr_ratio": 0.5},
+            **{"momentum": 0.5, "ns_steps": 2, "nesterov": False, "rms_rate": 0.1},
+        },
+        {"exclude_layers": ["kernel"]},
+    ],
+    "ScheduleFreeAdamW": [{"beta_1": 0.5, "beta_2": 0.6, "epsilon": 1e-3, "warmup_steps": 3}],
 }
+# The base of all, and those around others, which are beside that of a user's below.
+WITHOUT_RULES = {"Optimizer", "LossScaleOptimizer", "MultiOptimizer"}
+
+
+def scaled(**settings: Any) -> mr.optim.Optimizer:
+    return mr.optim.LossScaleOptimizer(
+        mr.optim.Adam(0.1, **settings), initial_scale=4.0, dynamic_growth_steps=2
+    )
+
+
+def by_kind() -> mr.optim.Optimizer:
+    kernels = mr.optim.OptimizerMap(mr.optim.SGD(0.1), {".*/kernel": mr.optim.Nadam(0.1)})
+    return mr.optim.LossScaleOptimizer(mr.optim.MultiOptimizer(kernels))
 
 
 class Signs(mr.optim.Optimizer):
@@ -455,7 +478,7 @@ TABLES: dict[str, tuple[Mapping[str, Any], set[str]]] = {
     ),
     "losses": (LOSSES, names(mr.losses, mr.losses.Loss, but={"Loss"})),
     "metrics": (METRICS, names(mr.metrics, mr.metrics.Metric, but=WITHOUT_TARGETS)),
-    "optimizers": (SETTINGS, names(mr.optim, mr.optim.Optimizer, but={"Optimizer"})),
+    "optimizers": (SETTINGS, names(mr.optim, mr.optim.Optimizer, but=WITHOUT_RULES)),
 }
 
 
@@ -490,7 +513,11 @@ def rows() -> dict[str, Row]:
     ends = {f"metric {name}": row for name, row in METRICS.items()}
     for name, several in LOSSES.items():
         ends |= {f"loss {name} {i}": row for i, row in enumerate(several)}
-    optimizers: dict[str, Parts] = {"optimizer of a user": lambda: Signs(0.1)}
+    optimizers: dict[str, Parts] = {
+        "optimizer of a user": lambda: Signs(0.1),
+        "LossScaleOptimizer": lambda: scaled(gradient_accumulation_steps=2, **AVERAGES),
+        "MultiOptimizer": by_kind,
+    }
     for name, settings in SETTINGS.items():
         for each in [{}, *settings]:
             make = partial(getattr(mr.optim, name), 0.1, **each)
@@ -562,7 +589,8 @@ def outcome(row: Row, strategy: mr.distribute.Strategy, *, eager: bool) -> dict[
         validation_freq=2,
         **options,
     )
-    model.optimizer.learning_rate = 0.03
+    inner = model.optimizer.within[-1]  # It may be around others.
+    inner.learning_rate = 0.03
     plain = model.fit(X[:BATCH], y[:BATCH], shuffle=False, **options)
     local = strategy.experimental_local_results
     variables = [*model.variables, *model.optimizer.variables]

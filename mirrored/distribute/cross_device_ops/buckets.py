@@ -56,6 +56,27 @@ class Buckets(Mapping[int, Tensor]):
     def __len__(self) -> int:
         return len(self._places)
 
+    def vectors(self) -> list[Tensor]:
+        """Return the vectors that the tensors lie in, each once."""
+        return list({id(each.vector): each.vector for each in self._places.values()}.values())
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> "Buckets":
+        """Return what a function of each element makes of the tensors, which lie as they do here.
+
+        Args:
+            function: Given a vector; its result has the same shape.
+        """
+        made: dict[int, Tensor] = {}
+        for vector in self.vectors():
+            with devices.device(vector._device):
+                made[id(vector)] = function(vector)
+        result = Buckets()
+        result._places = {
+            number: _Place(made[id(each.vector)], each.start, each.spec)
+            for number, each in self._places.items()
+        }
+        return result
+
     def spec(self, number: int) -> TensorSpec:
         """Return the shape and dtype of a tensor."""
         return self._places[number].spec

@@ -21,11 +21,17 @@ if _typing.TYPE_CHECKING:
     from mirrored.optim import Ftrl as Ftrl
     from mirrored.optim import Lamb as Lamb
     from mirrored.optim import Lion as Lion
+    from mirrored.optim import LossScaleOptimizer as LossScaleOptimizer
+    from mirrored.optim import MultiOptimizer as MultiOptimizer
+    from mirrored.optim import Muon as Muon
     from mirrored.optim import Nadam as Nadam
+    from mirrored.optim import OptimizerMap as OptimizerMap
     from mirrored.optim import RMSprop as RMSprop
+    from mirrored.optim import ScheduleFreeAdamW as ScheduleFreeAdamW
 
 _LATE = {
-    "mirrored.optim": "Adadelta Adafactor Adagrad AdamW Adamax Ftrl Lamb Lion Nadam RMSprop",
+    "mirrored.optim": "Adadelta Adafactor Adagrad AdamW Adamax Ftrl Lamb Lion LossScaleOptimizer "
+    "MultiOptimizer Muon Nadam OptimizerMap RMSprop ScheduleFreeAdamW",
     "mirrored.keras.optimizers": "schedules",
 }
 _public_module("tf.keras.optimizers", __name__, _LATE)

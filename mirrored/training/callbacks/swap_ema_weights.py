@@ -38,7 +38,7 @@ class SwapEMAWeights(Callback):
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
         """Look whether there will be averages."""
-        if not self.model.optimizer.use_ema:
+        if not self.model.optimizer.keeps_averages:
             raise ValueError(
                 "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer. "
                 "Received: use_ema=False"
@@ -85,7 +85,7 @@ class SwapEMAWeights(Callback):
         if not pairs:
             raise ValueError(
                 "SwapEMAWeights must be used when `use_ema=True` is set on the optimizer, and once "
-                f"it has taken a step. Received: use_ema={self.model.optimizer.use_ema}"
+                f"it has taken a step. Received: use_ema={self.model.optimizer.keeps_averages}"
             )
         with InterruptGuard(whole=True):  # All of them or none.
             for variable, average in pairs:

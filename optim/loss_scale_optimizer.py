@@ -1,0 +1,179 @@
+"""Losses that are scaled so that small gradients do not become zero, by a factor that adapts.
+
+Where a gradient is not finite, that step is left out, and the factor halved.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from mirrored import _overrides, devices, ops
+from mirrored._arguments import explained
+from mirrored._name_scope import name_scope
+from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.distributed_variables import copy_of
+from mirrored.ops import Tensor
+from mirrored.optim.hyperparameters import check_number
+from mirrored.optim.optimizer import Optimizer
+from mirrored.optim.updates import Target, Values
+from mirrored.optim.wrapping import Wrapping
+from mirrored.variables import Variable
+
+# Which Keras reads in older configurations, and refuses where they say something.
+_SETTINGS: dict[str, Any] = {
+    **dict.fromkeys(("weight_decay", "clipnorm", "global_clipnorm", "clipvalue")),
+    "use_ema": False,
+    "ema_momentum": 0.99,
+    **dict.fromkeys(
+        ("ema_overwrite_frequency", "loss_scale_factor", "gradient_accumulation_steps")
+    ),
+}
+
+
+@explained
+class LossScaleOptimizer(Wrapping):
+    """Scales losses for another optimizer, by a factor that it adapts while it trains.
+
+    Losses are multiplied by the factor and gradients divided by it. A step whose gradients are not
+    all finite, on whichever replica, changes nothing and halves the factor; after
+    `dynamic_growth_steps` steps without such a one it doubles. A loss that is not finite is no
+    error then: `fit` shows it in its logs and goes on.
+
+    Args:
+        inner_optimizer: The optimizer that takes the steps; its `loss_scale_factor` becomes None.
+        initial_scale: The factor at first, above 0.
+        dynamic_growth_steps: How many steps without infinite gradients double the factor.
+        name: What messages call it; None: the class's name in lower case.
+        **settings: Those of other optimizers, as older configurations have them; they say nothing.
+
+    Raises:
+        TypeError: `inner_optimizer` is no optimizer.
+        ValueError: The factor is not above 0, the optimizer was made in another strategy's scope,
+            or a setting is that of the inner optimizer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> v = mr.Variable(1.0)
+        >>> optimizer = mr.optim.LossScaleOptimizer(mr.optim.SGD(0.5), initial_scale=8.0)
+        >>> for factor in (1.0, float("inf")):
+        ...     with mr.GradientTape() as tape:
+        ...         loss = optimizer.scale_loss(v * factor)
+        ...     optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        >>> float(v), float(optimizer.dynamic_scale), int(optimizer.iterations)
+        (0.5, 4.0, 1)
+    """
+
+    skips_non_finite: ClassVar[bool] = True
+    _never_called = _overrides.OPTIMIZER  # By its subclasses: it has a `scale_loss` of its own.
+
+    def __init__(
+        self,
+        inner_optimizer: Optimizer,
+        initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000,
+        name: str | None = None,
+        **settings: Any,
+    ) -> None:
+        _check_settings(settings)
+        super().__init__(0.0, name=name)
+        self.initial_scale = check_number("initial_scale", initial_scale, above_zero=True)
+        self.dynamic_growth_steps = dynamic_growth_steps
+        self._inner = []
+        self._wrap(inner_optimizer)
+        inner_optimizer.loss_scale_factor = None  # Or gradients would be scaled twice.
+        with name_scope(""):
+            self.step_counter = Variable(0, trainable=False, name="step_counter", dtype=ops.int64)
+            self.dynamic_scale = Variable(
+                self.initial_scale, trainable=False, name="dynamic_scale", dtype=ops.float32
+            )
+
+    @property
+    def inner_optimizer(self) -> Optimizer:
+        """The optimizer that takes the steps."""
+        return self._inner[0]
+
+    def _inner_of(self, variable: Variable) -> Optimizer:
+        return self._inner[0]
+
+    @property
+    def _own_variables(self) -> list[Variable]:
+        return [*super()._own_variables, self.step_counter, self.dynamic_scale]
+
+    @property
+    def learning_rate(self) -> Any:
+        """That of the inner optimizer, which may be set too."""
+        return self.inner_optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self.inner_optimizer.learning_rate = value
+
+    @property
+    def iterations(self) -> Any:
+        """The number of steps that the inner optimizer took."""
+        return self.inner_optimizer.iterations
+
+    def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
+        """Set variables to their averages, where the inner optimizer keeps some.
+
+        Args:
+            var_list: The variables.
+        """
+        self.inner_optimizer.finalize_variable_values(var_list)
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Return a loss times the factor, inside the tape; `apply_gradients` undoes it.
+
+        Args:
+            loss: A scalar.
+        """
+        loss = ops.convert_to_tensor(loss)
+        return loss * ops.cast(self.dynamic_scale.read_value(), loss.dtype)
+
+    # ------------------------------------------------------------------ a step
+
+    def _targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
+        own = [copy_of(each, replica) for each in (self.step_counter, self.dynamic_scale)]
+        return [*own, *self._inner_targets(replica, variables)]
+
+    def _updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
+        """Return the new values of one replica's copies; the old ones where it is left out."""
+        counter, scale, *targets = self._targets(replica, variables)
+        before = [each.read_value() for each in targets]
+        with devices.device(scale.device):
+            steps, factor = counter.read_value(), scale.read_value()
+            finite = _all_finite(gradients)
+            grows = ops.equal(steps, self.dynamic_growth_steps - 1)
+            zero = ops.zeros((), steps.dtype)
+            counted = ops.where(finite, ops.where(grows, zero, steps + 1), zero)
+            scaled = ops.where(finite, ops.where(grows, factor * 2.0, factor), factor * 0.5)
+        unscaled = gradients.mapped(lambda each: each / ops.cast(factor, each.dtype))
+        values: Values = [(counter, counted), (scale, scaled)]
+        inner = self._inner_updates(replica, variables, unscaled)
+        for (target, new), old in zip(inner, before, strict=True):
+            with devices.device(target.device):
+                values.append((target, ops.where(finite, new, old)))
+        return values
+
+
+def _all_finite(gradients: Buckets) -> Tensor:
+    found = [ops.reduce_all(ops.is_finite(each)) for each in gradients.vectors()]
+    return found[0] if len(found) == 1 else ops.reduce_all(ops.stack(found))
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """Refuse settings that are the inner optimizer's, as Keras does."""
+    if not settings.pop("dynamic", True):
+        raise ValueError(
+            "LossScaleOptimizer no longer supports `dynamic=False`. Instead, simply set "
+            "`loss_scale_factor` directly on the `inner_optimizer`."
+        )
+    for name, default in _SETTINGS.items():
+        if settings.pop(name, default) != default:
+            raise ValueError(
+                f"LossScaleOptimizer does not support `{name}`. Instead, set `{name}` on the "
+                "`inner_optimizer`."
+            )
+    if settings:
+        raise ValueError(
+            f"LossScaleOptimizer does not support arguments: `{'`, `'.join(settings)}`."
+        )

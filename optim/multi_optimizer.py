@@ -1,0 +1,212 @@
+"""Several optimizers as one: each variable has one of them."""
+
+import re
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, NoReturn
+
+from mirrored import devices
+from mirrored._arguments import explained
+from mirrored.distribute.cross_device_ops.buckets import Buckets
+from mirrored.distribute.distributed_variables import copy_of
+from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer
+from mirrored.optim.optimizer import Optimizer
+from mirrored.optim.updates import Target, Values
+from mirrored.optim.wrapping import Wrapping
+from mirrored.variables import Variable
+
+
+@explained
+class OptimizerMap(MutableMapping[str, Optimizer]):
+    """Which optimizer variables have, by their names.
+
+    A name is looked for among the keys, then among what these match whole as regular expressions.
+    A variable's name is that of its layer and its own, as in "dense/kernel".
+
+    Args:
+        default_optimizer: The optimizer of variables without a key.
+        optimizer_map: Optimizers by key; None: no keys yet.
+
+    Raises:
+        TypeError: The first is no optimizer, or the second no dict.
+
+    Example:
+        >>> import mirrored as mr
+        >>> found = mr.optim.OptimizerMap(mr.optim.SGD(), {"encoder/.*": mr.optim.Adam()})
+        >>> found["encoder/kernel"].name, found["decoder/kernel"].name
+        ('adam', 'sgd')
+    """
+
+    def __init__(
+        self, default_optimizer: Optimizer, optimizer_map: dict[str, Optimizer] | None = None
+    ) -> None:
+        if not isinstance(default_optimizer, Optimizer):
+            raise TypeError(
+                f"default_optimizer must be an Optimizer instance. Received: {default_optimizer!r}"
+            )
+        if optimizer_map is not None and not isinstance(optimizer_map, dict):
+            raise TypeError(f"optimizer_map must be a dictionary. Received: {optimizer_map!r}")
+        self._default_optimizer = default_optimizer
+        self._optimizer_map = optimizer_map or {}
+
+    @property
+    def default_optimizer(self) -> Optimizer:
+        """The optimizer of variables without a key."""
+        return self._default_optimizer
+
+    def __getitem__(self, key: str) -> Optimizer:
+        """Return the optimizer of a name."""
+        if key in self._optimizer_map:
+            return self._optimizer_map[key]
+        found = [pattern for pattern in self._optimizer_map if re.fullmatch(pattern, key)]
+        if len(found) > 1:
+            raise ValueError(
+                f"Multiple optimizers assigned to variable {key}. Received: the keys {found}, "
+                "which all match it."
+            )
+        return self._optimizer_map[found[0]] if found else self._default_optimizer
+
+    def __setitem__(self, key: str, optimizer: Optimizer) -> None:
+        """Give what a key matches an optimizer."""
+        if key in self._optimizer_map:
+            raise ValueError(
+                f"'{key}' already exists in the OptimizerMap with value "
+                f"{self._optimizer_map[key]}. Please make sure to not use duplicated keys."
+            )
+        if not isinstance(key, str):
+            raise ValueError(f"key must be a string. Received: {key!r}")
+        _check_optimizer(optimizer, "optimizer")
+        self._optimizer_map[key] = optimizer
+
+    def __delitem__(self, key: str) -> None:
+        """Take a key out."""
+        del self._optimizer_map[key]
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._optimizer_map)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys."""
+        return iter(self._optimizer_map)
+
+    def __call__(self, variable: Variable) -> Optimizer:
+        """Return the optimizer of a variable."""
+        return self[variable.name.removesuffix(":0")]
+
+
+@explained
+class MultiOptimizer(Wrapping):
+    """Has each variable updated by one of several optimizers, all of them in one step.
+
+    `learning_rate` is that of each of `optimizers`, and there is none of all together.
+
+    Args:
+        optimizer_map: An `OptimizerMap`; or a function, which is given a variable and returns its
+            optimizer, once for each variable.
+        loss_scale_factor: That of all of them, whatever they were made with; see `Optimizer`.
+        name: What messages call it; None: the class's name in lower case.
+
+    Raises:
+        TypeError: `optimizer_map` cannot be called.
+        ValueError: One of them is itself around others, or made in another strategy's scope.
+
+    Example:
+        >>> import mirrored as mr
+        >>> kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
+        >>> slow, fast = mr.optim.SGD(0.25), mr.optim.SGD(0.5)
+        >>> optimizer = mr.optim.MultiOptimizer(mr.optim.OptimizerMap(slow, {"bias": fast}))
+        >>> optimizer.apply_gradients([(mr.constant(1.0), each) for each in (kernel, bias)])
+        >>> float(kernel), float(bias)
+        (0.75, 0.5)
+    """
+
+    def __init__(
+        self,
+        optimizer_map: OptimizerMap | Callable[[Variable], Optimizer],
+        loss_scale_factor: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        if not callable(optimizer_map):
+            raise TypeError(
+                "`optimizer_map` is an OptimizerMap, or a function that returns the optimizer of a "
+                f"variable. Received: {optimizer_map!r}"
+            )
+        self._inner = []
+        self._chosen: dict[int, tuple[Variable, Optimizer]] = {}
+        super().__init__(0.0, loss_scale_factor=loss_scale_factor, name=name)
+        self._optimizer_map = optimizer_map
+        if isinstance(optimizer_map, OptimizerMap):
+            for each in (*optimizer_map.values(), optimizer_map.default_optimizer):
+                self._take(each)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_chosen": list(self._chosen.values())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._chosen = {id(variable): (variable, each) for variable, each in state["_chosen"]}
+
+    def _take(self, optimizer: Any) -> None:
+        """Have an optimizer inside, once."""
+        if not any(optimizer is each for each in self._inner):
+            _check_optimizer(optimizer, "An optimizer of a MultiOptimizer")
+            self._wrap(optimizer)
+            optimizer.loss_scale_factor = self.loss_scale_factor
+
+    def _inner_of(self, variable: Variable) -> Optimizer:
+        if id(variable) not in self._chosen:
+            optimizer = self._optimizer_map(variable)
+            self._take(optimizer)
+            self._chosen[id(variable)] = (variable, optimizer)
+        return self._chosen[id(variable)][1]
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """The optimizers inside."""
+        return list(self._inner)
+
+    @property
+    def loss_scale_factor(self) -> float | None:
+        """What losses are multiplied by; all optimizers inside have it."""
+        return self._loss_scale_factor
+
+    @loss_scale_factor.setter
+    def loss_scale_factor(self, value: float | None) -> None:
+        self._loss_scale_factor = value
+        for each in self._inner:
+            each.loss_scale_factor = value
+
+    @property
+    def learning_rate(self) -> NoReturn:
+        """There is none: each of `optimizers` has its own."""
+        raise AttributeError(
+            "Learning rate cannot be accessed on a MultiOptimizer. Access the learning rate on the "
+            "individual sub-optimizers instead."
+        )
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        raise AttributeError(
+            "Learning rate cannot be set on a MultiOptimizer. Set the learning rate on the "
+            "individual sub-optimizers instead."
+        )
+
+    # ------------------------------------------------------------------ a step
+
+    def _targets(self, replica: int, variables: Sequence[Variable]) -> list[Target]:
+        return [copy_of(self._iterations, replica), *self._inner_targets(replica, variables)]
+
+    def _updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
+        """Return the new values of one replica's copies."""
+        iterations = copy_of(self._iterations, replica)
+        with devices.device(iterations.device):
+            taken = iterations.read_value() + 1
+        return [(iterations, taken), *self._inner_updates(replica, variables, gradients)]
+
+
+def _check_optimizer(optimizer: Any, what: str) -> None:
+    """Refuse what cannot be one of several optimizers, as Keras does."""
+    if not isinstance(optimizer, Optimizer):
+        raise ValueError(f"{what} must be an Optimizer instance. Received: {optimizer!r}")
+    if isinstance(optimizer, LossScaleOptimizer | MultiOptimizer):
+        raise ValueError(f"{what} cannot be {type(optimizer).__name__}. Received: {optimizer!r}")
