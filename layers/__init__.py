@@ -46,6 +46,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.layer_normalization import LayerNormalization as LayerNormalization
     from mirrored.layers.layer_normalization import RMSNormalization as RMSNormalization
     from mirrored.layers.layer_normalization import UnitNormalization as UnitNormalization
+    from mirrored.layers.masking import Masking as Masking
     from mirrored.layers.merging import Add as Add
     from mirrored.layers.merging import Average as Average
     from mirrored.layers.merging import Maximum as Maximum
@@ -101,6 +102,7 @@ __all__ = [
     "Layer",
     "LayerNormalization",
     "LeakyReLU",
+    "Masking",
     "Maximum",
     "Minimum",
     "Multiply",
@@ -146,6 +148,7 @@ _LATE = {
     "mirrored.layers.einsum_dense": "EinsumDense",
     "mirrored.layers.embedding": "Embedding",
     "mirrored.layers.activation": "Activation",
+    "mirrored.layers.masking": "Masking",
     "mirrored.layers.activity_regularization": "ActivityRegularization",
     "mirrored.layers.batch_normalization": "BatchNormalization",
     "mirrored.layers.flatten": "Flatten",

@@ -28,6 +28,7 @@ class Activation(SameShape):
         [[0.0, 2.0]]
     """
 
+    _supports_masking = True
     _keeps_integers = True
 
     def __init__(self, activation: Any, **options: Unpack[LayerOptions]) -> None:

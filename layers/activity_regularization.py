@@ -33,6 +33,8 @@ class ActivityRegularization(SameShape):
         [1.5]
     """
 
+    _supports_masking = True
+
     def __init__(self, l1: float = 0.0, l2: float = 0.0, **options: Unpack[PlainOptions]) -> None:
         penalty = L1L2(l1=l1, l2=l2)
         super().__init__(activity_regularizer=penalty, **options)

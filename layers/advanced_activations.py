@@ -37,6 +37,8 @@ class ReLU(SameShape):
         [[-0.5, 1.0, 2.0]]
     """
 
+    _supports_masking = True
+
     def __init__(
         self,
         max_value: float | None = None,
@@ -72,6 +74,8 @@ class LeakyReLU(SameShape):
         [[-1.0, 2.0]]
     """
 
+    _supports_masking = True
+
     def __init__(self, negative_slope: float = 0.3, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.negative_slope = _not_negative("negative_slope", "Leaky ReLU", negative_slope)
@@ -97,6 +101,7 @@ class ELU(SameShape):
     """
 
     _automatic = True
+    _supports_masking = True
 
     def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
@@ -129,6 +134,8 @@ class PReLU(SameShape):
         >>> PReLU(alpha_initializer="ones")([[-2.0, 2.0]]).numpy().tolist()
         [[-2.0, 2.0]]
     """
+
+    _supports_masking = True
 
     alpha: Variable
 
@@ -183,18 +190,41 @@ class Softmax(SameShape):
         [[0.5, 0.5]]
     """
 
+    _supports_masking = True
+
     def __init__(self, axis: Any = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = as_axes(axis)
 
-    def call(self, inputs: Tensor) -> Tensor:
+    def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
         """Return the probabilities.
 
         Args:
             inputs: Of a shape that has the axes.
+            mask: Which of the inputs count, of a shape that broadcasts to theirs: the others get
+                the probability 0. None: all count.
+
+        Raises:
+            ValueError: The mask does not broadcast to the inputs.
         """
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
-        return activations.softmax(inputs, axis)
+        if mask is None:
+            return activations.softmax(inputs, axis)
+        _check_broadcasts(mask, inputs)
+        counts = mask if mask.dtype == ops.bool_ else ops.greater(mask, 0.5)
+        low = ops.constant(-1e9, inputs.dtype)
+        outputs = activations.softmax(ops.where(counts, inputs, low), axis)
+        return ops.where(counts, outputs, ops.zeros((), outputs.dtype))
+
+
+def _check_broadcasts(mask: Tensor, inputs: Tensor) -> None:
+    pairs = zip(mask.shape[::-1], inputs.shape[::-1], strict=False)
+    if mask.ndim > inputs.ndim or any(one not in (1, other) for one, other in pairs):
+        raise ValueError(
+            "The `mask` must be broadcastable to `inputs`: each of its sizes 1 or that of the "
+            f"inputs, and no more axes. Received: inputs.shape={inputs.shape}, "
+            f"mask.shape={mask.shape}"
+        )
 
 
 def _not_negative(name: str, layer: str, value: Any) -> float:

@@ -19,6 +19,7 @@ from mirrored.ops import Tensor
 from mirrored.variables import Variable, VariableAggregation
 
 _NO_RENORM = "Take `LayerNormalization` or `GroupNormalization` for small batches."
+_EPSILON = 1e-7  # Keras', of which a count of nothing becomes no quotient of zeros.
 
 
 @explained
@@ -62,6 +63,8 @@ class BatchNormalization(ScaledAndMoved):
         >>> layer.moving_mean.numpy().tolist(), layer.moving_variance.numpy().tolist()
         ([1.5], [2.5])
     """
+
+    _supports_masking = True
 
     moving_mean: Variable
     moving_variance: Variable
@@ -140,13 +143,23 @@ class BatchNormalization(ScaledAndMoved):
                 f"received input with shape {input_shape}"
             )
 
-    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+    def call(self, inputs: Tensor, training: bool = False, mask: Any = None) -> Tensor:
         """Return the normalized inputs.
 
         Args:
             inputs: Shape (batch, ...).
             training: Whether to normalize by the batch, and to change the moving averages.
+            mask: What the batch's mean and variance are over, of the inputs' shape without its last
+                axis; None: all. What it leaves out is normalized too.
+
+        Raises:
+            ValueError: The mask has another number of axes.
         """
+        if mask is not None and mask.ndim != inputs.ndim - 1:
+            raise ValueError(
+                "The mask provided should be one dimension less than the inputs. Received: "
+                f"mask.shape={mask.shape}, inputs.shape={inputs.shape}"
+            )
         values = self._computed(inputs)
         (axis,) = positions(self.axis, inputs.ndim)
         shape = [1] * inputs.ndim
@@ -154,7 +167,12 @@ class BatchNormalization(ScaledAndMoved):
         if axis == inputs.ndim - 1:
             shape = shape[axis:]
         if training and self.trainable:
-            mean, variance = self._moments(values, [i for i in range(inputs.ndim) if i != axis])
+            axes = [i for i in range(inputs.ndim) if i != axis]
+            mean, variance = (
+                self._moments(values, axes)
+                if mask is None
+                else self._masked_moments(values, axes, mask)
+            )
             for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
                 moving.assign(moving * self.momentum + now * (1.0 - self.momentum))
         else:
@@ -165,8 +183,8 @@ class BatchNormalization(ScaledAndMoved):
 
     def _moments(self, values: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
         """Return the features' mean and variance over this shard, or over all replicas'."""
-        context: Any = get_replica_context()
-        if not self.synchronized or context is None or context.num_replicas_in_sync == 1:
+        context = self._meeting()
+        if context is None:
             return ops.moments(values, axes)
         # Sums and not means: shards are not all of one size. From the mean of all, not from a
         # difference of squares, which would lose what they have in common.
@@ -174,6 +192,35 @@ class BatchNormalization(ScaledAndMoved):
         count = ops.fill((1,), ops.constant(float(size), values.dtype))
         total, count = context.all_reduce("sum", [ops.reduce_sum(values, axes), count])
         mean = total / count
-        keeping = ops.reshape(mean, [1 if i in axes else -1 for i in range(values.ndim)])
-        squares = ops.reduce_sum(ops.square(values - keeping), axes)
+        squares = ops.reduce_sum(ops.square(values - _kept(mean, axes, values)), axes)
         return mean, context.all_reduce("sum", squares) / count
+
+    def _masked_moments(
+        self, values: Tensor, axes: list[int], mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the same over what a mask leaves: 0 where that is nothing."""
+        context = self._meeting()
+        shape = values.shape
+        counts = ops.broadcast_to(ops.expand_dims(ops.cast(mask, ops.bool_), -1), shape)
+        nothing = ops.zeros((), values.dtype)
+        sums = [
+            ops.reduce_sum(each, axes)
+            for each in (ops.where(counts, values, nothing), ops.cast(counts, values.dtype))
+        ]
+        total, count = sums if context is None else context.all_reduce("sum", sums)
+        count = count + _EPSILON
+        mean = total / count
+        apart = ops.where(counts, values - _kept(mean, axes, values), nothing)
+        squares = ops.reduce_sum(ops.square(apart), axes)
+        return mean, (squares if context is None else context.all_reduce("sum", squares)) / count
+
+    def _meeting(self) -> Any:
+        """Return the context in which replicas meet; None where each is on its own."""
+        context: Any = get_replica_context()
+        alone = not self.synchronized or context is None or context.num_replicas_in_sync == 1
+        return None if alone else context
+
+
+def _kept(mean: Tensor, axes: list[int], values: Tensor) -> Tensor:
+    """Return a mean over axes in a shape that broadcasts to the values."""
+    return ops.reshape(mean, [1 if i in axes else -1 for i in range(values.ndim)])

@@ -25,11 +25,13 @@ class CallArguments(NamedTuple):
 
     Attributes:
         values: The arguments by name, those with a default included.
-        shapes: The shapes of those that are tensors or structures of such, as `inputs_shape`.
+        tensors: Those that are tensors or structures of such.
+        shapes: The shapes of these, as `inputs_shape`, masks apart.
         given: The arguments as they were given.
     """
 
     values: dict[str, Any]
+    tensors: dict[str, Any]
     shapes: dict[str, Shapes]
     given: inspect.BoundArguments
 
@@ -114,15 +116,17 @@ def bound(
     for name, each in signature.parameters.items():
         if is_needed(each) and name not in given.arguments and name != "training":
             raise TypeError(f"missing a required argument: {name!r}")
-    values, shapes = {}, {}
+    values, tensors, shapes = {}, {}, {}
     for position, (name, value) in enumerate(whole.arguments.items()):
         if position == 0:
             continue
         values[name] = value
-        listed = name != "mask" and signature.parameters[name].kind not in _CATCH_ALL
-        if _is_of_tensors(name, value) and listed:
+        if value is None or not _is_of_tensors(name, value):
+            continue
+        tensors[name] = value
+        if name != "mask" and signature.parameters[name].kind not in _CATCH_ALL:
             shapes[f"{name}_shape"] = shapes_of(value)
-    return CallArguments(values, shapes, given)
+    return CallArguments(values, tensors, shapes, given)
 
 
 def _is_of_tensors(name: str, value: Any) -> bool:

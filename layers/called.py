@@ -3,6 +3,7 @@
 It is apart from how layers are called, so that each of the two can be read alone.
 """
 
+import inspect
 from collections import deque
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
@@ -37,6 +38,12 @@ class Called(WeightOwner):
 
     _infers: ClassVar[bool] = False  # Placeholders are found by a run all the same.
     _keeps_integers: ClassVar[bool] = False  # What it returns for integers is integers, too.
+    _supports_masking: bool = False
+    _makes_masks: bool = False  # Also where its inputs have none.
+    # The parameters of `call` that are masks, and whether a user's `call` asks for them: that of
+    # several inputs is given a list, be they all None.
+    _mask_parameters: ClassVar[frozenset[str]] = frozenset()
+    _asks_for_masks: ClassVar[bool] = False
 
     def __init__(self, name: str | None, trainable: bool, dtype: Any) -> None:
         super().__init__(name, trainable, dtype)
@@ -53,6 +60,10 @@ class Called(WeightOwner):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the layer."""
+        raise NotImplementedError
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the outputs."""
         raise NotImplementedError
 
     def compute_output_shape(self, input_shape: Shapes) -> Shapes:
@@ -73,6 +84,52 @@ class Called(WeightOwner):
 
     def _build_scope(self) -> AbstractContextManager[Any]:
         raise NotImplementedError
+
+    # Masks: layers/masks.py says what they are.
+
+    @property
+    def supports_masking(self) -> bool:
+        """Whether the outputs carry the masks that `compute_mask` returns; it can be set."""
+        return self._supports_masking
+
+    @supports_masking.setter
+    def supports_masking(self, value: bool) -> None:
+        self._supports_masking = value
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
+        """Return the masks of the outputs; by default those of the inputs.
+
+        Args:
+            inputs: The first argument of `call`.
+            previous_mask: Its mask, or the masks in the same structure; None where there is none.
+        """
+        del inputs
+        return previous_mask
+
+    @classmethod
+    def _look_at_masks(cls) -> None:
+        """See what a class says of masks, once."""
+        names = inspect.signature(cls.call).parameters
+        cls._mask_parameters = frozenset(each for each in names if f"_{each}".endswith("_mask"))
+        own = cls.call.__module__.startswith("mirrored.")
+        cls._asks_for_masks = bool(cls._mask_parameters) and not own
+        bases = [each for each in cls.__bases__ if issubclass(each, Called)]
+        if all(cls.compute_mask is not each.compute_mask for each in bases):
+            cls._supports_masking = True
+            cls._makes_masks = vars(cls).get("_makes_masks", True)
+
+    def _run_masked(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        """Run the layer with the masks of its arguments; the outputs carry theirs."""
+        from mirrored.layers.masks import masks_of_call, with_masks
+
+        masks = masks_of_call(self, arguments, kwargs)
+        return with_masks(self, self._run(args, {**kwargs, **masks.implied}, training), masks)
 
     # Losses.
 
@@ -128,9 +185,17 @@ class Called(WeightOwner):
         kwargs: dict[str, Any],
         training: bool | None,
         arguments: CallArguments,
+        has_masks: bool,
     ) -> Any:
         """Return the placeholders of the outputs for arguments with placeholders in them."""
-        results = self._announced(args, kwargs, training, arguments)
+        if has_masks:  # They are for the shapes alone: each run has its own.
+            from mirrored.layers.masks import masks_of_call, with_masks
+
+            masks = masks_of_call(self, arguments, kwargs)
+            results = self._announced(args, {**kwargs, **masks.implied}, training, arguments)
+            results = with_masks(self, results, masks)
+        else:
+            results = self._announced(args, kwargs, training, arguments)
         if self._output_shape is None:
             self._output_shape = _shapes_in(results)
             self._output_dtype = _nest.map_structure(lambda each: each._dtype, results)

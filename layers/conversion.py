@@ -31,8 +31,14 @@ def as_input(inputs: Any, dtype: np.dtype[Any], owner: str, *, casts_all: bool =
         inputs = ops.convert_to_tensor(inputs)
     if isinstance(inputs, Tensor):
         own = inputs.dtype
-        keeps = own == dtype or not (casts_all or own in FLOATS)
-        return inputs if keeps else ops.cast(inputs, dtype)
+        if own == dtype or not (casts_all or own in FLOATS):
+            return inputs
+        floats = ops.cast(inputs, dtype)
+        if inputs._keras_mask is None:
+            return floats
+        from mirrored.ops.masks import masked
+
+        return masked(floats, inputs._keras_mask)
     numbers = _as_numbers(inputs, owner)
     if hasattr(inputs, "dtype") and not casts_all and numbers.dtype.kind in "iub":
         return ops.convert_to_tensor(numbers)

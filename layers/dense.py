@@ -49,6 +49,8 @@ class Dense(Layer):
         [(64, 10), (10,)]
     """
 
+    _supports_masking = True
+
     kernel: Variable
     bias: Variable | None
 

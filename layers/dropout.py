@@ -20,6 +20,8 @@ OTHER_NOISE = "`SpatialDropout1D` drops whole features."
 class Drawing(SameShape):
     """A layer that draws in training; its subclasses say what the arguments are."""
 
+    _supports_masking = True
+
     def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.seed = seed

@@ -27,7 +27,7 @@ class Embedding(Layer):
         embeddings_initializer: What the table, of shape (input_dim, output_dim), starts as.
         embeddings_regularizer: The penalty on the table, if any.
         embeddings_constraint: What optimizers bring the table back to after a step, if anything.
-        mask_zero: False: there are no masks.
+        mask_zero: Whether 0 only fills up: then the outputs carry a mask, False where there is one.
         quantization_config: None, as Keras' configurations say: weights are not quantized.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
@@ -41,6 +41,7 @@ class Embedding(Layer):
     """
 
     embeddings: Variable
+    _makes_masks = False  # Each says for itself.
 
     def __init__(
         self,
@@ -60,7 +61,8 @@ class Embedding(Layer):
         self.embeddings_initializer = initializers.get(embeddings_initializer)
         self.embeddings_regularizer = regularizers.get(embeddings_regularizer)
         self.embeddings_constraint = constraints.get(embeddings_constraint)
-        self.mask_zero = only("mask_zero", mask_zero, False, "Give zeros the sample weight 0.")
+        self.mask_zero = mask_zero
+        self.supports_masking = self._makes_masks = bool(mask_zero)
         self.quantization_config = only(
             "quantization_config", quantization_config, None, "Weights are not quantized."
         )
@@ -95,6 +97,15 @@ class Embedding(Layer):
         """
         ids = inputs if inputs.dtype in INTEGERS else ops.cast(inputs, ops.int32)
         return ops.cast(ops.embedding_lookup(self.embeddings, ids), self.compute_dtype)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Tensor | None:
+        """Return which of the inputs are not 0, where these only fill up; otherwise None.
+
+        Args:
+            inputs: The inputs.
+            previous_mask: Their mask, which does not matter.
+        """
+        return ops.not_equal(inputs, 0) if self.mask_zero else None
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         """Return ``input_shape`` and ``output_dim``."""

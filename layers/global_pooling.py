@@ -70,6 +70,32 @@ class GlobalAveragePooling1D(GlobalPooling1D):
         [[2.0, 4.0]]
     """
 
+    _makes_masks = False
+
+    def call(self, inputs: Tensor, mask: Any = None) -> Tensor:
+        """Return one vector an example.
+
+        Args:
+            inputs: Shape (batch, steps, features), or (batch, features, steps) where these come
+                first.
+            mask: Which steps the mean is over, of shape (batch, steps); None: over all.
+        """
+        if mask is None:
+            return self._reduced(inputs)
+        counts = ops.expand_dims(ops.cast(mask, ops.bool_), 3 - self._axis)
+        values = ops.where(counts, inputs, ops.zeros((), inputs.dtype))
+        total = ops.reduce_sum(values, self._axis, keepdims=self.keepdims)
+        steps = ops.cast(counts, inputs.dtype)
+        return total / ops.reduce_sum(steps, self._axis, keepdims=self.keepdims)
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Any = None) -> None:
+        """Return None: there are no steps any more.
+
+        Args:
+            inputs: The inputs.
+            previous_mask: Their mask.
+        """
+
     def _reduced(self, inputs: Tensor) -> Tensor:
         return ops.reduce_mean(inputs, self._axis, keepdims=self.keepdims)
 

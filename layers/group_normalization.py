@@ -43,6 +43,8 @@ class GroupNormalization(ScaledAndMoved):
         [[-1.0, 1.0, -1.0, 1.0]]
     """
 
+    _supports_masking = True
+
     def __init__(
         self,
         groups: int = 32,

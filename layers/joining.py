@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained, explained_only
 from mirrored.layers.layer import LayerOptions
+from mirrored.layers.merged_masks import check_masks, mask_of_rank
 from mirrored.layers.merging import Merge
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
@@ -28,6 +29,8 @@ class Concatenate(Merge):
         >>> Concatenate()([ops.ones((1, 2)), ops.zeros((1, 1))]).numpy().tolist()
         [[1.0, 1.0, 0.0]]
     """
+
+    _makes_masks = False
 
     def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
@@ -67,6 +70,22 @@ class Concatenate(Merge):
         """
         return ops.concat(self._of_one_dtype(inputs), axis=self.axis)
 
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Return the masks, joined; what has none counts as a whole.
+
+        Args:
+            inputs: The inputs, in a list.
+            previous_mask: Their masks, in a list.
+
+        Raises:
+            ValueError: There is one mask, or not one for each input.
+        """
+        masks = check_masks(inputs, previous_mask)
+        if masks is None or all(each is None for each in masks):
+            return None
+        wide = [mask_of_rank(*pair) for pair in zip(inputs, masks, strict=True)]
+        return ops.reduce_any(ops.concat(wide, axis=self.axis), -1)
+
     def compute_output_shape(self, input_shape: Shapes) -> Shape:
         """Return the shape of the first input, with the sizes along the axis added up.
 
@@ -103,6 +122,8 @@ class Dot(Merge):
         >>> Dot(axes=1)([ops.ones((1, 3)), ops.ones((1, 3))]).numpy().tolist()
         [[3.0]]
     """
+
+    _makes_masks = False
 
     def __init__(
         self,
@@ -201,6 +222,14 @@ class Dot(Merge):
         del one[axes[0]], other[axes[1]]
         shape = (*one, *other[1:])
         return shape if len(shape) > 1 else (*shape, 1)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """Return None: the axes that are left have no mask.
+
+        Args:
+            inputs: The inputs, in a list.
+            previous_mask: Their masks, in a list.
+        """
 
     def _two(self, shapes: Shapes) -> list[Shape]:
         if is_shape(shapes) or isinstance(shapes, dict) or len(shapes) != 2:

@@ -18,7 +18,7 @@ from mirrored.layers import added_losses, regularizers
 from mirrored.layers.building import building
 from mirrored.layers.call_arguments import CallArguments, bound, is_needed, shapes_of
 from mirrored.layers.construction import ConfiguredLayer
-from mirrored.layers.conversion import as_argument, as_input, is_structure
+from mirrored.layers.conversion import as_argument, as_input, as_tensor, is_structure
 from mirrored.layers.shapes import (
     Shape,
     Shapes,
@@ -115,6 +115,7 @@ class Layer(ConfiguredLayer):
         parameter = parameters.pop("training", None)
         cls._takes_more = len([each for each in parameters.values() if is_needed(each)]) > 2
         cls._takes_training = parameter is not None
+        cls._look_at_masks()
         default = None if parameter is None else parameter.default
         cls._training_default = default if isinstance(default, bool) else None
         build = cls.build  # A mixin's too, which this class inherits first.
@@ -235,6 +236,8 @@ class Layer(ConfiguredLayer):
         if kwargs or len(args) != 1 or not self._takes_one(args[0]):
             return self._call_on(args, kwargs, training)
         tensor = as_input(args[0], self._input_dtype, self._name, casts_all=self._casts_all)
+        if self._makes_masks or tensor._keras_mask is not None:
+            return self._call_on((tensor,), {}, training)
         self._prepare(tensor.shape)
         output = self._run((tensor,), {}, training)
         if self._output_shape is None:
@@ -254,13 +257,17 @@ class Layer(ConfiguredLayer):
         parameters = self._call_signature.parameters
         kwargs = {k: each for k, each in kwargs.items() if each is not None or k in parameters}
         tensors, named = self._as_tensors(args, kwargs)
+        has_masks = self._makes_masks or self._asks_for_masks or "mask" in named
         for value in _nest.flatten(tensors):
+            has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
             if value is not None and not is_tensor(value):
                 raise ValueError(
                     "Only input tensors may be passed as positional arguments. The following "
                     "argument value should be passed as a keyword argument: "
                     f"{value!r:.80} (of type {type(value)})"
                 )
+        for value in _nest.flatten(named) if named and not has_masks else ():
+            has_masks = has_masks or getattr(value, "_keras_mask", None) is not None
         if self._takes_training:
             tensors = self._without_mode(tensors)
         arguments = bound(self._call_signature, tensors, named)
@@ -268,8 +275,11 @@ class Layer(ConfiguredLayer):
         if placeholders((tensors, named)):
             if added_losses.held and _training.get() is _OUTSIDE:
                 added_losses.forget(self._walk())
-            return self._connect(args, kwargs, training, arguments)
-        output = self._run(tensors, named, training)
+            return self._connect(args, kwargs, training, arguments, has_masks)
+        if has_masks:
+            output = self._run_masked(tensors, named, training, arguments)
+        else:
+            output = self._run(tensors, named, training)
         if self._output_shape is None:
             self._note_outputs(output)
         return output
@@ -295,7 +305,11 @@ class Layer(ConfiguredLayer):
         first = args[:1]
         if first and not is_structure(first[0]) and isinstance(first[0], list | tuple):
             first = (as_input(first[0], self._input_dtype, self._name),)  # Nested lists of numbers.
-        return _nest.map_structure(leaf, (*first, *args[1:])), _nest.map_structure(leaf, kwargs)
+        named = {
+            name: _nest.map_structure(as_tensor if name in self._mask_parameters else leaf, each)
+            for name, each in kwargs.items()
+        }
+        return _nest.map_structure(leaf, (*first, *args[1:])), named
 
     def _build_scope(self) -> AbstractContextManager[Any]:
         """Return the context in which weights are made; models make theirs in their strategy's."""

@@ -44,6 +44,8 @@ class LayerNormalization(ScaledAndMoved):
         [[-1.0, 1.0], [-1.0, 1.0]]
     """
 
+    _supports_masking = True
+
     def __init__(
         self,
         axis: Any = -1,
@@ -147,6 +149,8 @@ class UnitNormalization(Normalizing):
         >>> UnitNormalization()([[3.0, 4.0], [0.0, 0.0]]).numpy().round(4).tolist()
         [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
+
+    _supports_masking = True
 
     def __init__(self, axis: Any = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)

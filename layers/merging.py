@@ -12,17 +12,21 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained, explained_only
 from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.merged_masks import check_masks, masks_as_wide
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import Tensor
+from mirrored.ops.masks import masked
 from mirrored.ops.spec import FLOATS
 
 
 class Merge(Layer):
     """What layers of several inputs have in common: a subclass says how two become one."""
 
+    _makes_masks = False
     _infers = True  # Integers stay integers, and beside floats they become such.
     _pair: ClassVar[Any]  # From two tensors to one.
     _exactly: ClassVar[int | None] = None
+    _sees_masks: ClassVar[bool] = False  # What masks leave out is not merged.
 
     def build(self, input_shape: Shapes) -> None:
         """Check the shapes.
@@ -75,10 +79,32 @@ class Merge(Layer):
                 f"inputs={inputs} (not a list of tensors)"
             )
         rank = max(each.ndim for each in inputs)
-        return self._merged([_with_rank(each, rank) for each in self._of_one_dtype(inputs)])
+        tensors = [_with_rank(each, rank) for each in self._of_one_dtype(inputs)]
+        for each in tensors if self._sees_masks else ():
+            if each._keras_mask is not None:
+                return self._merged_by_masks(tensors)
+        return self._merged(tensors)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Return which steps one of the masks leaves; None where an input has none.
+
+        Args:
+            inputs: The inputs, in a list.
+            previous_mask: Their masks, in a list.
+
+        Raises:
+            ValueError: There is one mask, or not one for each input.
+        """
+        masks = check_masks(inputs, previous_mask)
+        if masks is None or any(each is None for each in masks):
+            return None
+        return reduce(ops.logical_or, masks)
 
     def _merged(self, inputs: list[Tensor]) -> Tensor:
         return reduce(type(self)._pair, inputs)
+
+    def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
+        raise NotImplementedError
 
     def _of_one_dtype(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors of the dtype that all of them promote to."""
@@ -87,7 +113,7 @@ class Merge(Layer):
             return list(inputs)
         floats = any(dtype in FLOATS for dtype in dtypes)
         dtype = self._compute_dtype if floats else np.result_type(*dtypes)
-        return [ops.cast(each, dtype) for each in inputs]
+        return [masked(ops.cast(each, dtype), each._keras_mask) for each in inputs]
 
 
 def _with_rank(x: Tensor, rank: int) -> Tensor:
@@ -168,6 +194,22 @@ class Multiply(Merge):
 
     _pair = staticmethod(ops.multiply)
 
+    _sees_masks = True
+
+    def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
+        masks = masks_as_wide(inputs)
+        one, zero = (ops.constant(number, inputs[0].dtype) for number in (1, 0))
+        product = self._merged(
+            [
+                each if mask is None else ops.where(mask, each, one)
+                for each, mask in zip(inputs, masks, strict=True)
+            ]
+        )
+        if any(mask is None for mask in masks):
+            return product
+        counts = reduce(ops.logical_or, masks)
+        return masked(ops.where(counts, product, zero), ops.reduce_any(counts, -1))
+
 
 @explained
 class Average(Merge):
@@ -189,8 +231,25 @@ class Average(Merge):
         return super()._merged(inputs) / len(inputs)
 
 
+class Extreme(Merge):
+    """The largest or the smallest of inputs: of those that masks leave, where there are masks."""
+
+    _sees_masks = True
+
+    def _merged_by_masks(self, inputs: list[Tensor]) -> Tensor:
+        (output, *others), (counts, *masks) = inputs, masks_as_wide(inputs)
+        for other, mask in zip(others, masks, strict=True):
+            one = other if mask is None else ops.where(mask, other, output)
+            output = type(self)._pair(
+                output if counts is None else ops.where(counts, output, one), one
+            )
+            both = counts is not None and mask is not None
+            counts = ops.logical_or(counts, mask) if both else None
+        return output if counts is None else masked(output, ops.reduce_any(counts, -1))
+
+
 @explained
-class Maximum(Merge):
+class Maximum(Extreme):
     """Returns the largest of its inputs, element by element.
 
     Args:
@@ -207,7 +266,7 @@ class Maximum(Merge):
 
 
 @explained
-class Minimum(Merge):
+class Minimum(Extreme):
     """Returns the smallest of its inputs, element by element.
 
     Args:

@@ -23,6 +23,7 @@ class Identity(SameShape):
         [[1.0, 2.0]]
     """
 
+    _supports_masking = True
     _keeps_integers = True
     _automatic = True
 
@@ -45,6 +46,7 @@ class Rescaling(SameShape):
         [[0.0, 1.0]]
     """
 
+    _supports_masking = True
     _casts_all = True
     _built_from_start = False
 
@@ -67,9 +69,12 @@ class Lambda(Layer):
     Variables that the function uses are not those of the layer: subclass ``Layer`` for these.
 
     Args:
-        function: Called with the inputs, and with ``training`` if it has such a parameter.
+        function: Called with the inputs, and with ``training`` and ``mask``, that of the inputs, if
+            it has such parameters.
         output_shape: The shape of an example's output, or a function from the inputs' shape to the
             outputs'; None: running the function tells.
+        mask: The outputs' mask, or a function from the inputs and their mask to it; None: they have
+            none.
         arguments: Further arguments of the function, by name.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
@@ -81,11 +86,13 @@ class Lambda(Layer):
         [[4.0, 9.0]]
     """
 
+    _makes_masks = False  # Each says for itself.
+
     def __init__(
         self,
         function: Callable[..., Any],
         output_shape: Any = None,
-        *,
+        mask: Any = None,
         arguments: Mapping[str, Any] | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
@@ -95,7 +102,10 @@ class Lambda(Layer):
         self.function = function
         self.arguments = dict(arguments or {})
         self._given_shape = output_shape
-        self._passes_training = "training" in inspect.signature(function).parameters
+        self.mask = mask
+        self.supports_masking = self._makes_masks = mask is not None
+        parameters = inspect.signature(function).parameters
+        self._passes = {"training", "mask"} & set(parameters)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values.
@@ -106,6 +116,8 @@ class Lambda(Layer):
         config = {**self._shared_config(), "function": serialized(self.function)}
         if self._given_shape is not None:
             config["output_shape"] = serialized(self._given_shape)
+        if self.mask is not None:
+            config["mask"] = serialized(self.mask)
         return {**config, "arguments": serialized(self.arguments)}
 
     @classmethod
@@ -120,7 +132,7 @@ class Lambda(Layer):
             TypeError: It names a function that there is not.
         """
         taken = dict(config)
-        for name in ("function", "output_shape", "arguments"):
+        for name in ("function", "output_shape", "mask", "arguments"):
             if name in taken:
                 taken[name] = deserialized(taken[name], None)
         shape = taken.get("output_shape")
@@ -128,15 +140,27 @@ class Lambda(Layer):
             taken["output_shape"] = tuple(shape)
         return super().from_config(taken)
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Any, mask: Any = None, training: bool = False) -> Any:
         """Return what the function returns.
 
         Args:
             inputs: Whatever the function takes: a tensor, or several in a list, tuple or dict.
-            training: What the function is given, if it has such a parameter.
+            mask: What the function is given, if it has such a parameter.
+            training: What it is given, likewise.
         """
-        more = {"training": training} if self._passes_training else {}
-        return self.function(inputs, **self.arguments, **more)
+        given = {"mask": mask, "training": training}
+        return self.function(
+            inputs, **self.arguments, **{name: given[name] for name in self._passes}
+        )
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Return the outputs' mask.
+
+        Args:
+            inputs: The inputs.
+            previous_mask: Their mask.
+        """
+        return self.mask(inputs, previous_mask) if callable(self.mask) else self.mask
 
     def compute_output_shape(self, input_shape: Shapes) -> Any:
         """Return the outputs' shape.

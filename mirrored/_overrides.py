@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
-_MASKS = "There are no masks here: give what is masked the sample weight 0."
 _SHAPES = "Define `compute_output_shape(self, input_shape)`."
 _FROZEN = "Set `trainable` of the layers that training is to leave alone."
 _FILES = "Keep what is to be saved in variables, which `add_weight` makes."
@@ -23,7 +22,6 @@ _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of Cros
 
 # For each base class: the name of a method, property or attribute, and what to write instead.
 LAYER: Mapping[str, str] = {
-    "compute_mask": _MASKS,
     **dict.fromkeys(("compute_output_spec", "symbolic_call"), _SHAPES),
     "input_spec": "Define `check_input_shape(self, input_shape)`, which raises ValueError.",
     "autocast": "Give the layer a `dtype`, or cast in `call`.",

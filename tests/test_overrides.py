@@ -28,8 +28,8 @@ BASES: dict[str, tuple[type[Any], Any]] = {
 # What TensorFlow's Keras 3.15 calls by these names, and we call or have no use for. All other
 # public methods of its base classes stand in a table of `_overrides`.
 CALLED = {
-    "Layer": "build call compute_output_shape add_weight count_params get_weights set_weights "
-    "__call__",
+    "Layer": "build call compute_mask compute_output_shape add_weight count_params get_weights "
+    "set_weights __call__",
     "Optimizer": "build finalize_variable_values",
     "Loss": "call",
     "Metric": "__call__ update_state result reset_state",
@@ -176,7 +176,7 @@ def test_advice_is_one_sentence_or_more() -> None:
     [
         (mr.Model, "make_train_function"),
         (mr.Sequential, "evaluate"),
-        (lambda: mr.layers.Dense(1), "compute_mask"),
+        (lambda: mr.layers.Dense(1), "symbolic_call"),
         (mr.optim.SGD, "apply_gradients"),
         (mr.losses.MeanSquaredError, "__call__"),
         (lambda: mr.layers.Dense(1), "input_spec"),
@@ -223,7 +223,7 @@ def test_what_is_assigned_to_a_class_is_refused_by_compile(part: str) -> None:
     model = Net()
     parts = {
         "model": (Net, "make_train_function"),
-        "layer": (Inner, "compute_mask"),
+        "layer": (Inner, "symbolic_call"),
         "optimizer": (Descent, "update_step"),
         "loss": (Error, "__call__"),
     }

@@ -59,7 +59,7 @@ class SymbolicTensor(Symbolic, Operators):
         (None, 10)
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_shape", "index", "known", "name", "node")
+    __slots__ = ("__weakref__", "_dtype", "_keras_mask", "_shape", "index", "known", "name", "node")
     # NumPy arrays on the left leave an operator to this class.
     __array_ufunc__: ClassVar[None] = None
     node: "Node"
@@ -68,6 +68,7 @@ class SymbolicTensor(Symbolic, Operators):
     def __init__(self, shape: Shape, dtype: DType, name: str | None = None) -> None:
         self._shape: Shape = TensorShape(shape)
         self._dtype = dtype
+        self._keras_mask = None  # A placeholder too, which layers ask for the shapes of.
         self.name = unique_name("keras_tensor") if name is None else name
         # By the size in the place of unknown ones: its value where that follows from shapes, or its
         # shape where that is another than such a size would give.

@@ -38,6 +38,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import Lambda as Lambda
     from mirrored.layers import LayerNormalization as LayerNormalization
     from mirrored.layers import LeakyReLU as LeakyReLU
+    from mirrored.layers import Masking as Masking
     from mirrored.layers import Maximum as Maximum
     from mirrored.layers import Minimum as Minimum
     from mirrored.layers import Multiply as Multiply
@@ -69,10 +70,10 @@ _LATE = {
         Activation ActivityRegularization Add AlphaDropout Average BatchNormalization
         CategoryEncoding Concatenate Discretization Dot ELU EinsumDense Embedding Flatten
         GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D
-        GlobalMaxPooling1D GroupNormalization Identity Lambda LayerNormalization LeakyReLU Maximum
-        Minimum Multiply Normalization PReLU Permute RMSNormalization ReLU RepeatVector Rescaling
-        Reshape Softmax SpatialDropout1D Subtract UnitNormalization add average concatenate dot
-        maximum minimum multiply subtract
+        GlobalMaxPooling1D GroupNormalization Identity Lambda LayerNormalization LeakyReLU Masking
+        Maximum Minimum Multiply Normalization PReLU Permute RMSNormalization ReLU RepeatVector
+        Rescaling Reshape Softmax SpatialDropout1D Subtract UnitNormalization add average
+        concatenate dot maximum minimum multiply subtract
     """,
     "mirrored.layers.configurations": "deserialize serialize",
 }

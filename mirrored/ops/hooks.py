@@ -174,6 +174,7 @@ class RecordedTensor(Tensor):
         self._spec = spec
         self._id = new_id()
         self._logits = None
+        self._keras_mask = None
 
     def _no_values(self, kind: type[TypeError] = OperatorNotAllowedInGraphError) -> NoReturn:
         active: Any = active_recorder()

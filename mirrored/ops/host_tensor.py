@@ -93,6 +93,7 @@ class HostTensor(Tensor):
         self._spec = _spec_of(host.shape, host.dtype) if spec is None else spec
         self._id = new_id()
         self._logits = None
+        self._keras_mask = None
 
     @classmethod
     def of_each(

@@ -44,6 +44,7 @@ class Operators:
     __slots__ = ()
     # NumPy arrays on the left leave an operator to the tensor; NumPy's functions take its values.
     __array_priority__: ClassVar[int] = 100
+    _keras_mask: Any = None  # What layers say of a tensor's steps, under Keras' name.
     # Equality is elementwise, so identity cannot be what hashing goes by.
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
@@ -287,7 +288,8 @@ class Tensor(Operators):
     """
 
     __slots__ = (
-        *("__weakref__", "_array", "_assigns", "_device", "_id", "_logits", "_spec", "_storage"),
+        *("__weakref__", "_array", "_assigns", "_device", "_id", "_keras_mask", "_logits", "_spec"),
+        "_storage",
     )
 
     _assigns: Callable[..., Any]  # Of those that are parts of variables.
@@ -303,6 +305,7 @@ class Tensor(Operators):
         self._id = new_id()
         # Which activation made this tensor from which logits, where one did.
         self._logits: tuple[str, Tensor] | None = None
+        self._keras_mask = None
 
     @property
     def device(self) -> str:

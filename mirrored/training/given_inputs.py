@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mirrored import _nest, graph
+from mirrored import _nest, graph, ops
 from mirrored.graph import SymbolicTensor
-from mirrored.layers import InputLayer
+from mirrored.layers import InputLayer, Layer
 from mirrored.layers.shapes import Shapes, fitted_rank, map_shapes
+from mirrored.ops import Tensor
 
 
 class GivenInputs:
@@ -222,3 +223,40 @@ def begun_at_inputs(inputs: Any, outputs: Any) -> tuple[Any, Any]:
     ]
     ends = graph.Drawing(given, _nest.flatten(outputs)).drawn(begun, suffix="_clone")[1]
     return _nest.pack_like(inputs, begun), _nest.pack_like(outputs, ends)
+
+
+def reshaped(x: Tensor, shape: Any) -> Tensor:
+    """Return a model's input in another shape, with the mask that it carries.
+
+    Args:
+        x: The input.
+        shape: The shape.
+    """
+    from mirrored.ops.masks import masked
+
+    return masked(ops.reshape(x, shape), x._keras_mask)
+
+
+def refuse_more(model: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise TypeError where a model without a `call` of its own is given more than inputs.
+
+    Args:
+        model: The model.
+        args: The further arguments by position.
+        kwargs: Those by name.
+    """
+    if args or kwargs:
+        raise TypeError(
+            f'Model "{model.name}" takes its inputs and `training`. Received also: {len(args)} '
+            f"arguments by position, and by name {list(kwargs)}. Pass several inputs in one list."
+        )
+
+
+def shapes_listed(tensors: list[SymbolicTensor]) -> Shapes:
+    """Return the shapes of placeholders in a list, that of a single one alone.
+
+    Args:
+        tensors: The placeholders.
+    """
+    shapes = [tuple(each._shape) for each in tensors]
+    return shapes[0] if len(shapes) == 1 else shapes

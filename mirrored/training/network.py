@@ -27,7 +27,15 @@ from mirrored.layers.shapes import (
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
 from mirrored.training.building import BuiltOnZeros
-from mirrored.training.given_inputs import GivenInputs, begun_at_inputs, boxed_shapes, fed_as
+from mirrored.training.given_inputs import (
+    GivenInputs,
+    begun_at_inputs,
+    boxed_shapes,
+    fed_as,
+    refuse_more,
+    reshaped,
+    shapes_listed,
+)
 from mirrored.variables import Variable
 
 
@@ -149,12 +157,12 @@ class Network(BuiltOnZeros):
     @property
     def input_shape(self) -> Shapes:
         """The shape of the input; a list of shapes where a functional model has several."""
-        return super().input_shape if self._given is None else _listed_shapes(self.inputs)
+        return super().input_shape if self._given is None else shapes_listed(self.inputs)
 
     @property
     def output_shape(self) -> Shapes:
         """The shape of the output; a list of shapes where a functional model has several."""
-        return super().output_shape if self._part is None else _listed_shapes(self.outputs)
+        return super().output_shape if self._part is None else shapes_listed(self.outputs)
 
     @property
     def output_shapes(self) -> Shapes:
@@ -284,19 +292,25 @@ class Network(BuiltOnZeros):
             )
         super().add_loss(loss)
 
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
         """Run the layers in order; subclasses define their own.
 
         Args:
             inputs: The inputs of a functional model, in the structure in which it was given them,
                 or by their names in a dict.
             *args: Unused.
+            mask: The masks of the inputs, in their structure; None: those that they carry.
             **kwargs: Unused.
         """
         if self._part is None:
             return super().call(inputs, *args, **kwargs)
         refuse_more(self, args, kwargs)
-        outputs = self._part.run(self._standardized(inputs), training=layer_mode())
+        values = self._standardized(inputs)
+        if mask is not None:
+            from mirrored.layers.masks import carrying
+
+            values = carrying(values, mask)
+        outputs = self._part.run(values, training=layer_mode())
         if len(outputs) == 1 and isinstance(self._end, SymbolicTensor):
             (packed,) = outputs
         else:
@@ -323,7 +337,7 @@ class Network(BuiltOnZeros):
         for placeholder, value in zip(given.tensors, arranged, strict=True):
             tensor = as_input(value, placeholder._dtype, self.name, casts_all=True)
             shape = fitted_rank(tensor.shape, placeholder._shape)
-            tensors.append(tensor if shape == tensor.shape else ops.reshape(tensor, shape))
+            tensors.append(tensor if shape == tensor.shape else reshaped(tensor, shape))
         return tensors
 
     def compute_output_shape(self, input_shape: Shapes) -> Shapes:
@@ -380,20 +394,6 @@ class Network(BuiltOnZeros):
         self._output_dtype = _nest.map_structure(lambda each: each._dtype, returned)
 
 
-def refuse_more(model: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise TypeError where a model without a `call` of its own is given more than inputs."""
-    if args or kwargs:
-        raise TypeError(
-            f'Model "{model.name}" takes its inputs and `training`. Received also: {len(args)} '
-            f"arguments by position, and by name {list(kwargs)}. Pass several inputs in one list."
-        )
-
-
 def _out_of_one(outputs: Any) -> Any:
     """Return an output out of a list of one, as a call of a functional model does."""
     return outputs[0] if isinstance(outputs, list | tuple) and len(outputs) == 1 else outputs
-
-
-def _listed_shapes(tensors: list[SymbolicTensor]) -> Shapes:
-    shapes = [tuple(each._shape) for each in tensors]
-    return shapes[0] if len(shapes) == 1 else shapes

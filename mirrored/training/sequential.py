@@ -6,7 +6,6 @@ Weights are made when the shape of the input is known: from an `Input`, or from 
 from collections.abc import Iterable
 from typing import Any
 
-from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
@@ -19,8 +18,8 @@ from mirrored.layers.shapes import (
     is_shape,
 )
 from mirrored.ops import Tensor
+from mirrored.training.given_inputs import refuse_more, reshaped
 from mirrored.training.model import Model
-from mirrored.training.network import refuse_more
 
 
 @explained
@@ -160,21 +159,27 @@ class Sequential(Model):
         """Where it begins, once it is built."""
         return self.inputs[0] if self.inputs else super().input
 
-    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, *args: Any, mask: Any = None, **kwargs: Any) -> Any:
         """Run the layers in order.
 
         Args:
             inputs: What the first layer takes.
             *args: Unused.
+            mask: The mask of the inputs, or their masks in their structure; None: those that they
+                carry.
             **kwargs: Unused.
         """
         if not self._chain:
             return super().call(inputs, *args, **kwargs)
         refuse_more(self, args, kwargs)
         outputs = inputs
+        if mask is not None:
+            from mirrored.layers.masks import carrying
+
+            outputs = carrying(inputs, mask)
         if isinstance(outputs, Tensor):
             shape = self.fitted_shape(outputs.shape)
-            outputs = outputs if shape == outputs.shape else ops.reshape(outputs, shape)
+            outputs = outputs if shape == outputs.shape else reshaped(outputs, shape)
         for layer in self._chain:
             outputs = layer(outputs)
             if not isinstance(outputs, Tensor):

@@ -1,10 +1,11 @@
-"""Calls of layers, for any `keras`: outputs, gradients, and what becomes of their weights.
+"""Calls of layers, for any `keras`: outputs, masks, gradients, and what becomes of their weights.
 
 What layer_values.json says is Keras 3.15.1's, on TensorFlow 2.21.0. Where these are installed,
 `python tests/support/layer_values.py` writes it anew.
 """
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -23,15 +24,20 @@ class Case(NamedTuple):
         shape: The inputs' shape.
         options: Its arguments.
         integers: The inputs are integers below this; 0: they are floats.
+        masks: Which inputs of how many carry a mask, as in "101"; "": there is one, without.
     """
 
     layer: str
     shape: tuple[int, ...]
     options: Mapping[str, Any] = MappingProxyType({})
     integers: int = 0
+    masks: str = ""
 
 
 ONES = {"kernel_initializer": "ones"}  # What is drawn differs.
+# Layers that are called with masks once, without options.
+PLAIN = ("LayerNormalization", "UnitNormalization", "ReLU", "LeakyReLU", "ELU", "PReLU")
+PLAIN += ("Identity", "RMSNormalization", "Flatten", "Normalization")
 CASES = [
     Case("BatchNormalization", (5, 3)),
     Case("BatchNormalization", (5, 4, 3), {"axis": 1, "momentum": 0.5, "epsilon": 0.1}),
@@ -104,8 +110,46 @@ CASES = [
     Case("Discretization", (5, 3), {"bin_boundaries": [-1.0, 0.5, 2.0]}),
     Case("Discretization", (5, 3), {"num_bins": 4, "output_mode": "one_hot"}),
     Case("Discretization", (50, 3), {"num_bins": 5, "epsilon": 0.1, "output_mode": "count"}),
+    Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2, "mask_zero": True}, integers=6),
+    Case("Masking", (5, 4, 1), {"mask_value": 1.118}),
+    Case("Masking", (5, 4, 3), masks="1"),
+    Case("Softmax", (5, 4), masks="1"),
+    Case("Softmax", (4, 4, 4), {"axis": [1]}, masks="1"),
+    Case("GlobalAveragePooling1D", (5, 4, 3), masks="1"),
+    Case("GlobalAveragePooling1D", (5, 4, 4), {"data_format": "channels_first"}, masks="1"),
+    Case("GlobalAveragePooling1D", (5, 4, 3), {"keepdims": True}, masks="1"),
+    Case("BatchNormalization", (5, 4, 3), {"momentum": 0.5}, masks="1"),
+    Case("BatchNormalization", (5, 4, 1), {"epsilon": 0.1}, masks="1"),
+    *(
+        Case(layer, (5, 4, 3), options, masks="1")
+        for layer, options in {
+            **{name: {} for name in PLAIN},
+            "Dense": {"units": 2, "kernel_initializer": "ones"},
+            "Activation": {"activation": "tanh"},
+            "ActivityRegularization": {"l2": 0.5},
+            "GroupNormalization": {"groups": 1},
+            "GlobalMaxPooling1D": {},
+            "Reshape": {"target_shape": (4, 3)},
+            "Permute": {"dims": (1, 2)},
+            "Rescaling": {"scale": 2.0},
+        }.items()
+    ),
+    *(
+        Case(layer, (5, 4, 3), masks=masks)
+        for layer in ("Add", "Average", "Multiply", "Maximum", "Minimum", "Concatenate")
+        for masks in ("11", "101")
+    ),
+    Case("Concatenate", (5, 4, 3), {"axis": 1}, masks="110"),
+    Case("Multiply", (5, 4, 3), masks="01"),
+    Case("Maximum", (5, 4, 3), masks="10"),
+    Case("Minimum", (5, 4, 3), masks="011"),
+    Case("Subtract", (5, 4, 3), masks="11"),
+    Case("Dot", (5, 4, 3), {"axes": 2}, masks="11"),
 ]
-NAMES = [f"{case.layer} {case.shape} {dict(case.options)}" for case in CASES]
+NAMES = [
+    f"{case.layer} {case.shape} {dict(case.options)}{f' {case.masks}' if case.masks else ''}"
+    for case in CASES
+]
 
 
 def inputs_of(case: Case) -> np.ndarray:
@@ -114,6 +158,19 @@ def inputs_of(case: Case) -> np.ndarray:
     if case.integers:
         return draws.integers(case.integers, size=case.shape)
     return draws.normal(size=case.shape).astype(np.float32).round(3) * 2 + 1
+
+
+def given(tf: Any, case: Case) -> list[Any]:
+    """Return the tensors that a layer is called on, with the masks that they carry."""
+    values = inputs_of(case)
+    tensors = []
+    for number, carries in enumerate(case.masks or "0"):
+        tensor = tf.constant(values + number)
+        if carries == "1":
+            steps = np.add.outer(*map(np.arange, case.shape[:2])) + number
+            tensor._keras_mask = tf.constant(steps % 3 != 0)
+        tensors.append(tensor)
+    return tensors
 
 
 def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
@@ -125,10 +182,16 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
         case: The case.
     """
     layer = getattr(keras.layers, case.layer)(**case.options)
-    x = tf.constant(inputs_of(case))
+    tensors = given(tf, case)
+    x = tensors if len(tensors) > 1 else tensors[0]
     if hasattr(layer, "adapt") and not {"mean", "bin_boundaries"}.intersection(case.options):
         layer.adapt(inputs_of(case))
-    found: dict[str, Any] = {"before": layer(x, training=False)}
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found: dict[str, Any] = {"before": layer(x, training=False)}
+    if warned:  # It would at each call.
+        found["warnings"] = len(warned)
+        warnings.filterwarnings("ignore", ".*does not support masking")
     draws = np.random.default_rng(1)
     if case.layer == "Embedding":  # What it starts as is drawn.
         layer.set_weights([np.ones_like(each) for each in layer.get_weights()])
@@ -137,16 +200,18 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
     if case.layer == "Normalization":
         layer.finalize_state()
     with tf.GradientTape() as tape:
-        tape.watch(x)
+        tape.watch(tensors)
         outputs = layer(x, training=True)
         weights = draws.normal(size=outputs.shape).astype(np.float32)
         weighed = tf.reduce_sum(tf.cast(outputs, "float32") * weights)
     found["outputs"] = outputs
     weights = list(layer.trainable_variables)
     counts = case.integers or case.layer == "Discretization"
-    sources = weights if counts else [x, *weights]
+    sources = weights if counts else [*tensors, *weights]
     gradients = tape.gradient(weighed, sources)
     found["gradients"] = [tf.convert_to_tensor(each) for each in gradients]
+    mask = getattr(outputs, "_keras_mask", None)
+    found |= {} if mask is None else {"mask": mask}
     found["after"] = layer(x, training=False)
     found["weights"] = layer.get_weights()
     found["names"] = [each.name.split("/")[-1].split(":")[0] for each in layer.weights]

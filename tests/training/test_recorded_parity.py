@@ -172,6 +172,11 @@ LAYERS: dict[str, Row] = {
     "Identity": dense(lambda: mr.layers.Identity()),
     "Lambda": dense(lambda: mr.layers.Lambda(mr.tanh)),
     "LeakyReLU": dense(lambda: mr.layers.LeakyReLU()),
+    "Masking": dense(
+        lambda: mr.layers.Reshape((-1, 2)),
+        lambda: mr.layers.Masking(),
+        lambda: mr.layers.GlobalAveragePooling1D(),
+    ),
     "PReLU": dense(lambda: mr.layers.PReLU("ones")),
     "Permute": dense(
         lambda: mr.layers.Reshape((2, 2)),

@@ -1,0 +1,137 @@
+"""How masks pass through layers: which of them a `call` is given, and what its outputs carry.
+
+A mask is booleans, usually of shape (batch, steps), False where a step only fills up. It is an
+attribute of a tensor, `_keras_mask`, under Keras' name and rules:
+
+- `Layer.__call__` fills the parameter `mask` of `call` with the masks of its inputs, where these
+  are one argument, and where they are several each parameter `query_mask` with those of `query`.
+- The outputs carry what `compute_mask` makes of the masks of the first argument, or of `mask`. So a
+  layer of which `supports_masking` is true hands them on; another one warns, and does not.
+- Ops return tensors without masks, and what layers return within `call` keeps its own.
+
+Placeholders carry placeholders, for shapes alone: a model that runs computes its masks anew.
+"""
+
+import warnings
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from mirrored import _nest
+from mirrored.graph import SymbolicTensor
+from mirrored.layers.call_arguments import CallArguments
+from mirrored.layers.conversion import as_tensor
+from mirrored.ops import Tensor
+from mirrored.ops.masks import masked
+from mirrored.ops.tensor import Operators
+
+
+class Masked(Protocol):
+    """What a layer says of masks."""
+
+    supports_masking: bool
+    _makes_masks: bool
+    _mask_parameters: ClassVar[frozenset[str]]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
+        """Return the masks of the outputs."""
+
+
+class CallMasks(NamedTuple):
+    """The masks of a call.
+
+    Attributes:
+        implied: Arguments of `call` that are masks of others.
+        first: Its first argument.
+        previous: What `compute_mask` is given beside it: the argument `mask`, or the masks of the
+            first argument in its structure.
+    """
+
+    implied: dict[str, Any]
+    first: Any
+    previous: Any
+
+
+def masks_of_call(layer: Masked, arguments: CallArguments, named: dict[str, Any]) -> CallMasks:
+    """Return the masks of a call of a layer.
+
+    Args:
+        layer: The layer.
+        arguments: The arguments.
+        named: Those that are given by name.
+    """
+    tensors, values = arguments.tensors, arguments.values
+    if len(tensors) == 1:
+        pairs = [("mask", each) for each in tensors.values()]
+    else:
+        pairs = [(f"{name}_mask", each) for name, each in tensors.items()]
+    implied = {
+        name: masks_of(each)
+        for name, each in pairs
+        if name in layer._mask_parameters and values.get(name) is None
+    }
+    first = next(iter(values.values()), None)
+    given = implied.get("mask", named.get("mask"))
+    return CallMasks(implied, first, masks_of(first) if given is None else given)
+
+
+def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
+    """Return what a layer returned as tensors that carry masks; or warn that they do not.
+
+    Args:
+        layer: The layer.
+        outputs: Tensors, or placeholders of a call that nobody else has yet.
+        masks: The masks of the call.
+    """
+    had = any(each is not None for each in _nest.flatten(masks.previous))
+    if not layer.supports_masking:
+        if had:
+            warnings.warn(
+                f"Layer '{layer.name}' (of type {type(layer).__name__}) was passed an input with a "
+                "mask attached to it. However, this layer does not support masking and will "
+                "therefore destroy the mask information. Downstream layers will not see the mask.",
+                stacklevel=4,
+            )
+        return outputs
+    own = _nest.flatten(masks_of(outputs))
+    if not (had or layer._makes_masks) or all(each is not None for each in own):
+        return outputs
+    computed = _nest.flatten(layer.compute_mask(masks.first, masks.previous))
+    pairs = zip(own, computed, strict=False)
+    return carrying(outputs, [mask if there is None else None for there, mask in pairs])
+
+
+def mask_of(value: Any) -> Any:
+    """Return the mask that a tensor or a placeholder carries; None where there is none.
+
+    Args:
+        value: Anything.
+    """
+    return value._keras_mask if isinstance(value, Operators) else None
+
+
+def masks_of(structure: Any) -> Any:
+    """Return the masks of tensors in nested lists, tuples and dicts, in the same structure.
+
+    Args:
+        structure: Tensors, placeholders, or anything else, which has none.
+    """
+    return _nest.map_structure(mask_of, structure)
+
+
+def carrying(structure: Any, masks: Any) -> Any:
+    """Return tensors in nested lists, tuples and dicts as ones that carry masks.
+
+    Args:
+        structure: The tensors, or placeholders of a call that nobody else has yet.
+        masks: A mask for each, in any structure; None: it stays as it is.
+    """
+    leaves = _nest.flatten(structure)
+    for index, (leaf, mask) in enumerate(zip(leaves, _nest.flatten(masks), strict=False)):
+        if mask is not None and isinstance(leaf, Tensor):
+            leaves[index] = masked(leaf, as_tensor(mask))
+        elif mask is not None and isinstance(leaf, SymbolicTensor):
+            leaf._keras_mask = as_tensor(mask)
+    return _nest.pack_like(structure, leaves)

@@ -1,0 +1,34 @@
+"""Masks that tensors carry: which of their steps count, and which only fill up a batch.
+
+Layers read them and hand them on, and losses and metrics leave out what they hide; ops drop them.
+"""
+
+import functools
+from typing import Any
+
+from mirrored.ops.tensor import Tensor
+
+
+def masked(tensor: Tensor, mask: Any) -> Tensor:
+    """Return a tensor that carries a mask: the same value to tapes and recorders, another object.
+
+    Args:
+        tensor: The tensor, which stays as it is: others may have it too.
+        mask: The mask, or None.
+    """
+    other: Tensor = object.__new__(type(tensor))
+    kind: Any = type(tensor)
+    for slot in _slots(kind):
+        try:
+            slot.__set__(other, slot.__get__(tensor))
+        except AttributeError:  # It has none.
+            continue
+    other._keras_mask = mask
+    return other
+
+
+@functools.cache
+def _slots(kind: Any) -> tuple[Any, ...]:
+    """Return what reads and writes the slots of a class, also those that properties hide."""
+    names = ((each, name) for each in kind.__mro__ for name in vars(each).get("__slots__", ()))
+    return tuple(vars(each)[name] for each, name in names if name != "__weakref__")
