@@ -316,6 +316,30 @@ class WeightOwner(Subclassable):
             for copy, value in prepared:
                 copy.commit(value)
 
+    def save_own_variables(self, store: Any) -> None:
+        """Put the layer's own variables into a store, under "0", "1" and so on.
+
+        Files in Keras' formats have what it puts there; layers inside are asked for themselves.
+
+        Args:
+            store: What the file has of this layer, as a dict; an array is written at once.
+        """
+        for number, variable in enumerate(self._own_weights()):
+            store[str(number)] = variable
+
+    def load_own_variables(self, store: Any) -> None:
+        """Set the layer's own variables to what `save_own_variables` put into a store.
+
+        Args:
+            store: What the file has of this layer, as a dict of arrays.
+
+        Raises:
+            ValueError: It has more or fewer variables, or one of another shape. None was set.
+        """
+        from mirrored.layers.stored import load_into  # Few programs read such files.
+
+        load_into(self, store)
+
 
 def _in_order(variables: list[Variable]) -> list[Variable]:
     return sorted(variables, key=lambda each: not each.trainable)

@@ -142,7 +142,7 @@ def _replaced(target: str, name: str) -> Iterator[IO[bytes]]:
     temporary = _unused_name(target)
     try:  # An interrupt may come as soon as there is a file, and must leave nothing behind.
         # Its mode is what any new file gets; tempfile's would shut others out.
-        with open(temporary, "xb") as file:
+        with open(temporary, "x+b") as file:
             with contextlib.suppress(OSError):  # A file system may have no locks.
                 _lock(file.fileno())
             yield file

@@ -12,8 +12,13 @@ _counters: dict[str, Iterator[int]] = {}
 
 def snake_case(class_name: str) -> str:
     """Return a class's name in lower case, its words joined by underscores."""
-    name = re.sub(r"\W+", "", class_name).lstrip("_")
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    return file_case(re.sub(r"\W+", "", class_name).lstrip("_"))
+
+
+def file_case(class_name: str) -> str:
+    """Return a class's name as it is in the paths of Keras' files; private ones keep their mark."""
+    name = re.sub(r"\W+", "", class_name)
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 

@@ -12,7 +12,6 @@ _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
 _SHAPES = "Define `compute_output_shape(self, input_shape)`."
 _FROZEN = "Set `trainable` of the layers that training is to leave alone."
-_FILES = "Keep what is to be saved in variables, which `add_weight` makes."
 _RULE = (
     "Define `slot_names` and `update(self, gradient, value, slots, learning_rate, step)`, which "
     "returns the new value and the new slots; what sums, clips and writes is there already."
@@ -27,7 +26,6 @@ LAYER: Mapping[str, str] = {
     "autocast": "Give the layer a `dtype`, or cast in `call`.",
     "losses": "Call `add_loss` in `call`, or give `add_weight` a `regularizer`.",
     "metrics": _METRICS,
-    **dict.fromkeys(("save_own_variables", "load_own_variables"), _FILES),
     **dict.fromkeys(("trainable", "weights", "variables"), _FROZEN),
     **dict.fromkeys(("trainable_weights", "trainable_variables"), _FROZEN),
     **dict.fromkeys(("non_trainable_weights", "non_trainable_variables"), _FROZEN),
@@ -42,7 +40,6 @@ OPTIMIZER: Mapping[str, str] = {
     **dict.fromkeys(("assign", "assign_add", "assign_sub"), _RULE),
     "scale_loss": "Give `loss_scale_factor`.",
     "lr": "Use `learning_rate`, its later name.",
-    **dict.fromkeys(("save_own_variables", "load_own_variables"), "Name slots in `slot_names`."),
 }
 LOSS: Mapping[str, str] = {
     "__call__": "Define `call(self, y_true, y_pred)`, which returns a value an example; sample "

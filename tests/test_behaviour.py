@@ -585,6 +585,10 @@ HELD: dict[str, dict[str, str]] = {
     "training/test_reading_weights.py": {
         "host-reads": "test_a_look_takes_nothing test_what_just_fits_is_trained_and_saved",
     },
+    "bad_input/test_keras_files.py": {"keras-weights": "test_what_is_not_read"},
+    "training/test_keras_weights.py": {
+        "keras-weights": "test_what_keras_wrote test_the_order_of_what_optimizers_keep",
+    },
     "training/test_saving.py": {
         "one-copy-saved": "test_between_replicas",
         "weights-ending": "test_names_of_other_formats",

@@ -29,8 +29,8 @@ BASES: dict[str, tuple[type[Any], Any]] = {
 # public methods of its base classes stand in a table of `_overrides`.
 CALLED = {
     "Layer": "build call compute_mask compute_output_shape add_weight count_params get_weights "
-    "set_weights __call__",
-    "Optimizer": "build finalize_variable_values",
+    "set_weights __call__ save_own_variables load_own_variables",
+    "Optimizer": "build finalize_variable_values save_own_variables load_own_variables",
     "Loss": "call",
     "Metric": "__call__ update_state result reset_state",
     "Model": "train_step test_step predict_step compute_loss compute_metrics get_metrics_result "

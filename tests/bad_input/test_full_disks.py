@@ -87,14 +87,16 @@ def test_summaries(
     assert tags == {"epoch_loss", "epoch_accuracy", "epoch_learning_rate"}
 
 
+@pytest.mark.parametrize("name", ["best.safetensors", "best.weights.h5"])
 def test_a_checkpoint(
+    name: str,
     strategy: mr.MirroredStrategy,
     make_model: Callable[..., mr.Model],
     train: Callable[..., mr.callbacks.History],
     room_again: Callable[[], None],
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "best.safetensors"
+    path = tmp_path / name
     save = mr.callbacks.ModelCheckpoint(
         path, "loss", save_best_only=True, save_weights_only=True, mode="max"
     )
@@ -102,10 +104,10 @@ def test_a_checkpoint(
     model, kept = make_model(strategy), []
     keeps = mr.callbacks.LambdaCallback(on_epoch_end=lambda *_: kept.append(path.read_bytes()))
     callbacks = [grows, Fills(path, -200), save, keeps]
-    with pytest.raises(OSError, match=r"File too large.*best\.safetensors"):
+    with pytest.raises(OSError, match=rf"File too large.*{name}"):
         train(model, epochs=9, callbacks=callbacks)
     room_again()
-    assert [each.name for each in tmp_path.iterdir()] == ["best.safetensors"]
+    assert [each.name for each in tmp_path.iterdir()] == [name]
     assert path.read_bytes() == kept[-1] != kept[0]
     assert save.best == FULL - 1  # What is not in the file is not the best.
     train(model, epochs=FULL + 1, initial_epoch=FULL, callbacks=[grows, save, keeps])

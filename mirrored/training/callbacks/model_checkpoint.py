@@ -14,7 +14,8 @@ from mirrored.training.callbacks.callback import Logs
 from mirrored.training.callbacks.monitor_callback import MonitorCallback
 from mirrored.training.progress import write_line
 
-_ENDING = ".safetensors"
+_ENDINGS = (".safetensors", ".weights.h5")
+_NAMES = " or ".join(f"`{each}`" for each in _ENDINGS)
 
 
 @explained
@@ -25,9 +26,10 @@ class ModelCheckpoint(MonitorCallback):
     written, as on a full disk, `fit` ends with the error, and the file before stays.
 
     Args:
-        filepath: The file, whose name ends in ".safetensors". `{epoch}`, counted from 1, `{batch}`
-            and the names in the logs stand for their values, as in
-            "{epoch:02d}-{val_loss:.2f}.safetensors". Its folder is made where it is missing.
+        filepath: The file, whose name ends in ".safetensors" or, for Keras' format, in
+            ".weights.h5". `{epoch}`, counted from 1, `{batch}` and the names in the logs stand for
+            their values, as in "{epoch:02d}-{val_loss:.2f}.safetensors". Its folder is made where
+            it is missing.
         monitor: The name of the value that says which weights are the best.
         verbose: 1 prints what is done, 0 nothing.
         save_best_only: Whether to save only where the value is better than at all savings before.
@@ -181,12 +183,12 @@ def _check_name(path: str, weights_only: bool) -> None:
     if not weights_only:
         raise ValueError(
             "`ModelCheckpoint` saves weights: whole models are not saved yet. Pass "
-            f"`save_weights_only=True` and a filepath that ends in `{_ENDING}`. {received}"
+            f"`save_weights_only=True` and a filepath that ends in {_NAMES}. {received}"
         )
-    if not path.endswith(_ENDING):
+    if not path.endswith(_ENDINGS):
         raise ValueError(
             "When using `save_weights_only=True` in `ModelCheckpoint`, the filepath provided must "
-            f"end in `{_ENDING}`, the format that weights are saved in. {received}"
+            f"end in {_NAMES}, the formats that weights are saved in. {received}"
         )
     try:
         fields = [(name, form) for _, name, form, _ in string.Formatter().parse(path)]

@@ -15,10 +15,10 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         ValueError,
         r"Pass `save_weights_only=True` and a filepath that ends in `\.safetensors`",
     ),
-    "Keras' weights": (
-        {"filepath": "a.weights.h5", "save_weights_only": True},
+    "old weights of Keras'": (
+        {"filepath": "a.h5", "save_weights_only": True},
         ValueError,
-        r"must end in `\.safetensors`, .* Received: filepath=a\.weights\.h5",
+        r"must end in `\.safetensors` or `\.weights\.h5`, .* Received: filepath=a\.h5",
     ),
     "no ending": ({"filepath": "a", "save_weights_only": True}, ValueError, "must end in"),
     "no path": ({"filepath": 3, "save_weights_only": True}, TypeError, "Received: 3"),

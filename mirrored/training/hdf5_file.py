@@ -1,0 +1,320 @@
+"""HDF5 files as Keras lays them out: numbers in groups, each group that of one layer or optimizer.
+
+Whoever made a file may have made up what it says: only whole arrays of numbers are read, that stand
+in the file itself, and their sizes are compared before memory is taken.
+"""
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirrored.errors import WeightsFileError
+from mirrored.ops.spec import as_dtype, holds_numbers
+from mirrored.training.tensor_file import Spec
+from mirrored.variables import Variable
+
+_VARS = "vars"
+_NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
+
+
+def hdf5() -> Any:
+    """Return the package that reads and writes HDF5.
+
+    Raises:
+        ImportError: It is missing.
+    """
+    try:
+        import h5py  # Slow, and for these files only.
+    except ImportError as error:
+        raise ImportError(
+            "Files of Keras' formats need h5py, which is not installed. Install it with: pip "
+            "install 'mirrored[hdf5]'"
+        ) from error
+    return h5py
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+class WrittenGroup:
+    """The numbers of one layer or optimizer, as a dict that is written to the file at once.
+
+    Args:
+        group: Where they go.
+        where: Its path in the file, as messages call it.
+    """
+
+    def __init__(self, group: Any, where: str) -> None:
+        self._group = group
+        self._where = where
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
+        if not holds_numbers(array.dtype):
+            raise ValueError(
+                f"Files of weights hold numbers. Received: {self._where!r} with {key!r} of dtype "
+                f"{array.dtype}. Convert it first."
+            )
+        if array.dtype.name == _NARROW:
+            narrow = self._group.create_dataset(key, data=array)
+            narrow.attrs["dtype"] = _NARROW
+        else:
+            self._group[key] = array
+
+    def __getitem__(self, key: str) -> NDArray[Any]:
+        return np.array(self._group[key])
+
+    def __delitem__(self, key: str) -> None:
+        del self._group[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+    def keys(self) -> Any:
+        """Return the names of the numbers."""
+        return self._group.keys()
+
+
+class Hdf5Writer:
+    """An HDF5 file that is being written.
+
+    Args:
+        file: The open file of HDF5's package.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def group(self, path: str, name: str | None) -> WrittenGroup:
+        """Return where the numbers of one object go.
+
+        Args:
+            path: Its place, as in "layers/dense_1"; "" for the model itself.
+            name: Its own name, which is kept beside them.
+        """
+        group = self._file.require_group(f"{path}/{_VARS}" if path else _VARS)
+        if name is not None:
+            group.attrs["name"] = name
+        return WrittenGroup(group, path)
+
+
+@contextlib.contextmanager
+def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
+    """Write HDF5 into an open file, which can be read and written at any place.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    try:
+        with hdf5().File(file, "w") as opened:
+            yield Hdf5Writer(opened)
+    except OSError as error:
+        # HDF5 says that it could not write; the file said why.
+        cause = error.__context__
+        if error.errno is None and isinstance(cause, OSError) and cause.errno is not None:
+            raise OSError(cause.errno, os.strerror(cause.errno)) from error
+        raise
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+class ReadGroup:
+    """The numbers of one layer or optimizer in a file: a mapping whose values are arrays.
+
+    Args:
+        group: Where they are; None where the file has none.
+        where: Its path in the file, as messages call it.
+        reader: The file.
+    """
+
+    def __init__(self, group: Any, where: str, reader: "Hdf5Reader") -> None:
+        self._group = group
+        self._where = where
+        self.reader = reader
+
+    def keys(self) -> list[str]:
+        """Return the names of the numbers, in the file's order."""
+        with self.reader.understood():
+            return [] if self._group is None else list(self._group.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys()
+
+    def __getitem__(self, key: str) -> NDArray[Any]:
+        dataset = self._dataset(key)
+        with self.reader.understood():
+            shape, dtype = dataset.shape, dataset.dtype
+            array = np.empty(shape, dtype.newbyteorder("="))
+            if array.size:
+                dataset.read_direct(array)
+        return array.view(as_dtype(_NARROW)) if dtype.kind == "V" else array
+
+    def spec(self, key: str) -> Spec:
+        """Return shape and dtype of an array, of which nothing is read."""
+        dataset = self._dataset(key)
+        narrow = dataset.dtype.kind == "V"
+        return tuple(dataset.shape), _NARROW if narrow else dataset.dtype.newbyteorder("=").name
+
+    def _dataset(self, key: str) -> Any:
+        """Return an array in the file, once it was found to be one that can be read.
+
+        Raises:
+            KeyError: There is none.
+            WeightsFileError: It is something else, or it is elsewhere.
+        """
+        *folders, last = str(key).split("/")
+        group, where = self._group, f"{self._where}/{_VARS}/{key}"
+        for part in folders:
+            group = self.reader.child(group, part, where)
+        dataset = None if group is None else self.reader.child(group, last, where)
+        if dataset is None:
+            raise KeyError(key)
+        with self.reader.understood():
+            problem = _problem_of(dataset)
+        if problem is not None:
+            raise WeightsFileError(f"{self.reader.noun} has {where!r} as {problem}")
+        return dataset
+
+
+class Hdf5Reader:
+    """An HDF5 file that is being read.
+
+    Args:
+        file: The open file of HDF5's package.
+        noun: What messages call it.
+    """
+
+    def __init__(self, file: Any, noun: str) -> None:
+        self._file = file
+        self.noun = noun
+
+    def group(self, path: str) -> ReadGroup:
+        """Return the numbers of one object, none where the file has nothing of it.
+
+        Args:
+            path: Its place, as in "layers/dense_1"; "" for the model itself.
+        """
+        group: Any = self._file
+        for part in (*path.split("/"), _VARS) if path else (_VARS,):
+            group = None if group is None else self.child(group, part, path)
+        if group is not None and not isinstance(group, hdf5().Group):
+            raise WeightsFileError(f"{self.noun} has {path!r} as something else than a group.")
+        return ReadGroup(group, path, self)
+
+    def child(self, group: Any, name: str, where: str) -> Any:
+        """Return what a group has by a name; None where there is nothing, or it is no group.
+
+        Raises:
+            WeightsFileError: It is a link to another place or file.
+        """
+        h5py = hdf5()
+        with self.understood():
+            if not isinstance(group, h5py.Group) or not name or name not in group:
+                return None
+            link = group.get(name, getlink=True)
+            found = group[name] if type(link) is h5py.HardLink else None
+        if found is None:
+            raise WeightsFileError(
+                f"{self.noun} has a link at {where!r}, {type(link).__name__}, which is not "
+                "followed. Write the file anew, with the values in it."
+            )
+        return found
+
+    @contextlib.contextmanager
+    def understood(self) -> Iterator[None]:
+        """Within this context, what HDF5 cannot read becomes our error."""
+        try:
+            yield
+        except WeightsFileError:
+            raise
+        except (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError) as e:
+            raise WeightsFileError(
+                f"{self.noun} is truncated, corrupt, or not in the HDF5 format ({e!s:.200}). "
+                "Restore the file from another copy."
+            ) from e
+
+
+@contextlib.contextmanager
+def reading(file: IO[bytes], noun: str) -> Iterator[Hdf5Reader]:
+    """Read HDF5 from an open file.
+
+    Args:
+        file: The file, which can be read at any place.
+        noun: What messages call it, with its name.
+
+    Raises:
+        WeightsFileError: It is no such file.
+    """
+    reader = Hdf5Reader(None, noun)
+    with contextlib.ExitStack() as stack:
+        with reader.understood():
+            opened = stack.enter_context(hdf5().File(file, "r"))
+        reader._file = opened
+        yield reader
+
+
+def _problem_of(dataset: Any) -> str | None:
+    """Return why something in a file is not read; None where it is a whole array of numbers."""
+    if not isinstance(dataset, hdf5().Dataset):
+        return "a group, where an array was expected."
+    dtype = dataset.dtype
+    if not (dtype.kind in "biuf" and dtype.subdtype is None) and not _is_narrow(dataset):
+        return f"an array of dtype {dtype!s:.100}, which are no numbers."
+    if dataset.external or dataset.is_virtual:
+        return "an array whose values are in another file, which is not read."
+    if dataset.shape is None:
+        return "an array without a shape."
+    if dataset.chunks is not None:
+        return (
+            "an array in chunks, or compressed: what that takes is not known before. Write the "
+            "file anew as Keras does, or with `h5repack -f NONE -l CONTI`."
+        )
+    if dataset.id.get_storage_size() != math.prod(dataset.shape) * dtype.itemsize:
+        return "an array of which the file has not all values."
+    return None
+
+
+def _is_narrow(dataset: Any) -> bool:
+    """Whether it is what Keras writes of bfloat16: two bytes each, whose attribute says so."""
+    dtype = dataset.dtype
+    is_pair = dtype.kind == "V" and dtype.itemsize == 2 and dtype.names is None
+    if not is_pair or dtype.subdtype is not None or "dtype" not in dataset.attrs:
+        return False
+    kept = dataset.attrs.get_id("dtype")
+    return kept.shape == () and dataset.attrs["dtype"] in (_NARROW, _NARROW.encode())
+
+
+def to_array(value: NDArray[Any], variable: Variable) -> NDArray[Any]:
+    """Return what a file has for a variable in the variable's dtype, as Keras' `assign` does.
+
+    Raises:
+        ValueError: It is no whole number, or too large a one, for a variable of integers.
+    """
+    if value.dtype == variable.dtype:
+        return value
+    with np.errstate(all="ignore"):
+        cast = value.astype(variable.dtype)
+    if variable.dtype.kind in "biu" and not np.array_equal(cast, value):
+        raise ValueError(
+            f"The variable {variable.name!r} of {variable.dtype.name} cannot be what the file has, "
+            f"which is {value.dtype.name}."
+        )
+    return cast

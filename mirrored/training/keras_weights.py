@@ -1,0 +1,258 @@
+"""The state of a model in Keras' layout: each part's variables by their numbers.
+
+All that a file has is compared with the model, and all new values are there, before the first is
+written: so a file that does not fit changes nothing.
+"""
+
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirrored._interrupt import InterruptGuard
+from mirrored.errors import WeightsFileError
+from mirrored.layers import Layer
+from mirrored.layers.stored import check_count, shape_problem
+from mirrored.optim import Optimizer
+from mirrored.optim.stored import skipped
+from mirrored.program.variable_access import variable_writes
+from mirrored.training.hdf5_file import Hdf5Reader, Hdf5Writer, ReadGroup, to_array
+from mirrored.training.keras_places import Owner, Place, Stream, places, streams
+from mirrored.training.network import Network
+from mirrored.variables import Variable
+
+_LISTED = 20  # Objects named in one error.
+
+
+class Target(NamedTuple):
+    """A variable, and where a file has its value."""
+
+    variable: Variable
+    group: ReadGroup
+    key: str
+
+
+class Plan:
+    """What a file has for a model.
+
+    Attributes:
+        targets: The variables that get a value.
+        problems: The parts that do not fit the file, each with why.
+        undo: What takes back what parts have loaded by themselves.
+    """
+
+    def __init__(self) -> None:
+        self.targets: list[Target] = []
+        self.problems: list[tuple[Any, Exception]] = []
+        self.undo: list[tuple[Owner, list[Any]]] = []
+
+
+# ---------------------------------------------------------------------------- saving
+
+
+def save_state(model: Network, writer: Hdf5Writer, *, with_streams: bool) -> None:
+    """Write the variables of a model and of its optimizer.
+
+    Args:
+        model: The model.
+        writer: The file.
+        with_streams: Whether random streams are written too, in places of which Keras reads none.
+    """
+    for place in places(model):
+        group = writer.group(place.path, place.owner.name)
+        if isinstance(place.owner, Optimizer) and _is_usual(place.owner, "save_own_variables"):
+            for number, value in enumerate(_state_of(place.owner, model)):
+                group[str(number)] = value
+        else:
+            place.owner.save_own_variables(group)
+        if with_streams:
+            for path, stream in streams(place):
+                writer.group(path, None)["0"] = _words_of(stream)
+
+
+def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
+    """Return an optimizer's variables as Keras has them.
+
+    With slots for all that is trained, whether it got a gradient or not, in the model's order.
+    """
+    if not optimizer.built:  # What the first step makes is not there yet.
+        later = {id(each) for inner in optimizer.within for each in inner._shared}
+        return [each for each in optimizer.variables if id(each) not in later]
+    if optimizer is getattr(model, "optimizer", None):
+        optimizer.build(model.trainable_weights)
+        places = {id(each): i for i, each in enumerate(model.weights)}
+        for inner in optimizer.within:
+            slots = inner.slots().items()
+            last = len(places)
+            inner.restore_slots(dict(sorted(slots, key=lambda each: places.get(each[0], last))))
+    return optimizer.variables
+
+
+def _is_usual(owner: object, method: str) -> bool:
+    """Whether a method is none of a subclass's own."""
+    base = Optimizer if isinstance(owner, Optimizer) else Layer
+    return getattr(type(owner), method) is getattr(base, method)
+
+
+def _words_of(stream: Stream) -> Any:
+    """Return a stream's state as int64, with the same bits."""
+    state = stream.state
+    return state if isinstance(state, Variable) else np.array(state, np.uint64).view(np.int64)
+
+
+# ---------------------------------------------------------------------------- loading
+
+
+def load_state(
+    model: Network,
+    reader: Hdf5Reader,
+    *,
+    skip_mismatch: bool = False,
+    skipped_objects: Collection[Any] = (),
+    with_streams: bool = False,
+) -> None:
+    """Set the variables of a model and of its optimizer, on every replica.
+
+    Args:
+        model: The model.
+        reader: The file.
+        skip_mismatch: Whether parts that do not fit are left as they are, with a warning.
+        skipped_objects: Parts that are left as they are, with all inside them.
+        with_streams: Whether random streams are set too, where the file has them.
+
+    Raises:
+        WeightsFileError: A part does not fit the file, or the file is spoilt. Nothing was changed.
+    """
+    plan, words = Plan(), []
+    found = places(model, skipped_objects)
+    with variable_writes, _undone_on_failure(model, plan):
+        for place in found:
+            _plan_part(plan, place, reader.group(place.path), model)
+        if plan.problems:
+            text = _problems_text(plan.problems)
+            if not skip_mismatch:
+                raise WeightsFileError(f"{reader.noun} does not fit the model. {text}")
+            warnings.warn(text, stacklevel=3)
+        if with_streams:
+            words = [each for place in found for each in _streams_of(place, reader)]
+        prepared = [pair for target in plan.targets for pair in _prepared(target)]
+        with InterruptGuard(whole=True):  # Half of the state would be none.
+            for copy, value in prepared:
+                copy.commit(value)
+            for stream, state in words:
+                stream.restore(state)
+
+
+def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network) -> None:
+    """Compare what a file has of one part with the part."""
+    owner = place.owner
+    try:
+        if not _is_usual(owner, "load_own_variables"):
+            plan.undo.append((owner, [(each, each.numpy()) for each in _variables_of(owner)]))
+            owner.load_own_variables(group)
+        elif isinstance(owner, Optimizer):
+            plan.targets += _targets_of_optimizer(owner, group, model)
+        else:
+            plan.targets += _targets_of_layer(owner, group)
+    except WeightsFileError:
+        raise
+    except Exception as error:
+        plan.problems.append((owner, error))
+        _take_back(plan.undo.pop() if plan.undo and plan.undo[-1][0] is owner else None)
+
+
+def _targets_of_layer(layer: Layer, group: ReadGroup) -> list[Target]:
+    check_count(layer, len(group))
+    return [_target(each, group, str(i)) for i, each in enumerate(layer._own_weights())]
+
+
+def _targets_of_optimizer(optimizer: Optimizer, group: ReadGroup, model: Network) -> list[Target]:
+    """Return the variables of an optimizer; none, with a warning, where the file has others."""
+    own = _state_of(optimizer, model)
+    if len(group) != len(own):
+        warnings.warn(skipped(optimizer, len(own), len(group)), stacklevel=5)
+        return []
+    return [_target(each, group, str(i)) for i, each in enumerate(own)]
+
+
+def _target(variable: Variable, group: ReadGroup, key: str) -> Target:
+    shape, _ = group.spec(key)
+    if shape != variable.shape:
+        raise ValueError(shape_problem(variable, shape))
+    return Target(variable, group, key)
+
+
+def _prepared(target: Target) -> list[tuple[Variable, Any]]:
+    """Return what a variable's copies get; the file's array is let go."""
+    try:
+        value = to_array(target.group[target.key], target.variable)
+    except WeightsFileError:
+        raise
+    except ValueError as error:
+        raise WeightsFileError(f"{target.group.reader.noun} does not fit: {error}") from None
+    return list(target.variable.prepare("assign", value))
+
+
+def _streams_of(place: Place, reader: Hdf5Reader) -> Iterator[tuple[Any, list[int]]]:
+    """Yield the random streams of a part that a file has the state of."""
+    for path, stream in streams(place):
+        group = reader.group(path)
+        if "0" not in group:
+            continue
+        if group.spec("0") != ((2,), "int64"):
+            raise WeightsFileError(f"{reader.noun} has no state of random numbers as {path!r}.")
+        words = group["0"].view(np.uint64).tolist()
+        if isinstance(stream.state, Variable):
+            yield _StateOf(stream.state), group["0"].tolist()
+        else:
+            yield stream, words
+
+
+class _StateOf:
+    """Restores a stream whose state is a variable."""
+
+    def __init__(self, state: Variable) -> None:
+        self._state = state
+
+    def restore(self, words: list[int]) -> None:
+        self._state.assign(np.array(words, np.int64))
+
+
+def _problems_text(problems: list[tuple[Any, Exception]]) -> str:
+    """Return what is said of parts that could not be loaded, in Keras' words."""
+    first, error = problems[0]
+    names = [repr(owner) for owner, _ in problems[:_LISTED]]
+    return (
+        f"A total of {len(problems)} objects could not be loaded. Example error message for "
+        f"object {first!r}:\n\n{error}\n\nList of objects that could not be loaded:\n"
+        f"[{', '.join(names)}]"
+    )
+
+
+# ---------------------------------------------------------------------------- all or nothing
+
+
+def _variables_of(owner: Owner) -> list[Variable]:
+    return owner.variables
+
+
+def _take_back(saved: tuple[Any, list[Any]] | None) -> None:
+    for variable, value in [] if saved is None else saved[1]:
+        variable.assign(value)
+
+
+@contextmanager
+def _undone_on_failure(model: Network, plan: Plan) -> Iterator[None]:
+    """Within this context, an exception takes back new slots, and what parts loaded themselves."""
+    optimizer = getattr(model, "optimizer", None)
+    known = optimizer.slots() if isinstance(optimizer, Optimizer) else {}
+    try:
+        yield
+    except BaseException:
+        for saved in plan.undo:
+            _take_back(saved)
+        if isinstance(optimizer, Optimizer):
+            optimizer.restore_slots(known)
+        raise

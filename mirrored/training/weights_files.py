@@ -1,0 +1,138 @@
+"""A model's weights to a file and back, in the format that the file's name says.
+
+Files that end in ".weights.h5" are Keras', whose programs read and write them too; all others are
+safetensors files.
+"""
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator
+from typing import IO, Any
+
+from mirrored._files import PathName, as_path, replacing, special_kind
+from mirrored.errors import WeightsFileError
+from mirrored.layers.building import unbuilt
+from mirrored.training.hdf5_file import hdf5, reading, writing
+from mirrored.training.keras_weights import load_state, save_state
+from mirrored.training.network import Network
+from mirrored.training.saving import named_weights
+from mirrored.training.tensor_file import load_tensors, save_tensors
+
+# What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
+_OTHER_FORMATS = frozenset(
+    (".ckpt", ".h5", ".hdf5", ".json", ".keras", ".npy", ".npz", ".pb", ".pkl", ".pt", ".pth")
+)
+KERAS_ENDING = ".weights.h5"
+
+
+def save_weights(model: Network, filepath: PathName, overwrite: bool, max_shard_size: Any) -> None:
+    """Write a model's weights; `Model.save_weights` says what the arguments mean."""
+    path = _checked_path(filepath, "written to")
+    if max_shard_size is not None:
+        raise ValueError(
+            "Weights are written to one file, however large. Received: max_shard_size="
+            f"{max_shard_size!r}. Leave it out."
+        )
+    _check_built(model, "saving")
+    check_overwrite(path, overwrite)
+    if not path.endswith(KERAS_ENDING):
+        save_tensors(path, named_weights(model))
+        return
+    hdf5()  # Before there is a file.
+    with replacing(path, "weights file") as file, writing(file) as writer:
+        save_state(model, writer, with_streams=False)
+
+
+def load_weights(
+    model: Network, filepath: PathName, skip_mismatch: bool, objects_to_skip: Collection[Any] | None
+) -> None:
+    """Set a model's weights; `Model.load_weights` says what the arguments mean."""
+    path = _checked_path(filepath, "read from")
+    _check_built(model, "loading weights into")
+    if path.endswith(KERAS_ENDING):
+        noun = f"The weights file {path!r}"
+        hdf5()
+        with opened(path, "weights file") as file, reading(file, noun) as reader:
+            load_state(
+                model,
+                reader,
+                skip_mismatch=skip_mismatch,
+                skipped_objects=objects_to_skip or (),
+            )
+        return
+    if skip_mismatch or objects_to_skip is not None:
+        raise ValueError(
+            "`skip_mismatch` and `objects_to_skip` are for files whose names end in "
+            f"{KERAS_ENDING!r}. Received: filepath={path!r}."
+        )
+    _load_tensors(model, path)
+
+
+def _load_tensors(model: Network, path: str) -> None:
+    named = named_weights(model)
+    try:
+        loaded = load_tensors(path, {key: (each.shape, each.dtype) for key, each in named.items()})
+    except WeightsFileError as error:
+        unused = [layer for layer in model._walk() if not layer.built]
+        if unused:
+            error.add_note(
+                f"These layers of the model have no weights yet, since no call used them: {unused}."
+            )
+        raise
+    by_variable = {id(named[key]): value for key, value in loaded.items()}
+    model.set_weights([by_variable[id(each)] for each in model.weights])
+
+
+def check_overwrite(path: str, overwrite: bool) -> None:
+    """Raise FileExistsError where a file is there that is not to be replaced.
+
+    Args:
+        path: The file.
+        overwrite: Whether it is replaced. Keras asks on the terminal where it is not.
+    """
+    if not overwrite and os.path.exists(path):
+        raise FileExistsError(
+            f"There is a file at {path!r} already. Pass overwrite=True to replace it."
+        )
+
+
+@contextlib.contextmanager
+def opened(path: str, noun: str) -> Iterator[IO[bytes]]:
+    """Open a regular file to read it.
+
+    Args:
+        path: The file.
+        noun: What messages call it.
+
+    Raises:
+        WeightsFileError: It is no regular file.
+    """
+    special = special_kind(path)
+    if special is not None:  # To open a FIFO might wait for ever.
+        where = "a file in it" if special == "a folder" else "a file"
+        raise WeightsFileError(f"The {noun} {path!r} is {special}. Pass the path of {where}.")
+    with open(path, "rb") as file:
+        yield file
+
+
+def _check_built(model: Network, doing: str) -> None:
+    missing = unbuilt(model)
+    if missing:
+        raise ValueError(
+            f"You are {doing} a model that has not yet been built, {model.name!r}. Try building "
+            "the model first by calling it on some data or by using `build()`. Received: a model "
+            f"without the weights of {missing}."
+        )
+
+
+def _checked_path(filepath: PathName, done: str) -> str:
+    """Return the path of a weights file, unless its name says that it is of another format."""
+    path = as_path(filepath, "weights file")
+    ending = os.path.splitext(path)[1]
+    if ending.lower() in _OTHER_FORMATS and not path.endswith(KERAS_ENDING):
+        raise ValueError(
+            f"Weights are {done} safetensors files and Keras' {KERAS_ENDING!r}, and the ending "
+            f"{ending!r} names another format. Received: filepath={path!r}. Use a name that ends "
+            f"in '.safetensors' or {KERAS_ENDING!r}."
+        )
+    return path

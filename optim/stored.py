@@ -1,0 +1,47 @@
+"""How an optimizer takes its variables from Keras' files, where they have numbers for names.
+
+It is apart from the optimizers, since few programs read such files.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mirrored._interrupt import InterruptGuard
+from mirrored.program.variable_access import variable_writes
+
+
+def load_into(optimizer: Any, store: Any) -> None:
+    """Set an optimizer's variables; `Optimizer.load_own_variables` says what the arguments are."""
+    own = optimizer.variables
+    if len(store.keys()) != len(own):
+        warnings.warn(skipped(optimizer, len(own), len(store.keys())), stacklevel=3)
+        return
+    prepared: list[Any] = []
+    with variable_writes:
+        for number, variable in enumerate(own):
+            value = np.asarray(store[str(number)]).astype(variable.dtype, copy=False)
+            prepared += variable.prepare("assign", value)
+        with InterruptGuard(whole=True):  # Half of the state would be none.
+            for copy, each in prepared:
+                copy.commit(each)
+
+
+def skipped(optimizer: Any, own: int, found: int) -> str:
+    """Return what is said where a file has more or fewer variables than an optimizer.
+
+    Args:
+        optimizer: The optimizer.
+        own: How many it has.
+        found: How many the file has.
+    """
+    unbuilt = (
+        " This is likely because the optimizer has not been called/built yet."
+        if not optimizer.built
+        else ""
+    )
+    return (
+        f"Skipping variable loading for optimizer '{optimizer.name}', because it has {own} "
+        f"variables whereas the saved optimizer has {found} variables.{unbuilt}"
+    )

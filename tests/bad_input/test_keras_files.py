@@ -1,0 +1,154 @@
+"""Files in Keras' formats that are spoilt, or made to do harm.
+
+The error names the file, nothing is read that the model does not expect, and it keeps its weights.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mirrored as mr
+from mirrored.errors import WeightsFileError
+
+h5py = pytest.importorskip("h5py")
+
+KERNEL = "layers/dense/vars/0"
+Spoil = Callable[[Any, Path], None]
+
+
+def _instead(make: Callable[[Any, Path], Any]) -> Spoil:
+    """Return a function that puts something else in the place of the kernel."""
+
+    def spoil(file: Any, path: Path) -> None:
+        del file[KERNEL]
+        made = make(file, path)
+        if made is not None:
+            file[KERNEL] = made
+
+    return spoil
+
+
+def _dataset(**options: Any) -> Spoil:
+    return _instead(lambda file, path: file.create_dataset(KERNEL, **options) and None)
+
+
+def _elsewhere(file: Any, path: Path) -> Any:
+    values = np.zeros((2, 3), "f4")
+    values.tofile(path.parent / "raw")
+    external = [(str(path.parent / "raw"), 0, values.nbytes)]
+    file.create_dataset(KERNEL, (2, 3), "f4", external=external)
+
+
+def _virtual(file: Any, path: Path) -> Any:
+    layout = h5py.VirtualLayout((2, 3), "f4")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (2, 3))
+    file.create_virtual_dataset(KERNEL, layout)
+
+
+def _soft_group(file: Any, path: Path) -> None:
+    file.move("layers/dense", "hidden")
+    file["layers/dense"] = h5py.SoftLink("/hidden")
+
+
+GOOD = np.zeros((2, 3), "f4")
+ROWS: dict[str, tuple[Spoil, str]] = {
+    "a soft link": (_instead(lambda *_: h5py.SoftLink("/layers/dense/vars/1")), "a link at .*Soft"),
+    "a soft link before it": (_soft_group, "a link at 'layers/dense', SoftLink"),
+    "another file": (_instead(lambda *_: h5py.ExternalLink("x.h5", "/x")), "ExternalLink"),
+    "values outside": (_instead(_elsewhere), "values are in another file"),
+    "values of several files": (_instead(_virtual), "values are in another file"),
+    "compressed": (_dataset(data=GOOD, compression="gzip"), "in chunks, or compressed"),
+    "a large chunk": (
+        _dataset(shape=(2, 3), maxshape=(None, 3), dtype="f4", chunks=(1 << 27, 3)),
+        "in chunks, or compressed",
+    ),
+    "no values": (_dataset(shape=(2, 3), dtype="f4"), "has not all values"),
+    "a huge shape": (_dataset(shape=(1 << 40, 3), dtype="f4"), "has not all values"),
+    "objects": (_dataset(shape=(2, 3), dtype=h5py.special_dtype(vlen=bytes)), "are no numbers"),
+    "arrays of arrays": (_dataset(shape=(2,), dtype=np.dtype(("f4", 3))), "are no numbers"),
+    "references": (_dataset(shape=(2, 3), dtype=h5py.ref_dtype), "are no numbers"),
+    "records": (_dataset(shape=(2, 3), dtype=[("a", "f4")]), "are no numbers"),
+    "text": (_instead(lambda *_: "text"), "are no numbers"),
+    "complex numbers": (_instead(lambda *_: np.zeros((2, 3), "c8")), "are no numbers"),
+    "pairs of bytes": (_instead(lambda *_: np.zeros((2, 3), "V2")), "are no numbers"),
+    "no shape": (_instead(lambda *_: h5py.Empty("f4")), "without a shape"),
+    "a group": (_instead(lambda file, _: file.create_group(KERNEL) and None), "a group, where"),
+    "an array for a group": (
+        lambda file, _: (file.pop("layers/dense/vars"), file.update({"layers/dense/vars": 1})),
+        "as something else than a group",
+    ),
+    "another shape": (_instead(lambda *_: GOOD.T), "value.shape=.3, 2."),
+    "another name": (_instead(lambda file, _: file.update({"layers/dense/vars/x": GOOD})), "'0'"),
+    "one less": (_instead(lambda *_: None), "expected 2 variables, but received 1 variables"),
+    "nothing": (lambda file, _: file.pop("layers"), "but received 0 variables"),
+}
+
+
+@pytest.fixture(autouse=True)
+def clean_state(shared: Any, clean_names: None) -> None:
+    """Let devices stay from row to row."""
+
+
+@pytest.fixture(scope="module")
+def model() -> mr.Model:
+    return mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(3)])
+
+
+def _refused(model: mr.Model, path: Path, message: str) -> None:
+    before = [each.tobytes() for each in model.get_weights()]
+    with pytest.raises(WeightsFileError, match=f"(?s)^The weights file '{path}'.*{message}"):
+        model.load_weights(path)
+    assert [each.tobytes() for each in model.get_weights()] == before
+
+
+@pytest.mark.parametrize(("spoil", "message"), ROWS.values(), ids=ROWS)
+def test_what_is_not_read(spoil: Spoil, message: str, model: mr.Model, tmp_path: Path) -> None:
+    path = tmp_path / "x.weights.h5"
+    model.save_weights(path)
+    with h5py.File(path, "r+") as file:
+        spoil(file, path)
+    _refused(model, path, message)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
+def test_a_file_that_is_cut(part: float, model: mr.Model, tmp_path: Path) -> None:
+    path = tmp_path / "x.weights.h5"
+    model.save_weights(path)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
+    _refused(model, path, "truncated, corrupt, or not in the HDF5 format")
+
+
+def test_what_is_no_file(model: mr.Model, tmp_path: Path) -> None:
+    path = tmp_path / "x.weights.h5"
+    with pytest.raises(FileNotFoundError, match=r"x\.weights\.h5"):
+        model.load_weights(path)
+    path.mkdir()
+    _refused(model, path, "is a folder. Pass the path of a file in it")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6))
+def test_bytes_that_are_others(
+    model: mr.Model, tmp_path_factory: Any, changes: list[tuple[int, int]]
+) -> None:
+    """A file is refused with our error, or read; HDF5 has no checksums of values."""
+    path = tmp_path_factory.mktemp("fuzz") / "x.weights.h5"
+    model.save_weights(path)
+    data = bytearray(path.read_bytes())
+    for place, byte in changes:
+        data[place % len(data)] = byte
+    path.write_bytes(data)
+    before = [each.tobytes() for each in model.get_weights()]
+    refused: Any = None
+    try:
+        model.load_weights(path)
+    except WeightsFileError as error:
+        refused = error
+    if refused is not None:
+        assert str(path) in str(refused)
+        assert [each.tobytes() for each in model.get_weights()] == before
