@@ -103,7 +103,7 @@ def _attributes(owner: Owner) -> Iterator[tuple[str, Any]]:
 
     As in Keras properties count too, and what one raises says that there is nothing.
     """
-    if isinstance(owner, Optimizer):  # Some are around others.
+    if isinstance(owner, Optimizer):  # It may be around others.
         yield from (
             (name, getattr(owner, name, None)) for name in ("inner_optimizer", "optimizers")
         )
