@@ -69,7 +69,7 @@ TIMED = {
         _many("digits", (64, 128, 10), 128, 256),
         _many("mnist", (784, 512, 512, 10), 256, 64),
         _many("wide", (1024, 2048, 2048, 1024), 512, 16),
-        _many("adam", (784, 512, 512, 10), 256, 64, optimizer="adam", learning_rate=0.001),
+        _many("adam", (784, 512, 512, 10), 256, 64, optimizer="adam", learning_rate=0.0003),
         _many("norm", (64, 128, 128, 10), 128, 256, normalized=True),
     )
 }

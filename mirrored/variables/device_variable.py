@@ -347,6 +347,19 @@ class DeviceVariable(Variable):
         if method in ("assign", "change"):  # The others were logged when they were computed.
             devices.log_placement("AssignVariableOp", self._device)
 
+    def set_in_place(self, value: NDArray[Any]) -> None:
+        """Copy a value of the host into the memory that the value stays in, outside of recordings.
+
+        Args:
+            value: An array of the variable's shape and dtype.
+        """
+        if self._stays_in is None:
+            self.pinned()
+        undone = _undone.get()
+        if undone is not None:
+            undone.note(self)
+        copy_from_host(self._device, value, self._tensor._array)
+
     def _kept(self) -> Tensor:
         """Return the value, which what is written afterwards does not change."""
         current = self._tensor

@@ -26,6 +26,7 @@ from mirrored.training.losses.values import (
 from mirrored.training.metrics.metric import Metric, add
 
 Statistics = tuple[Tensor, Tensor]
+_NOTHING = np.array(0.0)
 
 
 class Quotient(Metric):
@@ -88,9 +89,10 @@ class Quotient(Metric):
         for variable, value in ((self._total, total), (self._count, count)):
             # Not in equal parts: those would be rounded. From the host right to where they stay,
             # since an epoch may be as short as a few steps.
-            for replica, copy in enumerate(copies_of(variable)):
-                copy.pinned()
-                copy.commit(np.array(0.0 if replica else value))
+            first, *others = copies_of(variable)
+            first.set_in_place(np.array(value))
+            for copy in others:
+                copy.set_in_place(_NOTHING)
 
     @property
     def totals(self) -> tuple[float, float]:
