@@ -164,10 +164,8 @@ def check_parity(case: Case, floatx: str, tolerance: float) -> None:
         assert error <= tolerance * scale, f"{name}: {error} against {scale}"
 
 
-PROPERTY = settings(
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+def tries(count: int) -> Any:
+    return settings(max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.parametrize(
@@ -175,7 +173,7 @@ PROPERTY = settings(
     [one_of(8), pytest.param(others_of(8), marks=pytest.mark.slow)],
     ids=["an eighth", "the others"],
 )
-@PROPERTY
+@tries(60)
 @given(case=cases())
 def test_replicas_equal_one_in_float64(case: Case, is_mine: Callable[[Case], bool]) -> None:
     if is_mine(case):
@@ -187,7 +185,7 @@ def test_replicas_equal_one_in_float64(case: Case, is_mine: Callable[[Case], boo
     [one_of(6), pytest.param(others_of(6), marks=pytest.mark.slow)],
     ids=["a sixth", "the others"],
 )
-@PROPERTY
+@tries(24)  # Where float64 agrees to 1e-12, less is to be found.
 @given(case=cases())
 def test_replicas_equal_one_in_float32(case: Case, is_mine: Callable[[Case], bool]) -> None:
     if is_mine(case):

@@ -43,10 +43,11 @@ def made(name: str) -> Any:
     return getattr(mr.metrics, kind)(**options)
 
 
-ALL_OR_FEW = pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 17])
+# All of them, in one function, take seconds to record.
+SOME_OR_FEW = pytest.mark.parametrize("stride", [pytest.param(4, marks=pytest.mark.slow), 17])
 
 
-@ALL_OR_FEW
+@SOME_OR_FEW
 @pytest.mark.parametrize("how", [lambda each: each, mr.function], ids=["eager", "recorded"])
 def test_replicas_add_up(how: Any, stride: int, simulate: Callable[..., Any]) -> None:
     """In batches of 4 and 2 on three replicas, of which the last has none then; weighted."""
@@ -77,7 +78,7 @@ def test_replicas_add_up(how: Any, stride: int, simulate: Callable[..., Any]) ->
         np.testing.assert_allclose(metric.result(), KERAS[name][2], **NEAR, err_msg=name)
 
 
-@ALL_OR_FEW
+@SOME_OR_FEW
 @pytest.mark.parametrize("eagerly", [False, True], ids=["recorded", "eager"])
 def test_evaluation_on_replicas(eagerly: bool, stride: int, simulate: Callable[..., Any]) -> None:
     """Metrics that are one number, weighted and not, beside those that `evaluate` adds up."""
