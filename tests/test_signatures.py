@@ -24,6 +24,7 @@ OTHERS = {
     "tf.function": "there is no autograph to turn off",
     "tf.keras.Model.add_weight": "`aggregation` is a member of the enum that has Keras' strings",
     "tf.keras.Model.compile": "`steps_per_execution` changes no number here",
+    "tf.keras.Model.export": "there is one format, which the name of the file says",
     "tf.keras.layers.Layer.add_weight": "`aggregation` is a member of the enum",
 }
 

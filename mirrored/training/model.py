@@ -412,3 +412,32 @@ class Model(SteppedOnBatches):
                 f"here. Received: {filepath}"
             )
         weights_files.load_weights(self, filepath, skip_mismatch, objects_to_skip)
+
+    def export(
+        self,
+        filepath: PathName,
+        format: str | None = None,
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write what the model computes, without training, as a file of ONNX for other programs.
+
+        Args:
+            filepath: The file, wholly written or not at all.
+            format: "onnx", which None is where the name ends in `.onnx`.
+            verbose: Whether a line says that it is written; None does.
+            input_signature: A list of the inputs' `TensorSpec`, in the structure of the arguments
+                of a call; None: those of `input`, or of the first call.
+            **kwargs: `opset_version`, which is 18.
+
+        Raises:
+            ImportError: The package onnx is not installed: the extra `onnx`.
+            ValueError: The model has no weights yet, or this is no format.
+            NotImplementedError: The format is another of Keras', or something in the model has no
+                mapping to ONNX (docs/export.md). No file is written.
+            OSError: The file cannot be written.
+        """
+        from mirrored.training.exporting import export_model  # Needed here only.
+
+        export_model(self, filepath, format, verbose, input_signature, kwargs)

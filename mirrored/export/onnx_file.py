@@ -1,0 +1,196 @@
+"""A traced function as a file of ONNX, written wholly or not at all.
+
+All of it is made and checked in memory first, so that what cannot be written leaves no file.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirrored._files import PathName, as_path, check_replaceable, replacing
+from mirrored.export.constants import Constant, Counted, Numbers, Repeated, Triangle
+from mirrored.export.recording import Call as Function
+from mirrored.export.sizes import Dim
+from mirrored.export.tables import RULES, written
+from mirrored.export.tracing import Given, Trace, Traced, traced
+from mirrored.export.writer import OPSET, Call, Ref, Writer, onnx_module, onnx_type
+from mirrored.version import VERSION
+
+_IR_VERSION = 8  # That of the first release with this opset, so that older programs read it too.
+_LARGEST = 2**31 - 2**20  # Bytes: a message of protobuf has at most 2 GiB.
+_WHAT = "file of ONNX"
+
+
+def export_function(
+    function: Function,
+    inputs: Sequence[Given],
+    output_names: Callable[[], Sequence[str]],
+    filepath: PathName,
+    name: str,
+) -> None:
+    """Write a function of tensors as a file of ONNX.
+
+    Args:
+        function: From a list of tensors to a list of tensors, by operations.
+        inputs: Its inputs.
+        output_names: Returns what its outputs are called, once it was called.
+        filepath: The file.
+        name: What the graph is called.
+
+    Raises:
+        ImportError: The package onnx is not installed.
+        NotImplementedError: Something in it has no mapping to ONNX.
+        OSError: The file cannot be written.
+    """
+    onnx = onnx_module()
+    check_replaceable(as_path(filepath, _WHAT), _WHAT)
+    trace = traced(function, inputs, RULES)
+    model = _Model(onnx, trace, inputs, output_names()).made(name)
+    data = model.SerializeToString()
+    onnx.checker.check_model(data, full_check=True)
+    with replacing(filepath, _WHAT) as file:
+        file.write(data)
+
+
+class _Model:
+    """Makes the message of a trace."""
+
+    def __init__(
+        self, onnx: Any, trace: Trace, inputs: Sequence[Given], output_names: Sequence[str]
+    ) -> None:
+        self._onnx = onnx
+        self._trace = trace
+        self._output_names = output_names
+        self._refs: dict[Traced, Ref] = {}
+        w = self._writer = Writer(self._places_of_sizes(inputs))
+        # Users give and get what has these names: no others are so called.
+        for value, given in zip(trace.inputs, inputs, strict=True):
+            self._refs[value] = Ref(w.name(given.name), value.dtype)
+        self._outputs = [w.name(each) for each in output_names]
+
+    def _places_of_sizes(self, inputs: Sequence[Given]) -> list[tuple[Ref, int]]:
+        found: dict[int, tuple[Ref, int]] = {}
+        for value, given in zip(self._trace.inputs, inputs, strict=True):
+            for axis, size in enumerate(value.shape):
+                place = None if isinstance(size, int | None) else size.alone
+                if place is not None:
+                    found.setdefault(place, (Ref(given.name, given.dtype), axis))
+        return [found[place] for place in sorted(found)]
+
+    def made(self, name: str) -> Any:
+        """Return the message.
+
+        Args:
+            name: What the graph is called.
+        """
+        w, helper = self._writer, self._onnx.helper
+        for step in self._trace.steps:
+            call = Call(
+                step.op,
+                tuple(self._ref(each) for each in step.inputs),
+                tuple(each.shape for each in step.inputs),
+                step.attrs,
+                step.output.dtype,
+                step.output.shape,
+                step.layer,
+            )
+            self._refs[step.output] = written(w, call)
+        w.call = None
+        for result, output in zip(self._trace.results, self._outputs, strict=True):
+            ref = self._ref(result)
+            w.nodes.append(helper.make_node("Identity", [ref.name], [output], output))
+        graph = helper.make_graph(
+            w.nodes,
+            name,
+            [self._info(self._refs[each].name, each) for each in self._trace.inputs],
+            [
+                self._info(output, result)
+                for output, result in zip(self._outputs, self._trace.results, strict=True)
+            ],
+            self._initializers(),
+        )
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=_IR_VERSION,
+            producer_name="mirrored",
+            producer_version=VERSION,
+        )
+
+    def _initializers(self) -> list[Any]:
+        used = {name for node in self._writer.nodes for name in node.input}
+        constants = {k: each for k, each in self._writer.constants.items() if k in used}
+        size = sum(each.nbytes for each in constants.values())
+        if size > _LARGEST:
+            raise NotImplementedError(
+                "A file of ONNX has at most 2 GiB. Received: a model with weights and constants of "
+                f"{size:,} bytes. Export it in parts, or with weights of fewer bits."
+            )
+        return [self._tensor(name, np.asarray(each)) for name, each in constants.items()]
+
+    def _tensor(self, name: str, value: Any) -> Any:
+        kind = onnx_type(self._onnx, value.dtype)
+        little = value.astype(value.dtype.newbyteorder("<"), copy=False)
+        return self._onnx.helper.make_tensor(name, kind, value.shape, little.tobytes(), raw=True)
+
+    def _info(self, name: str, value: Traced) -> Any:
+        names = self._trace.samples.names
+        shape = [size if isinstance(size, int) else _dim_name(size, names) for size in value.shape]
+        kind = onnx_type(self._onnx, value.dtype)
+        return self._onnx.helper.make_tensor_value_info(name, kind, shape)
+
+    # ------------------------------------------------------------------ values
+
+    def _ref(self, value: Traced) -> Ref:
+        if value not in self._refs:
+            self._refs[value] = self._new(value)
+        return self._refs[value]
+
+    def _new(self, value: Traced) -> Ref:
+        w = self._writer
+        if value.variable is not None:
+            name = value.variable.name.removesuffix(":0")
+            return w.weight(name, np.asarray(value.variable.numpy()))
+        constant = value.constant
+        for kind, make in _MAKERS:
+            if isinstance(constant, kind):
+                return w.cast(make(w, constant), value.dtype)
+        return w.constant(constant.value if constant is not None else ())
+
+
+def _dim_name(size: Dim, names: Sequence[str]) -> str | None:
+    place = None if isinstance(size, int | None) else size.alone
+    return None if place is None else names[place]
+
+
+def _repeated(w: Writer, constant: Any) -> Ref:
+    return w.add("Expand", w.constant(constant.value), w.dims(constant.shape))
+
+
+def _counted(w: Writer, constant: Any) -> Ref:
+    start, step = (w.constant(each) for each in constant.value)
+    numbers = w.cast(w.range(constant.size), constant.value.dtype)
+    counted = w.add("Add", w.add("Mul", numbers, step), start)
+    return w.unsqueeze(counted, [each for each in range(constant.axes) if each != constant.axis])
+
+
+def _triangle(w: Writer, constant: Any) -> Ref:
+    rows, columns = (w.range(each) for each in constant.shape)
+    last = w.add("Add", w.unsqueeze(rows, [1]), w.dims([constant.diagonal]))
+    below = w.compare("LessOrEqual", w.unsqueeze(columns, [0]), last)
+    one, other = (w.constant(each) for each in constant.value)
+    return w.unsqueeze(w.where(below, one, other), list(range(constant.axes - 2)))
+
+
+def _numbers(w: Writer, constant: Any) -> Ref:
+    flat = w.cast(w.dims(constant.numbers), constant.value.dtype)
+    return w.add("Reshape", flat, w.dims(constant.value.shape))
+
+
+_MAKERS: tuple[tuple[type[Constant], Callable[[Writer, Any], Ref]], ...] = (
+    (Repeated, _repeated),
+    (Counted, _counted),
+    (Triangle, _triangle),
+    (Numbers, _numbers),
+)

@@ -1,0 +1,158 @@
+"""One recording of a function for export: all its ops are nodes, in the layers that call them.
+
+A program shares what is alike and computes views by no node; two recordings of one function can be
+compared only where neither is done.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+from mirrored.devices import Device
+from mirrored.devices import device as device_scope
+from mirrored.layers import Layer
+from mirrored.ops.hooks import RecordedTensor, only
+from mirrored.ops.op import Op
+from mirrored.ops.spec import TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.program.graph import SHARED, Node, Value, ancestors
+from mirrored.program.recorder import GraphRecorder
+
+
+class ExportRecorder(GraphRecorder):
+    """Notes a call op by op, and the variables that it reads.
+
+    Args:
+        ops: The names of the ops that have a mapping.
+
+    Attributes:
+        weights: What stands for the value of each variable that was read, with the variable.
+        owners: The name of the layer in which each node was noted.
+    """
+
+    def __init__(self, ops: Collection[str]) -> None:
+        super().__init__("export", logs=False, labels_checked=True)
+        self._ops = ops
+        self._read: dict[int, Tensor] = {}
+        self._seen: dict[int, Value] = {}
+        self.weights: dict[Value, Any] = {}
+        self.owners: dict[Node, str] = {}
+
+    def record(
+        self,
+        op: Op,
+        inputs: tuple[Tensor, ...],
+        attrs: Mapping[str, Any],
+        spec: TensorSpec,
+        device: Device,
+    ) -> Tensor:
+        """Return what stands for the result of an op.
+
+        Raises:
+            NotImplementedError: Each run of it counts, whoever needs its result.
+        """
+        if op.stateful:
+            refuse_op(op.name, running_layer())
+        if op.name not in self._ops and op.lower is not None:
+            with only(), device_scope(device):
+                lowered: Tensor = op.lower(*inputs, **attrs)
+            return lowered
+        values = tuple(self.value_of(each) for each in inputs)
+        result = self._tensor(self._node(op, values, attrs, Value(spec, device, SHARED)))
+        self.owners[self.graph.nodes[-1]] = running_layer()
+        return result
+
+    def copy(self, tensor: RecordedTensor, device: Device) -> Tensor:
+        """Return the same tensor: a file knows of no devices."""
+        return RecordedTensor(self, tensor.value, device, tensor.spec)
+
+    def value_of(self, tensor: Tensor) -> Value:
+        """Return the value that a tensor stands for, or that it is as a constant."""
+        if isinstance(tensor, RecordedTensor):
+            return super().value_of(tensor)
+        known = self._seen.get(id(tensor))
+        if known is None:
+            known = Value(tensor.spec, tensor._device)
+            known.constant = tensor  # Which keeps it, so that its number is no other's.
+            self._seen[id(tensor)] = known
+        return known
+
+    def read(self, variable: Any) -> Tensor:
+        """Return what stands for the value of one copy of a variable."""
+        if id(variable) not in self._read:
+            spec = TensorSpec(variable.shape, variable.dtype)
+            value = Value(spec, variable._device, SHARED)
+            self.weights[value] = variable
+            self._read[id(variable)] = self._tensor(value)
+        return self._read[id(variable)]
+
+    def write(self, variable: Any, value: Tensor) -> None:
+        """Raise NotImplementedError: a file of ONNX has no variables."""
+        raise NotImplementedError(
+            "What is exported computes its outputs and nothing else. Received: a new value for the "
+            f"variable {variable.name!r}, in {running_layer()}. Assign it where `training` is True "
+            "alone."
+        )
+
+    def run_by(self, strategy: Any) -> None:
+        """Take no note: nothing is run."""
+
+    def taken(self, results: Sequence[Tensor]) -> tuple[list[Node], list[Value]]:
+        """Return the nodes that results depend on, in order, and the results' values.
+
+        Raises:
+            NotImplementedError: One of the nodes has no mapping.
+        """
+        values = [self.value_of(each) for each in results]
+        needed = ancestors(values)
+        nodes = [each for each in self.graph.nodes if each in needed]
+        for node in nodes:
+            if node.op.name not in self._ops:
+                refuse_op(node.op.name, self.owners[node])
+        return nodes, values
+
+
+def refuse_op(name: str, layer: str) -> NoReturn:
+    """Raise NotImplementedError about an op without a mapping.
+
+    Args:
+        name: The op's name.
+        layer: What the layer is called that calls it.
+    """
+    raise NotImplementedError(
+        f"The operation {name!r} has no mapping to ONNX. Received: a call of it in {layer}. "
+        "Write it with other operations (docs/export.md has the list), or leave it to the program "
+        "that runs the model."
+    )
+
+
+def running_layer() -> str:
+    """Return what the layer is called whose `call` runs."""
+    frame: FrameType | None = sys._getframe(1)
+    # Layers keep no list of those that run, since each call of one would take longer.
+    while frame is not None:
+        if frame.f_code is Layer._run.__code__:
+            layer = frame.f_locals["self"]
+            return f"the layer {layer.name!r} ({type(layer).__name__})"
+        frame = frame.f_back
+    return "the function"
+
+
+Call = Callable[[list[Tensor]], list[Tensor]]
+
+
+def recorded(
+    call: Call, specs: Sequence[TensorSpec], device: Device, ops: Collection[str]
+) -> tuple[ExportRecorder, list[Tensor]]:
+    """Return who recorded a call, and its results.
+
+    Args:
+        call: From tensors to tensors.
+        specs: The shapes and dtypes of the tensors.
+        device: Where they are.
+        ops: The names of the ops that have a mapping.
+    """
+    recorder = ExportRecorder(ops)
+    with only(), recorder.recording():
+        return recorder, call([recorder.input(each, device, SHARED) for each in specs])

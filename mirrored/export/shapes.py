@@ -1,0 +1,116 @@
+"""Nodes for operations that move elements and compute nothing: shapes and parts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirrored.export.elementwise import Rule
+from mirrored.export.sizes import Dim, Size
+from mirrored.export.writer import Call, Ref, Writer
+
+_FAR = 2**31 - 1  # Behind the end of any axis.
+
+
+def _same(w: Writer, call: Call) -> Ref:
+    return call.inputs[0]
+
+
+def _reshaped(w: Writer, call: Call) -> Ref:
+    return w.reshape(call.inputs[0], call.attrs["shape"], call.shapes[0])
+
+
+def _broadcast(w: Writer, call: Call) -> Ref:
+    return w.add("Expand", call.inputs[0], w.dims(call.attrs["shape"]))
+
+
+def _joined(w: Writer, call: Call) -> Ref:
+    return w.add("Concat", *call.inputs, axis=call.attrs["axis"])
+
+
+def _packed(w: Writer, call: Call) -> Ref:
+    return w.add("Concat", *(w.unsqueeze(each, [0]) for each in call.inputs), axis=0)
+
+
+def _transposed(w: Writer, call: Call) -> Ref:
+    return w.add("Transpose", call.inputs[0], perm=list(call.attrs["perm"]))
+
+
+def _full_index(call: Call, index: tuple[Any, ...], axes: int) -> list[Any]:
+    """Return an index with an item for each axis, and None where there is a new one."""
+    taken = sum(item is not None and item is not Ellipsis for item in index)
+    whole = [slice(None)] * (axes - taken)
+    if Ellipsis not in [item for item in index if item is None or item is Ellipsis]:
+        return [*index, *whole]
+    place = next(i for i, item in enumerate(index) if item is Ellipsis)
+    return [*index[:place], *whole, *index[place + 1 :]]
+
+
+def _sliced(w: Writer, call: Call) -> Ref:
+    (x,), (shape,) = call.inputs, call.shapes
+    starts: list[Dim] = []
+    ends: list[Dim] = []
+    steps: list[int] = []
+    axes: list[int] = []
+    alone: list[int] = []
+    axis = 0
+    items = _full_index(call, call.attrs["index"], len(shape))
+    for item in items:
+        if item is None:
+            continue
+        if isinstance(item, slice):
+            if item != slice(None):
+                start, end, step = _ends(call, item)
+                for column, value in ((starts, start), (ends, end)):
+                    column.append(value)
+                steps.append(step)
+                axes.append(axis)
+        else:
+            number = _known(call, item)
+            starts.append(number)
+            ends.append(_FAR if number == -1 else _next(number))
+            steps.append(1)
+            axes.append(axis)
+            alone.append(axis)
+        axis += 1
+    result = x
+    if axes:
+        given = (w.dims(each) for each in (starts, ends, axes, steps))
+        result = w.add("Slice", x, *given)
+    result = w.squeeze(result, alone)
+    kept = [item for item in items if item is None or isinstance(item, slice)]
+    return w.unsqueeze(result, [place for place, item in enumerate(kept) if item is None])
+
+
+def _known(call: Call, number: Any) -> int | Size:
+    if isinstance(number, int | Size):
+        return number
+    raise call.refuse("begins or ends at a place that is no sum of products of the inputs' sizes")
+
+
+def _next(number: int | Size) -> int | Size:
+    if isinstance(number, int):
+        return number + 1
+    return number.plus(1)
+
+
+def _ends(call: Call, part: slice) -> tuple[Dim, Dim, int]:
+    step = 1 if part.step is None else part.step
+    if not isinstance(step, int):
+        raise call.refuse("has a step that depends on the inputs' sizes")
+    first, last = (0, _FAR) if step > 0 else (_FAR, -_FAR)
+    start = first if part.start is None else _known(call, part.start)
+    end = last if part.stop is None else _known(call, part.stop)
+    return start, end, step
+
+
+RULES: Mapping[str, Rule] = {
+    "BroadcastTo": _broadcast,
+    "ConcatV2": _joined,
+    "ExpandDims": _reshaped,
+    "Identity": _same,
+    "Pack": _packed,
+    "Reshape": _reshaped,
+    "Squeeze": _reshaped,
+    "StopGradient": _same,
+    "StridedSlice": _sliced,
+    "Transpose": _transposed,
+}

@@ -1,0 +1,43 @@
+"""The operations that have a mapping to ONNX, and how a call of one becomes nodes.
+
+Each kind of operations has its rules in a file of its own; here they are one table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mirrored.export import elementwise, places, reductions, shapes
+from mirrored.export.elementwise import Rule
+from mirrored.export.writer import Call, Ref, Writer
+from mirrored.ops.spec import float32, is_narrow
+
+RULES: Mapping[str, Rule] = {
+    **elementwise.RULES,
+    **reductions.RULES,
+    **shapes.RULES,
+    **places.RULES,
+}
+# They move values and compute nothing, whatever their dtype.
+_MOVES = frozenset(shapes.RULES) | {"Cast", "GatherV2", "SelectV2", "TensorScatterUpdate"}
+
+
+def written(w: Writer, call: Call) -> Ref:
+    """Write the nodes of a call and return their result.
+
+    Floats of 16 bits are computed with in float32 and rounded once, as they are here.
+
+    Args:
+        w: What writes them.
+        call: The call.
+
+    Raises:
+        NotImplementedError: ONNX has no such operation for its dtypes, or it needs a size that is
+            not known.
+    """
+    w.call = call
+    rule = RULES[call.op]
+    if call.op in _MOVES or not any(is_narrow(each.dtype) for each in call.inputs):
+        return rule(w, call)
+    wide = tuple(w.cast(each, float32) if is_narrow(each.dtype) else each for each in call.inputs)
+    dtype = float32 if is_narrow(call.dtype) else call.dtype
+    return w.cast(rule(w, replace(call, inputs=wide, dtype=dtype)), call.dtype)

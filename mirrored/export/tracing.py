@@ -1,0 +1,275 @@
+"""A function as steps whose sizes may depend on those of its inputs: several recordings as one.
+
+What is the same in all recordings is as it is; what differs is a size that is not known, or is
+refused, since a file has one text for all sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mirrored.devices import place
+from mirrored.export.constants import Constant, constant_of
+from mirrored.export.recording import Call, ExportRecorder, recorded
+from mirrored.export.sizes import Dim, Samples
+from mirrored.ops.spec import DType, TensorSpec
+from mirrored.ops.tensor import Tensor
+from mirrored.program.graph import Node, Value
+
+# Four numbers that sizes are tried with: primes, which leave a rest whatever divides them, of which
+# one is small and one large, or all small; then for functions that take only sizes without a rest.
+_NUMBERS = (
+    ((5, 2, 11, 521), False),
+    ((5, 7, 11, 13), False),
+    ((12, 24, 36, 48), True),
+    ((840, 1680, 2520, 3360), True),
+)
+
+
+# Attributes that may depend on sizes: all others are settings.
+_SIZES = frozenset({"batch", "index", "k", "num_segments", "outer", "shape", "sizes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An input of a function.
+
+    Attributes:
+        name: What it is called.
+        shape: Its sizes; a name stands for one that is not known.
+        dtype: Its dtype.
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: DType
+
+
+@dataclass(eq=False, slots=True)
+class Traced:
+    """A value of a traced function.
+
+    Attributes:
+        shape: Its sizes.
+        dtype: Its dtype.
+        variable: The variable whose value it is, if it is one's.
+        constant: What it is, where it is no result of inputs.
+    """
+
+    shape: tuple[Dim, ...]
+    dtype: DType
+    variable: Any = None
+    constant: Constant | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A call of an op.
+
+    Attributes:
+        op: The op's name.
+        inputs: What it is called with.
+        attrs: Its attributes, in which numbers may depend on sizes.
+        output: What it computes.
+        layer: The layer that calls it.
+    """
+
+    op: str
+    inputs: tuple[Traced, ...]
+    attrs: Mapping[str, Any]
+    output: Traced
+    layer: str
+
+
+@dataclass(slots=True)
+class Trace:
+    """A traced function.
+
+    Attributes:
+        inputs: Its inputs.
+        samples: The sizes that it was recorded for.
+        steps: What it computes, in order.
+        results: What it returns.
+    """
+
+    inputs: list[Traced]
+    samples: Samples
+    steps: list[Step] = field(default_factory=list)
+    results: list[Traced] = field(default_factory=list)
+
+
+def traced(call: Call, inputs: Sequence[Given], ops: Mapping[str, Any]) -> Trace:
+    """Return a function for any sizes that are not known.
+
+    Args:
+        call: From a list of tensors to a list of tensors, by operations.
+        inputs: The inputs.
+        ops: The ops that have a mapping, by their names.
+
+    Raises:
+        NotImplementedError: It calls another op, or computes for some sizes something else than for
+            others.
+    """
+    failures: list[Exception] = []
+    for names, numbers, exact in _attempts(inputs):
+        samples = Samples.of(list(dict.fromkeys(names.values())), numbers, exact=exact)
+        try:
+            runs = [_run(call, inputs, names, samples, sizes, ops) for sizes in samples.runs]
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            failures.append(error)
+            continue
+        return _Joined(inputs, samples, runs).trace
+    raise failures[0]
+
+
+def _attempts(inputs: Sequence[Given]) -> Any:
+    """Yield what unknown sizes are called, and numbers to try them with.
+
+    They may have to be one, as those of inputs that are added: first along each axis, then all.
+    """
+    unknown = [
+        (each.name, axis)
+        for each in inputs
+        for axis, size in enumerate(each.shape)
+        if isinstance(size, str)
+    ]
+    shapes = {each.name: each.shape for each in inputs}
+    apart = {(name, axis): str(shapes[name][axis]) for name, axis in unknown}
+    alike = {(name, axis): "batch" if axis == 0 else f"axis_{axis}" for name, axis in unknown}
+    one = dict.fromkeys(unknown, "batch")
+    for numbers, exact in _NUMBERS:
+        tried: list[dict[tuple[str, int], str]] = []
+        for names in (apart, alike, one):
+            if names not in tried:
+                tried.append(names)
+                yield names, numbers, exact
+
+
+def _run(
+    call: Call,
+    inputs: Sequence[Given],
+    names: Mapping[tuple[str, int], str],
+    samples: Samples,
+    sizes: tuple[int, ...],
+    ops: Mapping[str, Any],
+) -> tuple[ExportRecorder, list[Tensor]]:
+    known = dict(zip(samples.names, sizes, strict=True))
+    specs = [
+        TensorSpec(
+            tuple(
+                known[names[each.name, axis]] if isinstance(size, str) else size
+                for axis, size in enumerate(each.shape)
+            ),
+            each.dtype,
+        )
+        for each in inputs
+    ]
+    return recorded(call, specs, place("Placeholder", ("GPU", "CPU")), ops)
+
+
+class _Joined:
+    """Goes through several recordings side by side.
+
+    Args:
+        inputs: The function's inputs.
+        samples: The sizes of the recordings.
+        runs: The recordings.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Given],
+        samples: Samples,
+        runs: Sequence[tuple[ExportRecorder, list[Tensor]]],
+    ) -> None:
+        self._samples = samples
+        self._recorders = [recorder for recorder, _ in runs]
+        self._known: dict[tuple[Value, ...], Traced] = {}
+        parts = [recorder.taken(results) for recorder, results in runs]
+        self.trace = Trace([], samples)
+        for values in zip(*(each.graph.inputs for each in self._recorders), strict=True):
+            self._known[values] = self._like(values)
+            self.trace.inputs.append(self._known[values])
+        if len({len(nodes) for nodes, _ in parts}) > 1:
+            self._refuse("calls another number of operations")
+        for nodes in zip(*(nodes for nodes, _ in parts), strict=True):
+            self._step(nodes)
+        results = zip(*(values for _, values in parts), strict=True)
+        self.trace.results = [self._value(values, "the result") for values in results]
+
+    def _step(self, nodes: tuple[Node, ...]) -> None:
+        first = nodes[0]
+        layer = self._recorders[0].owners[first]
+        shown = f"{first.op.name!r} in {layer}"
+        if any(each.op.name != first.op.name for each in nodes) or (
+            len({len(each.inputs) for each in nodes}) > 1
+        ):
+            self._refuse(f"calls something else than {shown}")
+        inputs = tuple(
+            self._value(values, f"an argument of {shown}")
+            for values in zip(*(each.inputs for each in nodes), strict=True)
+        )
+        attrs = {
+            name: self._joined([each.attrs[name] for each in nodes], shown, name in _SIZES)
+            for name in first.attrs
+        }
+        outputs = tuple(each.output for each in nodes)
+        self._known[outputs] = self._like(outputs)
+        self.trace.steps.append(Step(first.op.name, inputs, attrs, self._known[outputs], layer))
+
+    def _value(self, values: tuple[Value, ...], what: str) -> Traced:
+        found = self._known.get(values)
+        if found is None:
+            found = self._known[values] = self._new(values, what)
+        return found
+
+    def _new(self, values: tuple[Value, ...], what: str) -> Traced:
+        variables = [
+            recorder.weights.get(value)
+            for recorder, value in zip(self._recorders, values, strict=True)
+        ]
+        if variables[0] is not None and all(each is variables[0] for each in variables):
+            return self._like(values, variable=variables[0])
+        tensors = [each.constant for each in values]
+        if any(each is None for each in tensors):
+            self._refuse(f"takes something else as {what}")
+        arrays = [np.asarray(each.numpy()) for each in tensors if each is not None]
+        constant = constant_of(arrays, self._samples)
+        if constant is None:
+            self._refuse(f"computes another constant as {what}")
+        return replace(self._like(values), constant=constant)
+
+    def _like(self, values: tuple[Value, ...], **kind: Any) -> Traced:
+        specs = [each.spec for each in values]
+        if len({len(each.shape) for each in specs}) > 1:
+            self._refuse("has results of another number of axes")
+        shape = tuple(
+            self._samples.fitted(sizes) for sizes in zip(*(s.shape for s in specs), strict=True)
+        )
+        return Traced(shape, specs[0].dtype, **kind)
+
+    def _joined(self, found: list[Any], what: str, varies: bool) -> Any:
+        """Return an attribute, of which numbers may depend on sizes where it is one that varies."""
+        first = found[0]
+        if varies and all(isinstance(each, int) and not isinstance(each, bool) for each in found):
+            return self._samples.fitted(found)
+        if isinstance(first, slice):
+            parts = zip(*((each.start, each.stop, each.step) for each in found), strict=True)
+            return slice(*(self._joined([*each], what, varies) for each in parts))
+        if isinstance(first, tuple | list) and len({len(each) for each in found}) == 1:
+            return tuple(self._joined([*each], what, varies) for each in zip(*found, strict=True))
+        if any(type(each) is not type(first) or each != first for each in found):
+            self._refuse(f"has another setting of {what}")
+        return first
+
+    def _refuse(self, what: str) -> Any:
+        sizes = ", ".join(self._samples.names)
+        raise NotImplementedError(
+            "A file has one computation for all sizes of inputs. Received: a function that "
+            f"{what} where the size of {sizes} differs. Give `Input` these sizes, or pass an "
+            "`input_signature` that has them."
+        )

@@ -1,0 +1,156 @@
+"""What a model computes as a file for other programs: its inputs and outputs with their names.
+
+How operations become what such a file is made of is the business of `mirrored.export`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mirrored import _nest
+from mirrored._files import PathName, as_path
+from mirrored.export.onnx_file import export_function
+from mirrored.export.tracing import Given
+from mirrored.export.writer import OPSET
+from mirrored.graph import SymbolicTensor
+from mirrored.layers import added_losses
+from mirrored.layers.building import unbuilt
+from mirrored.layers.shapes import map_shapes
+from mirrored.ops import Tensor
+from mirrored.ops.conversion import convert_to_tensor, is_tensor
+from mirrored.ops.spec import DType, TensorSpec, as_dtype
+from mirrored.training.loop import check_context
+from mirrored.training.network import Network
+
+_OTHERS = ("tf_saved_model", "openvino", "litert", "torch")  # Keras' other formats.
+
+
+def export_model(
+    model: Network,
+    filepath: PathName,
+    format: str | None,
+    verbose: bool | None,
+    input_signature: Any,
+    options: dict[str, Any],
+) -> None:
+    """Write a model; `Model.export` says what the arguments mean."""
+    check_context("export")
+    path = as_path(filepath, "file of ONNX")
+    _check_format(path, format)
+    opset = options.pop("opset_version", None)
+    if options:
+        raise TypeError(f"export() got an unexpected keyword argument {next(iter(options))!r}")
+    if opset not in (None, OPSET):
+        raise ValueError(f"Files have ONNX's opset {OPSET}. Received: opset_version={opset!r}.")
+    missing = unbuilt(model)
+    if missing or not model.built:
+        raise ValueError(
+            "The model provided has not yet been built. It must be built before export. Received: "
+            f"the model {model.name!r}"
+            + (f", without the weights of {missing}." if missing else ".")
+        )
+    arguments = _arguments(model, input_signature)
+    inputs = _given(model, _nest.flatten(arguments))
+    structures: list[Any] = []
+
+    def call(tensors: list[Tensor]) -> list[Tensor]:
+        with added_losses.ignoring_losses():
+            outputs = model(*_nest.pack_like(arguments, tensors), training=False)
+        structures.append(outputs)
+        return [convert_to_tensor(each) for each in _nest.flatten(outputs)]
+
+    export_function(call, inputs, lambda: _output_names(model, structures[0]), path, model.name)
+    if verbose is None or verbose:
+        print(f"Saved artifact at '{path}'.")
+
+
+def _check_format(path: str, format: str | None) -> None:
+    if format == "onnx" or (format is None and path.lower().endswith(".onnx")):
+        return
+    if format is None or format in _OTHERS:
+        raise NotImplementedError(
+            "ONNX is the one format that models are exported in. Received: "
+            f"format={format!r}, filepath={path!r}. Pass format='onnx', or a name that ends in "
+            "'.onnx'."
+        )
+    raise ValueError(f"Unrecognized format={format}. Supported formats are: ['onnx'].")
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """What an input is: a spec that is no tuple, so that structures of them have leaves."""
+
+    shape: tuple[int | None, ...]
+    dtype: DType
+    name: str | None = None
+
+
+def _arguments(model: Network, signature: Any) -> list[Any]:
+    """Return what a call is given, in its structure."""
+    if signature is not None:
+        several = isinstance(signature, list | tuple) and not isinstance(signature, TensorSpec)
+        return [_described(each) for each in (signature if several else [signature])]
+    if model.inputs:
+        return [_described(model.input)]
+    try:
+        shapes = model.input_shape
+    except AttributeError:
+        raise ValueError(
+            "The model provided has never called. It must be called at least once before export. "
+            f"Received: the model {model.name!r}. Or pass an `input_signature`."
+        ) from None
+    return [map_shapes(lambda shape: _Input(tuple(shape), model._input_dtype), shapes)]
+
+
+def _described(value: Any) -> Any:
+    """Return the inputs in a structure, with any number of examples where a tensor stands for them.
+
+    Raises:
+        TypeError: Something in it is no input.
+        ValueError: One has any number of axes.
+    """
+    if isinstance(value, dict):
+        return {key: _described(each) for key, each in value.items()}
+    if isinstance(value, list | tuple) and not isinstance(value, TensorSpec):
+        return [_described(each) for each in value]
+    if isinstance(value, SymbolicTensor):
+        return _Input(tuple(value._shape), value._dtype)
+    if is_tensor(value):
+        return _Input((None, *value.shape[1:]), value.dtype)
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(value, TensorSpec) and shape is None:
+        raise ValueError(f"An input has a known number of axes. Received: {value!r}.")
+    if shape is None or dtype is None:
+        raise TypeError(
+            "An input is described by a TensorSpec, a placeholder or a tensor. Received: "
+            f"{value!r} (of type {type(value).__name__})."
+        )
+    return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))
+
+
+def _given(model: Network, inputs: list[_Input]) -> list[Given]:
+    """Return the inputs with a name each, and names for the sizes that are not known."""
+    own = [] if model._given is None else model._given.names
+    if not own:
+        own = [each.name for each in model.inputs]
+    if len(own) != len(inputs):
+        own = [f"input_{place}" for place in range(len(inputs))]
+    found: dict[str, Given] = {}
+    for wish, each in zip(own, inputs, strict=True):
+        name = wish = each.name or wish
+        while name in found:
+            name = f"{wish}_{len(found)}"
+        sizes = tuple(
+            ("batch" if axis == 0 else f"{name}_{axis}") if size is None else size
+            for axis, size in enumerate(each.shape)
+        )
+        found[name] = Given(name, sizes, each.dtype)
+    return list(found.values())
+
+
+def _output_names(model: Network, outputs: Any) -> list[str]:
+    """Return what the outputs are called: by the keys of a dict, by layers, or by numbers."""
+    flat = _nest.flatten(outputs)
+    if isinstance(outputs, dict) and len(outputs) == len(flat):
+        return [str(key) for key in _nest.sorted_keys(outputs)]
+    names = model.output_names
+    return names if len(names) == len(flat) else [f"output_{place}" for place in range(len(flat))]
