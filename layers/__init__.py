@@ -28,6 +28,8 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.advanced_activations import PReLU as PReLU
     from mirrored.layers.advanced_activations import ReLU as ReLU
     from mirrored.layers.advanced_activations import Softmax as Softmax
+    from mirrored.layers.attention import AdditiveAttention as AdditiveAttention
+    from mirrored.layers.attention import Attention as Attention
     from mirrored.layers.batch_normalization import BatchNormalization as BatchNormalization
     from mirrored.layers.category_encoding import CategoryEncoding as CategoryEncoding
     from mirrored.layers.discretization import Discretization as Discretization
@@ -39,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.global_pooling import GlobalMaxPool1D as GlobalMaxPool1D
     from mirrored.layers.global_pooling import GlobalMaxPooling1D as GlobalMaxPooling1D
     from mirrored.layers.group_normalization import GroupNormalization as GroupNormalization
+    from mirrored.layers.grouped_query_attention import GroupQueryAttention as GroupQueryAttention
     from mirrored.layers.joining import Concatenate as Concatenate
     from mirrored.layers.joining import Dot as Dot
     from mirrored.layers.joining import concatenate as concatenate
@@ -59,6 +62,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.merging import minimum as minimum
     from mirrored.layers.merging import multiply as multiply
     from mirrored.layers.merging import subtract as subtract
+    from mirrored.layers.multi_head_attention import MultiHeadAttention as MultiHeadAttention
     from mirrored.layers.noise import AlphaDropout as AlphaDropout
     from mirrored.layers.noise import GaussianDropout as GaussianDropout
     from mirrored.layers.noise import GaussianNoise as GaussianNoise
@@ -76,7 +80,9 @@ __all__ = [
     "Activation",
     "ActivityRegularization",
     "Add",
+    "AdditiveAttention",
     "AlphaDropout",
+    "Attention",
     "Average",
     "BatchNormalization",
     "CategoryEncoding",
@@ -95,6 +101,7 @@ __all__ = [
     "GlobalMaxPool1D",
     "GlobalMaxPooling1D",
     "GroupNormalization",
+    "GroupQueryAttention",
     "Identity",
     "Input",
     "InputLayer",
@@ -105,6 +112,7 @@ __all__ = [
     "Masking",
     "Maximum",
     "Minimum",
+    "MultiHeadAttention",
     "Multiply",
     "Normalization",
     "PReLU",
@@ -135,6 +143,9 @@ __all__ = [
 ]
 
 _LATE = {
+    "mirrored.layers.attention": "Attention AdditiveAttention",
+    "mirrored.layers.grouped_query_attention": "GroupQueryAttention",
+    "mirrored.layers.multi_head_attention": "MultiHeadAttention",
     "mirrored.layers.discretization": "Discretization",
     "mirrored.layers.category_encoding": "CategoryEncoding",
     "mirrored.layers.normalization": "Normalization",

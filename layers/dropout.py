@@ -25,10 +25,21 @@ class Drawing(SameShape):
     def __init__(self, seed: Any, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.seed = seed
-        if not isinstance(seed, SeedGenerator):
-            # In Keras a variable: a recorded function must not make one in every call.
-            variable_creation.ask(f"{self.name}/seed_generator_state")
-        self.seed_generator = seed if isinstance(seed, SeedGenerator) else SeedGenerator(seed)
+        self.seed_generator = generator_of(self.name, seed)
+
+
+def generator_of(owner: str, seed: Any) -> SeedGenerator:
+    """Return what a layer draws from.
+
+    Args:
+        owner: The layer's name.
+        seed: An integer, None for one from the global stream, or the generator itself.
+    """
+    if isinstance(seed, SeedGenerator):
+        return seed
+    # In Keras a variable: a recorded function must not make one in every call.
+    variable_creation.ask(f"{owner}/seed_generator_state")
+    return SeedGenerator(seed)
 
 
 def from_0_to_1(name: str, value: Any) -> float:

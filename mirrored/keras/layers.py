@@ -17,7 +17,9 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import Activation as Activation
     from mirrored.layers import ActivityRegularization as ActivityRegularization
     from mirrored.layers import Add as Add
+    from mirrored.layers import AdditiveAttention as AdditiveAttention
     from mirrored.layers import AlphaDropout as AlphaDropout
+    from mirrored.layers import Attention as Attention
     from mirrored.layers import Average as Average
     from mirrored.layers import BatchNormalization as BatchNormalization
     from mirrored.layers import CategoryEncoding as CategoryEncoding
@@ -34,6 +36,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import GlobalMaxPool1D as GlobalMaxPool1D
     from mirrored.layers import GlobalMaxPooling1D as GlobalMaxPooling1D
     from mirrored.layers import GroupNormalization as GroupNormalization
+    from mirrored.layers import GroupQueryAttention as GroupQueryAttention
     from mirrored.layers import Identity as Identity
     from mirrored.layers import Lambda as Lambda
     from mirrored.layers import LayerNormalization as LayerNormalization
@@ -41,6 +44,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import Masking as Masking
     from mirrored.layers import Maximum as Maximum
     from mirrored.layers import Minimum as Minimum
+    from mirrored.layers import MultiHeadAttention as MultiHeadAttention
     from mirrored.layers import Multiply as Multiply
     from mirrored.layers import Normalization as Normalization
     from mirrored.layers import Permute as Permute
@@ -67,13 +71,14 @@ if _typing.TYPE_CHECKING:
 
 _LATE = {
     "mirrored.layers": """
-        Activation ActivityRegularization Add AlphaDropout Average BatchNormalization
-        CategoryEncoding Concatenate Discretization Dot ELU EinsumDense Embedding Flatten
-        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAvgPool1D GlobalMaxPool1D
-        GlobalMaxPooling1D GroupNormalization Identity Lambda LayerNormalization LeakyReLU Masking
-        Maximum Minimum Multiply Normalization PReLU Permute RMSNormalization ReLU RepeatVector
-        Rescaling Reshape Softmax SpatialDropout1D Subtract UnitNormalization add average
-        concatenate dot maximum minimum multiply subtract
+        Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average
+        BatchNormalization CategoryEncoding Concatenate Discretization Dot ELU EinsumDense
+        Embedding Flatten GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAvgPool1D
+        GlobalMaxPool1D GlobalMaxPooling1D GroupNormalization GroupQueryAttention Identity Lambda
+        LayerNormalization LeakyReLU Masking Maximum Minimum MultiHeadAttention Multiply
+        Normalization PReLU Permute RMSNormalization ReLU RepeatVector Rescaling Reshape Softmax
+        SpatialDropout1D Subtract UnitNormalization add average concatenate dot maximum minimum
+        multiply subtract
     """,
     "mirrored.layers.configurations": "deserialize serialize",
 }

@@ -1,0 +1,279 @@
+"""What layers of attention with several heads share: projections, masks, and what is computed.
+
+A query is compared with keys, and what comes out is the mean of values, weighed by how much each
+key is like it.
+"""
+
+import math
+from typing import Any, Unpack
+
+from mirrored import ops
+from mirrored.layers import constraints, initializers, regularizers
+from mirrored.layers.advanced_activations import Softmax
+from mirrored.layers.call_arguments import CallArguments
+from mirrored.layers.dropout import Dropout, from_0_to_1
+from mirrored.layers.einsum_dense import EinsumDense
+from mirrored.layers.layer import Layer, PlainOptions
+from mirrored.layers.shapes import Shape
+from mirrored.ops import Tensor
+from mirrored.ops.spec import is_narrow
+
+# Keras' scores of what a mask leaves out: those of `Softmax`, and where all four axes are usual.
+_LOW, _LOWEST = -1e9, -0.7 * 3.38953e38
+
+
+class AttentionHeads(Layer):
+    """A layer that projects queries, keys and values to heads, and puts the heads together again.
+
+    Its subclasses say what the arguments are, and set `_query_dense`, `_key_dense`, `_value_dense`,
+    `_gate_dense` and `_output_dense` when they are built.
+    """
+
+    _infers = True  # What it returns depends on arguments.
+
+    _query_dense: EinsumDense
+    _key_dense: EinsumDense
+    _value_dense: EinsumDense
+    _gate_dense: EinsumDense | None = None  # Weights come in the order of assignment.
+    _output_dense: EinsumDense
+    _softmax: Softmax
+    _dropout_layer: Dropout
+
+    def __init__(
+        self,
+        head_size: int,
+        dropout: Any,
+        use_bias: bool,
+        sliding_window: Any,
+        flash_attention: Any,
+        kernel_initializer: Any,
+        bias_initializer: Any,
+        kernel_regularizer: Any,
+        bias_regularizer: Any,
+        activity_regularizer: Any,
+        kernel_constraint: Any,
+        bias_constraint: Any,
+        use_gate: bool,
+        seed: Any,
+        **options: Unpack[PlainOptions],
+    ) -> None:
+        super().__init__(**options)
+        self._scale = 1.0 / math.sqrt(float(head_size))
+        self._dropout = from_0_to_1("dropout", dropout)
+        self._use_bias = bool(use_bias)
+        self._use_gate = bool(use_gate)
+        self._sliding_window = _as_window(sliding_window)
+        self._flash_attention = bool(flash_attention)
+        if self._flash_attention and self._dropout > 0:
+            raise ValueError(
+                "Dropout is not supported when flash attention is enabled. Please set dropout to "
+                "0.0 to use flash attention."
+            )
+        self._of_dense: dict[str, Any] = {
+            "kernel_regularizer": regularizers.get(kernel_regularizer),
+            "bias_regularizer": regularizers.get(bias_regularizer),
+            "activity_regularizer": regularizers.get(activity_regularizer),
+            "kernel_constraint": constraints.get(kernel_constraint),
+            "bias_constraint": constraints.get(bias_constraint),
+            "dtype": self.dtype_policy,
+        }
+        self._kernel_initializer = initializers.get(kernel_initializer)
+        self._bias_initializer = initializers.get(bias_initializer)
+        self.seed = seed
+
+    @property
+    def query_dense(self) -> EinsumDense:
+        """What projects queries to heads."""
+        return self._query_dense
+
+    @property
+    def key_dense(self) -> EinsumDense:
+        """What projects keys to heads."""
+        return self._key_dense
+
+    @property
+    def value_dense(self) -> EinsumDense:
+        """What projects values to heads."""
+        return self._value_dense
+
+    @property
+    def output_dense(self) -> EinsumDense:
+        """What puts the heads together."""
+        return self._output_dense
+
+    def _announced(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        training: bool | None,
+        arguments: CallArguments,
+    ) -> Any:
+        method = self.compute_output_shape  # It checks shapes that only placeholders may not have.
+        method(**arguments.of(method, f"{type(self).__name__!r}"))
+        return super()._announced(args, kwargs, training, arguments)
+
+    # Building.
+
+    def _projection(
+        self,
+        name: str,
+        equation: str,
+        sizes: tuple[int | None, ...],
+        bias_axes: str,
+        input_shape: Shape,
+        activation: str | None = None,
+    ) -> EinsumDense:
+        """Return a layer that projects, built for inputs of a shape."""
+        layer = EinsumDense(
+            equation,
+            output_shape=sizes,
+            activation=activation,
+            bias_axes=bias_axes if self._use_bias else None,
+            kernel_initializer=_another(self._kernel_initializer),
+            bias_initializer=_another(self._bias_initializer),
+            name=name,
+            **self._of_dense,
+        )
+        layer.build(input_shape)
+        return layer
+
+    def _build_weighing(self, axes: tuple[int, ...]) -> None:
+        """Make the layers between scores and weights, given the axes of the scores' keys."""
+        self._softmax = Softmax(axes, dtype=self.dtype_policy)
+        self._dropout_layer = Dropout(self._dropout, dtype=self.dtype_policy, seed=self.seed)
+
+    # Masks.
+
+    def _merged_mask(
+        self,
+        lengths: tuple[int, int],
+        query_mask: Any,
+        value_mask: Any,
+        key_mask: Any,
+        attention_mask: Any,
+        causal: bool,
+    ) -> Tensor | None:
+        """Return which keys each query may look at, (batch, queries, keys) or what broadcasts."""
+        masks = [] if query_mask is None else [ops.expand_dims(_bools(query_mask), -1)]
+        for mask in (value_mask, key_mask):
+            if mask is not None:
+                masks.append(ops.expand_dims(_bools(mask), -2))
+        if causal:
+            masks.append(_causal_mask(lengths))
+        if self._sliding_window is not None:
+            masks.append(_window_mask(lengths, self._sliding_window))
+        if attention_mask is not None:
+            masks.append(_bools(attention_mask))
+        merged = None
+        for mask in masks:
+            merged = mask if merged is None else ops.logical_and(merged, mask)
+        return merged
+
+    # Attention.
+
+    def _attended(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        wants_scores: bool,
+        equations: tuple[str, str],
+        axes: int,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the means of values, and the weights where they are wanted or dropped from.
+
+        Args:
+            query: Heads of the queries.
+            key: Those of the keys.
+            value: Those of the values.
+            mask: Which keys each query may look at; None: all.
+            wants_scores: Whether the weights are asked for.
+            equations: What makes scores of queries and keys, and means of scores and values.
+            axes: How many axes the keys have in the scores.
+        """
+        if self._flash_attention and wants_scores:
+            raise ValueError(
+                "Returning attention scores is not supported when flash attention is enabled. "
+                "Please disable flash attention to access attention scores."
+            )
+        if mask is not None:
+            rank = query.ndim + axes - 1
+            for _ in range(rank - mask.ndim):
+                mask = ops.expand_dims(mask, -2 * axes - 1)
+        if self._dropout > 0 or wants_scores or query.ndim != 4:
+            return self._weighed(query, key, value, mask, equations)
+        if self._flash_attention:
+            raise ValueError(
+                "There is no flash attention here. Leave `flash_attention` out: results are the "
+                "same."
+            )
+        return self._plainly_weighed(query, key, value, mask), None
+
+    def _weighed(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        equations: tuple[str, str],
+    ) -> tuple[Tensor, Tensor]:
+        """Return means and weights; a query that may look at no key has weights of 0."""
+        scores = ops.einsum(equations[0], query * self._scale, key)
+        if mask is None:
+            weights = self._softmax(scores)
+        else:
+            weights = self._softmax(ops.where(mask, scores, ops.constant(_LOW, scores.dtype)))
+            weights = ops.where(mask, weights, ops.constant(0, weights.dtype))
+        kept = self._dropout_layer(weights) if self._dropout > 0 else weights
+        return ops.einsum(equations[1], kept, value), weights
+
+    def _plainly_weighed(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        """Return means in float32 or more; a query that may look at no key has that of all."""
+        narrow = is_narrow(query.dtype)
+        if not narrow:  # As well as the scores, which are more.
+            query = query * self._scale
+        scores = ops.einsum("btnh,bsnh->bnts", query, key)
+        if narrow:
+            scores = ops.cast(scores, ops.float32) * self._scale
+        if mask is not None:
+            scores = ops.where(mask, scores, ops.constant(_LOWEST, scores.dtype))
+        weights = ops.cast(ops.softmax(scores), value.dtype)
+        return ops.einsum("bnts,bsnh->btnh", weights, value)
+
+
+def _another(initializer: Any) -> Any:
+    """Return an initializer like one, which draws anew unless it has a seed."""
+    return initializer.clone() if hasattr(initializer, "clone") else initializer
+
+
+def _as_window(value: Any) -> int | None:
+    if value is not None and (not isinstance(value, int) or value <= 0):
+        raise ValueError(
+            "`sliding_window` must be `None` or a positive integer. Received: "
+            f"sliding_window={value}"
+        )
+    return value
+
+
+def _bools(mask: Any) -> Tensor:
+    return ops.cast(mask, ops.bool_)
+
+
+def _places(lengths: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    rows, columns = (ops.range(each) for each in lengths)
+    return ops.reshape(rows, (1, -1, 1)), ops.reshape(columns, (1, 1, -1))
+
+
+def _causal_mask(lengths: tuple[int, int]) -> Tensor:
+    """Return which keys are not behind each query."""
+    rows, columns = _places(lengths)
+    return ops.greater_equal(rows, columns)
+
+
+def _window_mask(lengths: tuple[int, int], window: int) -> Tensor:
+    """Return which keys are nearer to each query than a window."""
+    rows, columns = _places(lengths)
+    return ops.less(ops.abs(rows - columns), window)

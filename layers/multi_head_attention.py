@@ -1,0 +1,302 @@
+"""Attention of several heads: each looks at the sequence by a projection of its own.
+
+It is what transformers are made of.
+"""
+
+import string
+from typing import Any, Unpack
+
+from mirrored._arguments import explained
+from mirrored.layers.attention_heads import AttentionHeads
+from mirrored.layers.layer import PlainOptions
+from mirrored.layers.shapes import Shape, as_shape
+from mirrored.ops import Tensor
+
+
+@explained
+class MultiHeadAttention(AttentionHeads):
+    """Gives for each query a mean of values, weighed by how well their keys match it, head by head.
+
+    Vaswani et al., Attention Is All You Need, 2017: https://arxiv.org/abs/1706.03762
+
+    Args:
+        num_heads: How many heads there are.
+        key_dim: The size of a head's queries and keys.
+        value_dim: The size of a head's values; None: ``key_dim``.
+        dropout: The part of the weights that is dropped in training.
+        use_bias: Whether the projections have biases.
+        output_shape: The sizes of an output's last axes; None: the size of the query's last one.
+        attention_axes: The axes that are attended over; None: all but those of the batch and the
+            features.
+        sliding_window: How far from its own place a query looks: less than this; None: any way.
+        flash_attention: False or None; there is no such implementation here, and results are the
+            same without it.
+        kernel_initializer: What the projections' kernels start as.
+        bias_initializer: What their biases start as.
+        kernel_regularizer: The penalty on each kernel, if any.
+        bias_regularizer: The penalty on each bias, if any.
+        activity_regularizer: The penalty on what each projection gives, if any.
+        kernel_constraint: What optimizers bring each kernel back to after a step, if anything.
+        bias_constraint: What they bring each bias back to.
+        use_gate: Whether what the heads give is multiplied by a sigmoid of the query, projected.
+        seed: An integer for the same dropped weights in every run; None takes one from the global
+            stream.
+        **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: A size is no positive integer, ``dropout`` is not from 0 to 1, or a name is
+            unknown.
+
+    Example:
+        >>> import mirrored as mr
+        >>> layer = MultiHeadAttention(num_heads=2, key_dim=3)
+        >>> target, source = mr.ones((4, 8, 16)), mr.ones((4, 6, 16))
+        >>> layer(target, source).shape
+        (4, 8, 16)
+        >>> outputs, scores = layer(target, source, return_attention_scores=True)
+        >>> scores.shape
+        (4, 2, 8, 6)
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: Any = None,
+        attention_axes: Any = None,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        use_gate: bool = False,
+        seed: Any = None,
+        **options: Unpack[PlainOptions],
+    ) -> None:
+        _check_size("num_heads", num_heads)
+        _check_size("key_dim", key_dim)
+        if value_dim is not None:
+            _check_size("value_dim", value_dim)
+        super().__init__(
+            key_dim,
+            dropout,
+            use_bias,
+            sliding_window,
+            flash_attention,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            activity_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            use_gate,
+            seed,
+            **options,
+        )
+        self._num_heads = num_heads
+        self._key_dim = key_dim
+        self._value_dim = key_dim if value_dim is None else value_dim
+        self._output_sizes = _as_sizes(output_shape)
+        self._attention_axes = _as_axes(attention_axes)
+        self._equations = ("", "")
+
+    @property
+    def num_heads(self) -> int:
+        """How many heads there are."""
+        return self._num_heads
+
+    @property
+    def key_dim(self) -> int:
+        """The size of a head's queries and keys."""
+        return self._key_dim
+
+    @property
+    def value_dim(self) -> int:
+        """The size of a head's values."""
+        return self._value_dim
+
+    @property
+    def dropout(self) -> float:
+        """The part of the weights that is dropped in training."""
+        return self._dropout
+
+    @property
+    def use_bias(self) -> bool:
+        """Whether the projections have biases."""
+        return self._use_bias
+
+    @property
+    def attention_axes(self) -> tuple[int, ...] | None:
+        """The axes that are attended over; None before they are known."""
+        return self._attention_axes
+
+    def build(  # type: ignore[override]
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
+    ) -> None:
+        """Create the projections."""
+        key_shape = _checked_key(value_shape, key_shape)
+        rank = len(query_shape)
+        axes = self._checked_axes(len(value_shape))
+        self._query_dense = self._to_heads("query", query_shape, self._key_dim)
+        self._key_dense = self._to_heads("key", key_shape, self._key_dim)
+        if self._use_gate:
+            self._gate_dense = self._to_heads("gate", query_shape, self._value_dim, "sigmoid")
+        self._value_dense = self._to_heads("value", value_shape, self._value_dim)
+        self._equations = _attention_equations(len(value_shape) + 1, axes)
+        self._attention_axes = axes
+        self._build_weighing(tuple(range(-len(axes), 0)))
+        sizes = self._output_sizes or (query_shape[-1],)
+        equation, made = _projection_equation(rank - 1, 2, len(sizes))
+        between = (*query_shape[:-1], self._num_heads, self._value_dim)
+        known = (*[None] * (rank - 2), *sizes)
+        self._output_dense = self._projection("attention_output", equation, known, made, between)
+
+    def _to_heads(self, name: str, shape: Shape, size: int, activation: str | None = None) -> Any:
+        equation, made = _projection_equation(len(shape) - 1, 1, 2)
+        known = (*[None] * (len(shape) - 2), self._num_heads, size)
+        return self._projection(name, equation, known, made, shape, activation)
+
+    def _checked_axes(self, rank: int) -> tuple[int, ...]:
+        """Return the axes to attend over, of those between the batch's and the features'."""
+        given = self._attention_axes
+        if given is None:
+            return tuple(range(1, rank - 1))
+        axes = tuple(axis if axis >= 0 else rank + axis for axis in given)
+        if not axes or any(not 0 < axis < rank - 1 for axis in axes):
+            raise ValueError(
+                f"`attention_axes` are axes between that of the batch and that of the features. "
+                f"Received: attention_axes={given} for a value of {rank} axes"
+            )
+        return axes
+
+    def check_input_shape(self, input_shape: Shape) -> None:
+        """Raise ValueError unless the query has three axes or more."""
+        self._require_rank(input_shape, 3)
+
+    def call(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
+        """Return the means of values, projected.
+
+        Args:
+            query: Shape (batch, queries, features).
+            value: Shape (batch, keys, features).
+            key: The same; None: ``value``.
+            query_mask: Nothing looks at it, as in Keras: it is the mask that ``query`` carries
+                that counts.
+            value_mask: Which values may be looked at, of shape (batch, keys); None: all.
+            key_mask: The same of the keys.
+            attention_mask: Which keys each query may look at, of shape (batch, queries, keys);
+                None: all.
+            return_attention_scores: Whether to return the weights too.
+            training: Whether to drop weights.
+            use_causal_mask: Whether a query may look at nothing behind its own place.
+
+        Returns:
+            Shape (batch, queries, ...); with the weights, of shape (batch, heads, queries, keys),
+            where they are asked for.
+        """
+        del query_mask, training
+        lengths = (query.shape[1], value.shape[1])
+        query_mask = getattr(query, "_keras_mask", None)
+        mask = self._merged_mask(
+            lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
+        )
+        gate = None if self._gate_dense is None else self._gate_dense(query)
+        heads = (
+            self._query_dense(query),
+            self._key_dense(value if key is None else key),
+            self._value_dense(value),
+        )
+        axes = len(self._attention_axes or ())
+        outputs, scores = self._attended(
+            *heads, mask, return_attention_scores, self._equations, axes
+        )
+        outputs = self._output_dense(outputs if gate is None else outputs * gate)
+        return (outputs, scores) if return_attention_scores else outputs
+
+    def compute_output_shape(  # type: ignore[override]
+        self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
+    ) -> Shape:
+        """Return the query's shape, its last axis replaced by ``output_shape`` if there is one."""
+        _checked_key(value_shape, key_shape)
+        query = as_shape(query_shape)
+        return (*query[:-1], *self._output_sizes) if self._output_sizes else query
+
+
+def _checked_key(value_shape: Shape, key_shape: Shape | None) -> Shape:
+    """Return the keys' shape: the values', unless it is given, and then as they are."""
+    key_shape = value_shape if key_shape is None else key_shape
+    if tuple(value_shape[1:-1]) != tuple(key_shape[1:-1]):
+        raise ValueError(
+            "All dimensions of `value` and `key`, except the last one, must be equal. Received: "
+            f"value_shape={value_shape} and key_shape={key_shape}"
+        )
+    return key_shape
+
+
+def _check_size(name: str, value: Any) -> None:
+    if not isinstance(value, int) or value <= 0:
+        optional = " or `None`" if name == "value_dim" else ""
+        raise ValueError(
+            f"Received an invalid value for argument `{name}`, expected a positive integer"
+            f"{optional}. Received: {name}={value}"
+        )
+
+
+def _as_sizes(output_shape: Any) -> Shape | None:
+    if not output_shape:
+        return None
+    if isinstance(output_shape, int):
+        return (output_shape,)
+    if not isinstance(output_shape, list | tuple):
+        raise ValueError(
+            f"Invalid `output_shape`: {output_shape}. When specified, the `output_shape` should "
+            "be of type tuple, list, or int."
+        )
+    return tuple(output_shape)
+
+
+def _as_axes(axes: Any) -> tuple[int, ...] | None:
+    if axes is None or isinstance(axes, int):
+        return None if axes is None else (axes,)
+    if not isinstance(axes, list | tuple):
+        raise ValueError(
+            f"`attention_axes` must be an int, list, or tuple. Received: attention_axes={axes}"
+        )
+    return tuple(axes)
+
+
+def _projection_equation(free: int, bound: int, made: int) -> tuple[str, str]:
+    """Return an equation of so many axes that stay, are summed over, and are new; and the last."""
+    letters = iter(string.ascii_lowercase)
+    stay, lost, new = ("".join(next(letters) for _ in range(n)) for n in (free, bound, made))
+    return f"{stay}{lost},{lost}{new}->{stay}{new}", new
+
+
+def _attention_equations(rank: int, axes: tuple[int, ...]) -> tuple[str, str]:
+    """Return the equations of scores, and of means by weights, for heads of a rank."""
+    query = string.ascii_lowercase[:rank]
+    more = iter(string.ascii_lowercase[rank:])
+    key = "".join(next(more) if i in axes else letter for i, letter in enumerate(query))
+    batch = "".join(query[i] for i in range(rank - 1) if i not in axes)
+    scores = batch + "".join(query[i] for i in axes) + "".join(key[i] for i in axes)
+    return f"{query},{key}->{scores}", f"{scores},{key}->{query}"
