@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers.dropout import from_0_to_1, generator_of
+from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.ops import SeedGenerator, Tensor
@@ -192,6 +193,11 @@ class AdditiveAttention(Attention):
 
     def __init__(self, use_scale: bool = True, dropout: float = 0.0, **options: Any) -> None:
         super().__init__(use_scale=use_scale, dropout=dropout, **options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        config = super().get_config()
+        return {**config, "seed": serialized(self.seed)}
 
     def build(self, input_shape: Shapes) -> None:
         """Create the features' weights, if there are any."""

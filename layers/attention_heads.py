@@ -13,10 +13,12 @@ from mirrored.layers.advanced_activations import Softmax
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.dropout import Dropout, from_0_to_1
 from mirrored.layers.einsum_dense import EinsumDense
+from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import is_narrow
+from mirrored.serialization.configured import arguments_of
 
 # Keras' scores of what a mask leaves out: those of `Softmax`, and where all four axes are usual.
 _LOW, _LOWEST = -1e9, -0.7 * 3.38953e38
@@ -61,25 +63,31 @@ class AttentionHeads(Layer):
         self._scale = 1.0 / math.sqrt(float(head_size))
         self._dropout = from_0_to_1("dropout", dropout)
         self._use_bias = bool(use_bias)
-        self._use_gate = bool(use_gate)
-        self._sliding_window = _as_window(sliding_window)
+        self.use_gate = bool(use_gate)
+        self.sliding_window = _as_window(sliding_window)
         self._flash_attention = bool(flash_attention)
         if self._flash_attention and self._dropout > 0:
             raise ValueError(
                 "Dropout is not supported when flash attention is enabled. Please set dropout to "
                 "0.0 to use flash attention."
             )
-        self._of_dense: dict[str, Any] = {
-            "kernel_regularizer": regularizers.get(kernel_regularizer),
-            "bias_regularizer": regularizers.get(bias_regularizer),
-            "activity_regularizer": regularizers.get(activity_regularizer),
-            "kernel_constraint": constraints.get(kernel_constraint),
-            "bias_constraint": constraints.get(bias_constraint),
-            "dtype": self.dtype_policy,
-        }
-        self._kernel_initializer = initializers.get(kernel_initializer)
-        self._bias_initializer = initializers.get(bias_initializer)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self.kernel_regularizer = regularizers.get(kernel_regularizer)
+        self.bias_regularizer = regularizers.get(bias_regularizer)
+        self._activity_regularizer = regularizers.get(activity_regularizer)
+        self.kernel_constraint = constraints.get(kernel_constraint)
+        self.bias_constraint = constraints.get(bias_constraint)
         self.seed = seed
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        others = ("activity_regularizer", "flash_attention", "output_shape")
+        return {
+            **self._shared_config(),
+            **arguments_of(self, without=others),
+            "activity_regularizer": serialized(self._activity_regularizer),
+        }
 
     @property
     def query_dense(self) -> EinsumDense:
@@ -129,10 +137,15 @@ class AttentionHeads(Layer):
             output_shape=sizes,
             activation=activation,
             bias_axes=bias_axes if self._use_bias else None,
-            kernel_initializer=_another(self._kernel_initializer),
-            bias_initializer=_another(self._bias_initializer),
+            kernel_initializer=_another(self.kernel_initializer),
+            bias_initializer=_another(self.bias_initializer),
+            kernel_regularizer=self.kernel_regularizer,
+            bias_regularizer=self.bias_regularizer,
+            activity_regularizer=self._activity_regularizer,
+            kernel_constraint=self.kernel_constraint,
+            bias_constraint=self.bias_constraint,
+            dtype=self.dtype_policy,
             name=name,
-            **self._of_dense,
         )
         layer.build(input_shape)
         return layer
@@ -160,8 +173,8 @@ class AttentionHeads(Layer):
                 masks.append(ops.expand_dims(_bools(mask), -2))
         if causal:
             masks.append(_causal_mask(lengths))
-        if self._sliding_window is not None:
-            masks.append(_window_mask(lengths, self._sliding_window))
+        if self.sliding_window is not None:
+            masks.append(_window_mask(lengths, self.sliding_window))
         if attention_mask is not None:
             masks.append(_bools(attention_mask))
         merged = None

@@ -12,6 +12,7 @@ from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS, DType
+from mirrored.serialization.configured import arguments_of
 
 _MODES = ("count", "one_hot", "multi_hot")
 
@@ -62,6 +63,10 @@ class CategoryEncoding(Layer):
         refuse_sparse(sparse)
         self.sparse = False
         self._input_dtype = self._dtype  # Rounded to fewer bits, numbers would be others.
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {**self._shared_config(), **arguments_of(self, without=("sparse",))}
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless there is one input."""

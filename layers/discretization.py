@@ -20,6 +20,7 @@ from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import DType
+from mirrored.serialization.configured import arguments_of
 
 _MODES = ("int", "one_hot", "multi_hot", "count")
 
@@ -173,13 +174,17 @@ class Discretization(Layer):
     def _announced_dtype(self, first: DType) -> DType:
         return ops.int32 if self.output_mode == "int" else self._compute_dtype
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, and the boundaries that it learned."""
+        given = arguments_of(self, without=("name", "dtype"))
+        return {**given, "name": self.name, "dtype": self.dtype.name}
+
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Self:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Return one that is made with a configuration, adapted as the other one was.
 
         Args:
             config: What `get_config` returned.
-            custom_objects: Not needed.
         """
         given = dict(config)
         learned = given.pop("bin_boundaries", None)

@@ -10,11 +10,14 @@ from typing import Any, NamedTuple, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers import activations, constraints, initializers, regularizers
+from mirrored.layers.identifiers import serialized
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
+from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable
 
 _FORMS = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")
@@ -39,6 +42,7 @@ class EinsumDense(Layer):
         bias_regularizer: The penalty on the bias, if any.
         kernel_constraint: What optimizers bring the kernel back to after a step, if anything.
         bias_constraint: What they bring the bias back to.
+        quantization_config: None, as Keras' configurations say: weights are not quantized.
         **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
             ``input_shape``, as for every layer.
 
@@ -70,6 +74,8 @@ class EinsumDense(Layer):
         bias_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
+        *,
+        quantization_config: None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -84,7 +90,19 @@ class EinsumDense(Layer):
         self.bias_regularizer = regularizers.get(bias_regularizer)
         self.kernel_constraint = constraints.get(kernel_constraint)
         self.bias_constraint = constraints.get(bias_constraint)
+        self.quantization_config = only(
+            "quantization_config", quantization_config, None, "Weights are not quantized."
+        )
         self._rank: int | None = None  # That of the inputs, once there were some.
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {
+            **self._shared_config(),
+            **arguments_of(self, without=("output_shape",)),
+            "output_shape": serialized(self.partial_output_shape),
+            "activity_regularizer": serialized(self.activity_regularizer),
+        }
 
     def build(self, input_shape: Shape) -> None:
         """Create the kernel, and the bias where there is one."""

@@ -57,6 +57,8 @@ class GroupedQueryAttention(AttentionHeads):
         ((8, 4, 3), (8, 2, 3))
     """
 
+    _public_name = "GroupQueryAttention"
+
     def __init__(
         self,
         head_dim: int,
@@ -108,9 +110,7 @@ class GroupedQueryAttention(AttentionHeads):
         self.num_repeats = num_query_heads // num_key_value_heads
         self.dropout = self._dropout
         self.use_bias = self._use_bias
-        self.use_gate = self._use_gate
-        self.sliding_window = self._sliding_window
-        self.activity_regularizer = self._of_dense["activity_regularizer"]
+        self.activity_regularizer = self._activity_regularizer
 
     def build(  # type: ignore[override]
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
@@ -120,7 +120,7 @@ class GroupedQueryAttention(AttentionHeads):
         key_shape = value_shape if key_shape is None else key_shape
         self._query_dense = self._to_heads("query", query_shape, heads)
         self._key_dense = self._to_heads("key", key_shape, groups)
-        if self._use_gate:
+        if self.use_gate:
             self._gate_dense = self._to_heads("gate", query_shape, heads, "sigmoid")
         self._value_dense = self._to_heads("value", value_shape, groups)
         self._build_weighing((-1,))

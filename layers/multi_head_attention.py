@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from mirrored._arguments import explained
 from mirrored.layers.attention_heads import AttentionHeads
+from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
@@ -108,6 +109,10 @@ class MultiHeadAttention(AttentionHeads):
         self._attention_axes = _as_axes(attention_axes)
         self._equations = ("", "")
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {**super().get_config(), "output_shape": serialized(self._output_sizes)}
+
     @property
     def num_heads(self) -> int:
         """How many heads there are."""
@@ -147,7 +152,7 @@ class MultiHeadAttention(AttentionHeads):
         axes = self._checked_axes(len(value_shape))
         self._query_dense = self._to_heads("query", query_shape, self._key_dim)
         self._key_dense = self._to_heads("key", key_shape, self._key_dim)
-        if self._use_gate:
+        if self.use_gate:
             self._gate_dense = self._to_heads("gate", query_shape, self._value_dim, "sigmoid")
         self._value_dense = self._to_heads("value", value_shape, self._value_dim)
         self._equations = _attention_equations(len(value_shape) + 1, axes)

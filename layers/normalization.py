@@ -74,6 +74,16 @@ class Normalization(SameShape):
         self._kept: tuple[int, ...] = ()
         self._broadcasting: tuple[int, ...] | None = None  # Of means; None: not built.
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {
+            **self._shared_config(),
+            "axis": self.axis,
+            "invert": self.invert,
+            "mean": np.array(self.input_mean).tolist(),
+            "variance": np.array(self.input_variance).tolist(),
+        }
+
     def build(self, input_shape: Shape) -> None:
         """Create the mean and the variance, unless they were given."""
         rank = len(input_shape)

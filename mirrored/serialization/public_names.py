@@ -67,7 +67,7 @@ def public_function(name: str, module: str | None = None) -> Any:
 
 @functools.lru_cache(maxsize=512)
 def _name_of(cls: Any) -> tuple[str, str] | None:
-    name = cls.__name__
+    name = vars(cls).get("_public_name", cls.__name__)
     home = next((home for home in _HOMES if _found(home, name) is cls), None)
     return None if home is None else (home, name)
 
