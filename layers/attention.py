@@ -45,6 +45,7 @@ class Attention(Layer):
     """
 
     _infers = True  # What it returns depends on arguments.
+    _makes_masks = False
 
     scale: Variable | None
     concat_score_weight: Variable | None
@@ -161,6 +162,15 @@ class Attention(Layer):
                 f"{kind} layer accepts mask list of length 2 or 3. Received: mask={mask}."
             )
         return mask
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
+        """Return the queries' mask, if there is one.
+
+        Args:
+            inputs: The inputs, in a list.
+            previous_mask: Their masks, in a list; None: there are none.
+        """
+        return self._checked_masks(previous_mask)[0]
 
     def compute_output_shape(self, input_shape: Shapes) -> Shape:
         """Return the queries' shape with the last axis of the values."""

@@ -17,11 +17,11 @@ from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
+from mirrored.ops.masks import masked
 from mirrored.ops.spec import is_narrow
 from mirrored.serialization.configured import arguments_of
 
-# Keras' scores of what a mask leaves out: those of `Softmax`, and where all four axes are usual.
-_LOW, _LOWEST = -1e9, -0.7 * 3.38953e38
+_LOWEST = -0.7 * 3.38953e38  # Keras' score of what a mask leaves out, where `Softmax` has no part.
 
 
 class AttentionHeads(Layer):
@@ -32,6 +32,7 @@ class AttentionHeads(Layer):
     """
 
     _infers = True  # What it returns depends on arguments.
+    _supports_masking = True
 
     _query_dense: EinsumDense
     _key_dense: EinsumDense
@@ -233,11 +234,7 @@ class AttentionHeads(Layer):
     ) -> tuple[Tensor, Tensor]:
         """Return means and weights; a query that may look at no key has weights of 0."""
         scores = ops.einsum(equations[0], query * self._scale, key)
-        if mask is None:
-            weights = self._softmax(scores)
-        else:
-            weights = self._softmax(ops.where(mask, scores, ops.constant(_LOW, scores.dtype)))
-            weights = ops.where(mask, weights, ops.constant(0, weights.dtype))
+        weights = self._softmax(scores, mask=mask)
         kept = self._dropout_layer(weights) if self._dropout > 0 else weights
         return ops.einsum(equations[1], kept, value), weights
 
@@ -255,6 +252,11 @@ class AttentionHeads(Layer):
             scores = ops.where(mask, scores, ops.constant(_LOWEST, scores.dtype))
         weights = ops.cast(ops.softmax(scores), value.dtype)
         return ops.einsum("bnts,bsnh->btnh", weights, value)
+
+
+def bare(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors without the masks that they carry, which the projections need not hear of."""
+    return tuple(each if each._keras_mask is None else masked(each, None) for each in tensors)
 
 
 def _another(initializer: Any) -> Any:

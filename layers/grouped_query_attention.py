@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored._numbers import as_positive
-from mirrored.layers.attention_heads import AttentionHeads
+from mirrored.layers.attention_heads import AttentionHeads, bare
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
@@ -175,10 +175,11 @@ class GroupedQueryAttention(AttentionHeads):
         mask = self._merged_mask(
             lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
         )
+        query, value, key = bare(query, value, value if key is None else key)
         gate = None if self._gate_dense is None else self._gate_dense(query)
         heads = (
             self._query_dense(query),
-            self._shared(self._key_dense(value if key is None else key)),
+            self._shared(self._key_dense(key)),
             self._shared(self._value_dense(value)),
         )
         outputs, scores = self._attended(*heads, mask, return_attention_scores, _EQUATIONS, 1)

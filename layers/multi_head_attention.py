@@ -7,9 +7,10 @@ import string
 from typing import Any, Unpack
 
 from mirrored._arguments import explained
-from mirrored.layers.attention_heads import AttentionHeads
+from mirrored.layers.attention_heads import AttentionHeads, bare
 from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import PlainOptions
+from mirrored.layers.masks import mask_of
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
 
@@ -221,14 +222,15 @@ class MultiHeadAttention(AttentionHeads):
         """
         del query_mask, training
         lengths = (query.shape[1], value.shape[1])
-        query_mask = getattr(query, "_keras_mask", None)
+        query_mask = mask_of(query)
+        query, value, key = bare(query, value, value if key is None else key)
         mask = self._merged_mask(
             lengths, query_mask, value_mask, key_mask, attention_mask, use_causal_mask
         )
         gate = None if self._gate_dense is None else self._gate_dense(query)
         heads = (
             self._query_dense(query),
-            self._key_dense(value if key is None else key),
+            self._key_dense(key),
             self._value_dense(value),
         )
         axes = len(self._attention_axes or ())
