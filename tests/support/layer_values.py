@@ -25,6 +25,7 @@ class Case(NamedTuple):
         options: Its arguments.
         integers: The inputs are integers below this; 0: they are floats.
         masks: Which inputs of how many carry a mask, as in "101"; "": there is one, without.
+        call: What else it is called with: values, or the shapes of masks.
     """
 
     layer: str
@@ -32,12 +33,17 @@ class Case(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
     integers: int = 0
     masks: str = ""
+    call: Mapping[str, Any] = MappingProxyType({})
 
 
-ONES = {"kernel_initializer": "ones"}  # What is drawn differs.
+DRAWN = ("AdditiveAttention", "EinsumDense", "Embedding", "GroupQueryAttention")
+DRAWN += ("MultiHeadAttention",)  # What these start as differs.
+HEADS = {"MultiHeadAttention": {"num_heads": 2, "key_dim": 3}}
+HEADS["GroupQueryAttention"] = {"head_dim": 3, "num_query_heads": 4, "num_key_value_heads": 2}
 # Layers that are called with masks once, without options.
 PLAIN = ("LayerNormalization", "UnitNormalization", "ReLU", "LeakyReLU", "ELU", "PReLU")
 PLAIN += ("Identity", "RMSNormalization", "Flatten", "Normalization")
+SCORES = {"return_attention_scores": True}
 CASES = [
     Case("BatchNormalization", (5, 3)),
     Case("BatchNormalization", (5, 4, 3), {"axis": 1, "momentum": 0.5, "epsilon": 0.1}),
@@ -80,23 +86,21 @@ CASES = [
     Case("GlobalMaxPooling1D", (5, 4, 3), {"data_format": "channels_first", "keepdims": True}),
     Case("Embedding", (5,), {"input_dim": 4, "output_dim": 3}, integers=4),
     Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2}, integers=6),
-    Case(
-        "EinsumDense", (5, 4, 3), {"equation": "abc,cde->abde", "output_shape": [4, 2, 3], **ONES}
-    ),
+    Case("EinsumDense", (5, 4, 3), {"equation": "abc,cde->abde", "output_shape": [4, 2, 3]}),
     Case(
         "EinsumDense",
         (5, 4, 3),
-        {"equation": "...b,bc->...c", "output_shape": 2, "bias_axes": "c", **ONES},
+        {"equation": "...b,bc->...c", "output_shape": 2, "bias_axes": "c"},
     ),
     Case(
         "EinsumDense",
         (5, 4, 3, 2),
-        {"equation": "ab...,bcd->adc...", "output_shape": [3, 2], "bias_axes": "d", **ONES},
+        {"equation": "ab...,bcd->adc...", "output_shape": [3, 2], "bias_axes": "d"},
     ),
     Case(
         "EinsumDense",
         (5, 4, 3),
-        {"equation": "abc,bcd->ad", "output_shape": [2], "activation": "tanh", **ONES},
+        {"equation": "abc,bcd->ad", "output_shape": [2], "activation": "tanh"},
     ),
     Case("Normalization", (5, 3)),
     Case("Normalization", (5, 4, 3), {"axis": [1, -1]}),
@@ -145,9 +149,37 @@ CASES = [
     Case("Minimum", (5, 4, 3), masks="011"),
     Case("Subtract", (5, 4, 3), masks="11"),
     Case("Dot", (5, 4, 3), {"axes": 2}, masks="11"),
+    Case("Attention", (2, 4, 3), {"use_scale": True}, masks="00"),
+    Case("Attention", (2, 4, 3), {"dropout": 0.0}, masks="11", call={"use_causal_mask": True}),
+    Case("Attention", (2, 4, 3), {"score_mode": "concat"}, masks="011", call=SCORES),
+    Case("Attention", (2, 4, 3), {"score_mode": "concat", "use_scale": True}, masks="10"),
+    Case("AdditiveAttention", (2, 4, 3), masks="11", call=SCORES),
+    Case("AdditiveAttention", (2, 4, 3), {"use_scale": False}, masks="000"),
+    *(
+        Case(layer, (2, 4, 5), {**options, **more}, masks=masks, call=call)
+        for layer, options in HEADS.items()
+        for more, masks, call in [
+            ({}, "00", {}),
+            ({}, "11", {}),
+            ({}, "111", SCORES),
+            ({"use_gate": True}, "01", {"use_causal_mask": True}),
+            ({"use_bias": False, "sliding_window": 2}, "00", {"attention_mask": (2, 4, 4)}),
+            ({}, "00", {"use_causal_mask": True}),
+            ({}, "000", {"key_mask": (2, 4), "attention_mask": (2, 4, 4), **SCORES}),
+        ]
+    ),
+    *(
+        Case("MultiHeadAttention", (2, 3, 2, 4), {**HEADS["MultiHeadAttention"], **more}, 0, "00")
+        for more in [
+            {"output_shape": (2, 3), "value_dim": 2},
+            {"attention_axes": 1},
+            {"attention_axes": [2]},
+        ]
+    ),
 ]
 NAMES = [
     f"{case.layer} {case.shape} {dict(case.options)}{f' {case.masks}' if case.masks else ''}"
+    f"{f' {dict(case.call)}' if case.call else ''}"
     for case in CASES
 ]
 
@@ -167,10 +199,25 @@ def given(tf: Any, case: Case) -> list[Any]:
     for number, carries in enumerate(case.masks or "0"):
         tensor = tf.constant(values + number)
         if carries == "1":
-            steps = np.add.outer(*map(np.arange, case.shape[:2])) + number
-            tensor._keras_mask = tf.constant(steps % 3 != 0)
+            tensor._keras_mask = tf.constant(mask_of(case.shape[:2], number))
         tensors.append(tensor)
     return tensors
+
+
+def mask_of(shape: tuple[int, ...], number: int) -> np.ndarray:
+    """Return the mask of an input, given its number: other steps of each example."""
+    return (sum(np.indices(shape)) + number) % 3 != 0
+
+
+def called(tf: Any, layer: Any, case: Case, tensors: list[Any], training: bool) -> list[Any]:
+    """Return what a layer returns, in a list."""
+    masks = {k: tf.constant(mask_of(v, 5)) for k, v in case.call.items() if isinstance(v, tuple)}
+    more = {**case.call, **masks, "training": training}
+    if case.layer in HEADS:
+        outputs = layer(*tensors, **more)
+    else:
+        outputs = layer(tensors if len(tensors) > 1 else tensors[0], **more)
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
 def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
@@ -182,29 +229,36 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
         case: The case.
     """
     layer = getattr(keras.layers, case.layer)(**case.options)
-    tensors = given(tf, case)
-    x = tensors if len(tensors) > 1 else tensors[0]
     if hasattr(layer, "adapt") and not {"mean", "bin_boundaries"}.intersection(case.options):
         layer.adapt(inputs_of(case))
+
+    def run() -> Any:
+        return called(tf, layer, case, given(tf, case), False)[0]
+
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        found: dict[str, Any] = {"before": layer(x, training=False)}
+        found: dict[str, Any] = {"before": run()}
     if warned:  # It would at each call.
-        found["warnings"] = len(warned)
+        # Where heads go by masks, Keras' projections warn that they do not.
+        found |= {} if case.layer in HEADS else {"warnings": len(warned)}
         warnings.filterwarnings("ignore", ".*does not support masking")
     draws = np.random.default_rng(1)
-    if case.layer == "Embedding":  # What it starts as is drawn.
-        layer.set_weights([np.ones_like(each) for each in layer.get_weights()])
-        found["before"] = layer(x, training=False)
+    if case.layer in DRAWN:
+        layer.set_weights([np.full_like(each, 0.125) for each in layer.get_weights()])
+        found["before"] = run()
     layer.set_weights([each + draws.normal(size=each.shape) / 4 for each in layer.get_weights()])
     if case.layer == "Normalization":
         layer.finalize_state()
+    tensors = given(tf, case)
     with tf.GradientTape() as tape:
         tape.watch(tensors)
-        outputs = layer(x, training=True)
+        outputs, *scores = called(tf, layer, case, tensors, True)
         weights = draws.normal(size=outputs.shape).astype(np.float32)
         weighed = tf.reduce_sum(tf.cast(outputs, "float32") * weights)
+        for each in scores:
+            weighed += tf.reduce_sum(each * draws.normal(size=each.shape).astype(np.float32))
     found["outputs"] = outputs
+    found |= {"scores": scores[0]} if scores else {}
     weights = list(layer.trainable_variables)
     counts = case.integers or case.layer == "Discretization"
     sources = weights if counts else [*tensors, *weights]
@@ -212,7 +266,7 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
     found["gradients"] = [tf.convert_to_tensor(each) for each in gradients]
     mask = getattr(outputs, "_keras_mask", None)
     found |= {} if mask is None else {"mask": mask}
-    found["after"] = layer(x, training=False)
+    found["after"] = run()
     found["weights"] = layer.get_weights()
     found["names"] = [each.name.split("/")[-1].split(":")[0] for each in layer.weights]
     return _as_lists(found)

@@ -105,6 +105,29 @@ class Running(mr.layers.Layer):
         return inputs - 0.01 * mr.tanh(self.total)
 
 
+class Attends(mr.layers.Layer):
+    """Calls every layer of attention, dropping weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = [
+            mr.layers.MultiHeadAttention(2, 3, dropout=0.4, use_gate=True),
+            mr.layers.MultiHeadAttention(2, 3, sliding_window=2),
+            mr.layers.GroupQueryAttention(2, 4, 2, dropout=0.2),
+        ]
+        self.plain = [
+            mr.layers.Attention(True, dropout=0.4),
+            mr.layers.AdditiveAttention(dropout=0.2, seed=3),
+        ]
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        for layer in self.heads:
+            inputs = mr.tanh(inputs + layer(inputs, inputs, use_causal_mask=True))
+        for layer in self.plain:
+            inputs = mr.tanh(inputs + layer([inputs, inputs[:, :1]]))
+        return inputs
+
+
 MERGES = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
 
 
@@ -160,6 +183,10 @@ LAYERS: dict[str, Row] = {
             mr.layers.Embedding(99, 2),
             mr.layers.Flatten(),
         ]
+    ),
+    **dict.fromkeys(
+        ("AdditiveAttention", "Attention", "MultiHeadAttention"),
+        Row(lambda: [Attends(), mr.layers.Flatten()]),
     ),
     "Flatten": dense(),
     "GaussianDropout": dense(lambda: mr.layers.GaussianDropout(0.2)),
