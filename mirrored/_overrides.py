@@ -12,9 +12,11 @@ _STEPS = "Override `train_step`, `test_step` or `predict_step`."
 _METRICS = "Put metrics into attributes of the layer, or override `metrics` of the model."
 _SHAPES = "Define `compute_output_shape(self, input_shape)`."
 _FROZEN = "Set `trainable` of the layers that training is to leave alone."
+_DECAY = "Give `weight_decay`, and call `exclude_from_weight_decay`."
 _RULE = (
-    "Define `slot_names` and `update(self, gradient, value, slots, learning_rate, step)`, which "
-    "returns the new value and the new slots; what sums, clips and writes is there already."
+    "Define `update_step(self, gradient, variable, learning_rate)`, as in Keras, or `slot_names` "
+    "and `update(self, gradient, value, slots, learning_rate, step)`, which returns the new value "
+    "and the new slots; what sums, clips and writes is there already."
 )
 _ELEMENTS = "Make elements with Dataset.from_generator, and change them with `map` and `filter`."
 _DISTRIBUTED = "Use MirroredStrategy as it is; how it sums is a subclass of CrossDeviceOps."
@@ -36,8 +38,10 @@ MODEL: Mapping[str, str] = {
     "evaluate": "`fit` validates without it. Use `on_test_begin` and `on_test_end` of a Callback.",
 }
 OPTIMIZER: Mapping[str, str] = {
-    **dict.fromkeys(("apply_gradients", "apply", "update_step"), _RULE),
+    **dict.fromkeys(("apply_gradients", "apply"), _RULE),
     **dict.fromkeys(("assign", "assign_add", "assign_sub"), _RULE),
+    **dict.fromkeys(("_apply_weight_decay", "_use_weight_decay"), _DECAY),
+    **dict.fromkeys(("_backend_update_step", "_clip_gradients"), _RULE),
     "scale_loss": "Give `loss_scale_factor`.",
     "lr": "Use `learning_rate`, its later name.",
 }
@@ -72,6 +76,9 @@ ALL_REDUCES: Mapping[str, str] = {
     ),
 }
 # What may be overridden where the class also says what is done in the place where it is not called.
+BESIDE_UPDATE_STEP: Mapping[str, str] = dict.fromkeys(
+    ("assign", "assign_add", "assign_sub"), "update_step"
+)
 BESIDE_ALL_REDUCES: Mapping[str, str] = dict.fromkeys(
     ("reduce_implementation", "batch_reduce_implementation"), "batch_all_reduce_implementation"
 )
@@ -89,6 +96,9 @@ OPTIMIZER_ITSELF = frozenset(
     (
         "averages",
         "beside_names",
+        "build_for",
+        "builds_once",
+        "by_variable",
         "keeps_averages",
         "kept_names",
         "kept_shape",
@@ -96,6 +106,7 @@ OPTIMIZER_ITSELF = frozenset(
         "prepare",
         "restore_slots",
         "slots",
+        "within",
     )
 )
 LOSS_ITSELF = frozenset(("per_example", "shard"))

@@ -54,6 +54,6 @@ class Accumulating(Averaging):
                 sums.append(gradients[i] + copy.read_value())
         return Buckets(sums)
 
-    def _means(self, totals: Buckets) -> Buckets:
+    def _mean_gradients(self, totals: Buckets) -> Buckets:
         """Return what a step that changes the variables is given."""
         return Buckets(totals[i] / float(self.gradient_accumulation_steps or 1) for i in totals)

@@ -22,15 +22,19 @@ from mirrored.ops.hooks import only
 from mirrored.optim.clipping import checked_clips
 from mirrored.optim.hyperparameters import LearningRateSchedule, check_number
 from mirrored.optim.slots import SAME_SCOPE
-from mirrored.optim.updates import Updating
+from mirrored.optim.update_steps import UpdateSteps
+from mirrored.optim.weights import OptimizerWeights
 from mirrored.variables import Variable, VariableAggregation
 
 
 @explained
 @absent_members("tf.keras.optimizers.Optimizer")
 @refused_members("tf.keras.optimizers.Optimizer", "from_config")
-class Optimizer(Updating):
+class Optimizer(UpdateSteps, OptimizerWeights):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
+
+    Or it defines `update_step(self, gradient, variable, learning_rate)`, which assigns what it
+    computes, and `build`, as Keras' guides do: see `update_step`.
 
     Args:
         learning_rate: The size of a step, a number >= 0; or a `LearningRateSchedule`, which is
@@ -71,6 +75,7 @@ class Optimizer(Updating):
     skips_non_finite: ClassVar[bool] = False  # Whether it leaves out steps that are not finite.
     _never_called = _overrides.OPTIMIZER
     _for_itself = _overrides.OPTIMIZER_ITSELF
+    _called_beside = _overrides.BESIDE_UPDATE_STEP
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """See to it that a class says `elementwise` of its own rule, not of one it inherited."""
@@ -78,7 +83,7 @@ class Optimizer(Updating):
         for owner in cls.__mro__:
             if "elementwise" in vars(owner):
                 return
-            if "update" in vars(owner):
+            if "update" in vars(owner) or "update_step" in vars(owner):
                 cls.elementwise = False
                 return
 
@@ -119,6 +124,7 @@ class Optimizer(Updating):
         self._undecayed_names: str | None = None
         self._make_variables(rate)
         self._warned: set[str] = set()
+        self._base_attributes = frozenset(vars(self))
 
     def _make_variables(self, rate: Any) -> None:
         self._learning_rate: Variable | Callable[..., Any] = rate
@@ -315,14 +321,14 @@ class Optimizer(Updating):
             )
         _check_variables([variable for _, variable in pairs])
         kept = self._with_gradients(pairs)
-        variables = [variable for _, variable in kept]
+        variables, among = ([variable for _, variable in each] for each in (kept, pairs))
         gradients = [adopt(gradient, variable.dtype) for gradient, variable in kept]
         with only():
             gradients = self.unscaled(gradients)
         batch = global_batch()
         if batch is not None:
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
-        context.merge_call(self._sum_and_apply, (variables, gradients))
+        context.merge_call(self._sum_and_apply, (variables, gradients, among))
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
         """Take one step, as `apply_gradients` does, with gradients and variables in two lists.
@@ -344,7 +350,7 @@ class Optimizer(Updating):
         gradients = list(grads)
         if not gradients:
             return
-        known = [variable for variable, _ in self._slots.values()]
+        known = [variable for variable, _ in self.slots().values()]
         variables = known if trainable_variables is None else list(trainable_variables)
         if not variables:
             raise ValueError(
@@ -375,9 +381,13 @@ class Optimizer(Updating):
         return kept
 
     def _sum_and_apply(
-        self, strategy: Strategy, variables: list[Variable], gradients: list[Any]
+        self,
+        strategy: Strategy,
+        variables: list[Variable],
+        gradients: list[Any],
+        among: list[Variable],
     ) -> None:
-        self.prepare(variables, strategy.sum_gradients(variables, gradients)).commit()
+        self.prepare(variables, strategy.sum_gradients(variables, gradients), among).commit()
 
 
 def _by_examples(gradients: list[Any], batch: GlobalBatch, replica: int) -> list[Any]:

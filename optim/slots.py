@@ -3,7 +3,7 @@
 They are mirrored as the variable is, and all of a step's are made or none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirrored import _overrides, devices, ops
@@ -72,6 +72,9 @@ class SlotOwner(_overrides.Subclassable):
         Args:
             variable: The variable.
         """
+        return self._names(variable)
+
+    def _names(self, variable: Variable) -> tuple[str, ...]:
         return (*self.slot_names_for(variable), *self.beside_names)
 
     def kept_shape(self, variable: Variable, name: str) -> Shape:
@@ -92,7 +95,7 @@ class SlotOwner(_overrides.Subclassable):
         """
         given = list(variables)
         for variable in given:
-            names = self.kept_names(variable)
+            names = self._names(variable)
             if len(self._slots.get(id(variable), (variable, names))[1]) < len(names):
                 raise ValueError(
                     f"The optimizer {self.name} has slots for {variable.name} that were made "
@@ -107,9 +110,19 @@ class SlotOwner(_overrides.Subclassable):
                     f"scope of ({self._strategy}), which is that of the optimizer {self.name}. "
                     f"{SAME_SCOPE}"
                 )
-        made = [(v, tuple(self._slot(v, name) for name in self.kept_names(v))) for v in new]
+        made = [(v, tuple(self._slot(v, name) for name in self._names(v))) for v in new]
         # All of them or none: the device may have no room for the last one.
         self._slots.update({id(variable): (variable, slots) for variable, slots in made})
+
+    def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
+        """Make the slots for a step.
+
+        Args:
+            variables: The variables that it updates.
+            among: Those that are trained, of which some may have no gradient.
+        """
+        del among
+        self.build(variables)
 
     @property
     def built(self) -> bool:
@@ -135,7 +148,7 @@ class SlotOwner(_overrides.Subclassable):
     def _ordered_slots(self) -> list[Variable]:
         """Return all slots in Keras' order: what is kept beside the rule's comes before these."""
         named = [
-            dict(zip(self.kept_names(variable), slots, strict=True))
+            dict(zip(self._names(variable), slots, strict=True))
             for variable, slots in self._slots.values()
         ]
         groups = (*[(name,) for name in self.beside_names], *self._slot_groups)

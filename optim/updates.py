@@ -36,7 +36,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """What is the same for all variables of one dtype in a step.
 
     Attributes:
@@ -53,12 +53,14 @@ class _Step:
     count: Tensor
     due: Tensor | None
 
-    def cast(self, dtype: DType) -> "_Step":
+    def cast(self, dtype: DType) -> "Step":
+        """Return the same for variables of a dtype."""
         shared = tuple([ops.cast(each, dtype) for each in self.shared])
         rate, number = ops.cast(self.rate, dtype), ops.cast(self.number, dtype)
-        return _Step(rate, number, shared, self.count, self.due)
+        return Step(rate, number, shared, self.count, self.due)
 
     def if_due(self, new: Tensor, old: Tensor) -> Tensor:
+        """Return the new value, or the old one where the variables do not change."""
         return new if self.due is None else ops.where(self.due, new, old)
 
 
@@ -123,13 +125,19 @@ class Updating(Accumulating):
                 for places in self._groups(variables, copies):
                     pack([copies[i] for i in places])
 
-    def prepare(self, variables: Sequence[Variable], gradients: Any) -> Update:
+    def prepare(
+        self,
+        variables: Sequence[Variable],
+        gradients: Any,
+        among: Sequence[Variable] | None = None,
+    ) -> Update:
         """Return one step's new values, on every replica, from gradients that are reduced.
 
         Args:
             variables: The variables to update.
             gradients: For each the gradient, equal on all replicas: per-replica or plain, in a
                 list; or as `Strategy.sum_gradients` returns them.
+            among: All variables that are trained, where not each has a gradient.
 
         Raises:
             ValueError: A gradient has another shape or dtype than its variable, or that was made in
@@ -152,7 +160,7 @@ class Updating(Accumulating):
             recorder.on_failure(lambda: self.restore_slots(known))
         values: Values = []
         try:
-            self.build(variables)
+            self.build_for(variables, variables if among is None else among)
             with only():
                 if recorder is not None and self._strategy.shares_memory:
                     values = self._updates_of_all(variables, packed[0])
@@ -235,19 +243,10 @@ class Updating(Accumulating):
 
     def _updates(self, replica: int, variables: Sequence[Variable], gradients: Buckets) -> Values:
         """Return the new values of one replica's copies."""
-        iterations = copy_of(self._iterations, replica)
-        shared = [copy_of(each, replica) for each in self._shared]
-        with devices.device(iterations.device):
-            taken = iterations.read_value() + 1
-            before = tuple([each.read_value() for each in shared])
-            step = self._step(replica, taken, before)
-            updates: Values = [(iterations, taken)]
-            for each, new, old in zip(shared, step.shared, before, strict=True):
-                updates.append((each, step.if_due(new, old)))
+        updates, step = self._counts(replica)
         totals = self._totals(replica, variables, gradients)
-        gradients = gradients if totals is None else self._means(totals)
-        gradients = clipped(gradients, self.clipnorm, self.clipvalue, self.global_clipnorm)
-        cast: dict[tuple[str, DType], _Step] = {}  # Made once.
+        gradients = self._clipped(gradients, totals)
+        cast: dict[tuple[str, DType], Step] = {}  # Made once.
         for places, copies in self._units(replica, variables):
             gradient = _taken(gradients, places, copies[0])
             total = None if totals is None else _taken(totals, places, copies[0])
@@ -260,23 +259,41 @@ class Updating(Accumulating):
                 results = self._ruled(copies[0].name, values, gradient, cast[kind], decay)
                 results = self._with_kept(results, values, total, cast[kind])
                 # As in Keras also where the step changes nothing else, and behind the average.
-                results[0] = _constrained(variables[places[0]], results[0])
+                results[0] = constrained(variables[places[0]], results[0])
             updates += zip(copies, results, strict=True)
         return updates
 
-    def _step(self, replica: int, taken: Tensor, shared: tuple[Tensor, ...]) -> _Step:
+    def _counts(self, replica: int) -> tuple[Values, Step]:
+        """Return the new values of one replica's counts, and what its variables are given."""
+        iterations = copy_of(self._iterations, replica)
+        shared = [copy_of(each, replica) for each in self._shared]
+        with devices.device(iterations.device):
+            taken = iterations.read_value() + 1
+            before = tuple([each.read_value() for each in shared])
+            step = self._step(replica, taken, before)
+            updates: Values = [(iterations, taken)]
+            for each, new, old in zip(shared, step.shared, before, strict=True):
+                updates.append((each, step.if_due(new, old)))
+        return updates, step
+
+    def _clipped(self, gradients: Buckets, totals: Buckets | None) -> Buckets:
+        """Return what the rule is given: gradients, or means of sums, within their bound."""
+        gradients = gradients if totals is None else self._mean_gradients(totals)
+        return clipped(gradients, self.clipnorm, self.clipvalue, self.global_clipnorm)
+
+    def _step(self, replica: int, taken: Tensor, shared: tuple[Tensor, ...]) -> Step:
         """Return what all variables are given in a step, whose number among all is `taken`."""
         count, due = self._counted(taken)
         if shared:
             shared = self.advance(shared, ops.cast(count, shared[0].dtype))
-        return _Step(self._rate(replica, taken), count, shared, count, due)
+        return Step(self._rate(replica, taken), count, shared, count, due)
 
     def _rate(self, replica: int, taken: Tensor) -> Tensor:
         """Return the learning rate of the step that is the `taken`-th."""
         raise NotImplementedError
 
     def _ruled(
-        self, name: str, values: list[Tensor], gradient: Tensor, step: _Step, decay: float
+        self, name: str, values: list[Tensor], gradient: Tensor, step: Step, decay: float
     ) -> list[Tensor]:
         """Return what the rule makes of a variable and of its slots, the first of the values."""
         value, *slots = values[: len(values) - len(self.beside_names)]
@@ -294,7 +311,7 @@ class Updating(Accumulating):
         return [step.if_due(*each) for each in zip(results, (value, *slots), strict=True)]
 
     def _with_kept(
-        self, results: list[Tensor], values: list[Tensor], total: Tensor | None, step: _Step
+        self, results: list[Tensor], values: list[Tensor], total: Tensor | None, step: Step
     ) -> list[Tensor]:
         """Return the results, and behind them what else is kept: an average, a sum of gradients."""
         if self.use_ema:
@@ -306,8 +323,13 @@ class Updating(Accumulating):
         return results
 
 
-def _constrained(variable: Variable, value: Tensor) -> Tensor:
-    """Return what a variable's constraint makes of its new value."""
+def constrained(variable: Variable, value: Tensor) -> Tensor:
+    """Return what a variable's constraint makes of its new value.
+
+    Args:
+        variable: The variable.
+        value: The value.
+    """
     if variable.constraint is None:
         return value
     result = ops.cast(ops.convert_to_tensor(variable.constraint(value)), value.dtype)

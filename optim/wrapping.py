@@ -84,6 +84,18 @@ class Wrapping(Optimizer):
         for inner, places in self._parts(given):
             inner.build([given[i] for i in places])
 
+    def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
+        """Make the slots for a step; see `Optimizer`."""
+        updated = {id(inner): places for inner, places in self._parts(variables)}
+        for inner, places in self._parts(among):
+            own = [variables[i] for i in updated.get(id(inner), ())]
+            inner.build_for(own, [among[i] for i in places])
+
+    @property
+    def builds_once(self) -> bool:
+        """Whether the `build` of an optimizer inside has to be called with all variables."""
+        return not self._inner or any(each.builds_once for each in self._inner)
+
     def slots(self) -> Slots:
         """Return each variable that has slots, with them, by the variable's identity."""
         return {key: slots for each in self._inner for key, slots in each.slots().items()}

@@ -30,7 +30,7 @@ BASES: dict[str, tuple[type[Any], Any]] = {
 CALLED = {
     "Layer": "build call compute_mask compute_output_shape add_weight count_params get_weights "
     "set_weights __call__ save_own_variables load_own_variables",
-    "Optimizer": "build finalize_variable_values save_own_variables load_own_variables",
+    "Optimizer": "build finalize_variable_values update_step save_own_variables load_own_variables",
     "Loss": "call",
     "Metric": "__call__ update_state result reset_state",
     "Model": "train_step test_step predict_step compute_loss compute_metrics get_metrics_result "
@@ -224,7 +224,7 @@ def test_what_is_assigned_to_a_class_is_refused_by_compile(part: str) -> None:
     parts = {
         "model": (Net, "make_train_function"),
         "layer": (Inner, "symbolic_call"),
-        "optimizer": (Descent, "update_step"),
+        "optimizer": (Descent, "apply_gradients"),
         "loss": (Error, "__call__"),
     }
     cls, name = parts[part]

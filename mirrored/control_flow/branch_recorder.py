@@ -89,6 +89,10 @@ class BranchRecorder:
                 self.written[id(each)] = each, OPS["Reshape"](part, shape=each.shape)
                 start += each.size
 
+    def written_variables(self) -> dict[int, Any]:
+        """Return the copies of variables that the branch has written, by their ids."""
+        return {key: variable for key, (variable, _) in self.written.items()}
+
     def meet(self) -> None:
         """Refuse it: whether the replicas meet is known in each run only."""
         _refuse("has the replicas meet, as a sum over them does", "Let them meet before or after")

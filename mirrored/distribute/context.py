@@ -274,6 +274,7 @@ class _Frame:
     strategy: ReplicaStrategy
     replica: ReplicaContext | None
     lasting: bool = False
+    updated: int | None = None
 
 
 _frame: ContextVar[_Frame | None] = ContextVar("mirrored_strategy", default=None)
@@ -309,9 +310,27 @@ def set_default_replica(replica: ReplicaContext) -> None:
     _default[:] = [replica]
 
 
-def enter(strategy: ReplicaStrategy, replica: ReplicaContext | None) -> Within:
-    """Run as a replica of `strategy`, or, with None, in its cross-replica context."""
-    return Within(_frame, _Frame(strategy, replica))
+def enter(
+    strategy: ReplicaStrategy, replica: ReplicaContext | None, *, updated: int | None = None
+) -> Within:
+    """Run as a replica of `strategy`, or, with None, in its cross-replica context.
+
+    Args:
+        strategy: The strategy.
+        replica: The replica, or None.
+        updated: In the cross-replica context: whose copies variables stand for.
+    """
+    return Within(_frame, _Frame(strategy, replica, updated=updated))
+
+
+def updated_replica(strategy: ReplicaStrategy) -> int | None:
+    """Return which replica's copies are updated in this context; None: those of all replicas.
+
+    Args:
+        strategy: The strategy of the variables.
+    """
+    frame = _frame.get()
+    return None if frame is None or frame.strategy is not strategy else frame.updated
 
 
 @explained

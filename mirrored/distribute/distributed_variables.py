@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirrored import devices, ops
-from mirrored.distribute.context import ReplicaStrategy, get_replica_context
+from mirrored.distribute.context import ReplicaStrategy, get_replica_context, updated_replica
 from mirrored.distribute.cross_device_ops.options import ReduceOp
 from mirrored.distribute.global_batch import GlobalBatch, global_batch
 from mirrored.distribute.values import (
@@ -67,9 +67,11 @@ class DistributedVariable(Variable):
         return self._strategy
 
     def local(self) -> DeviceVariable:
-        """Return the copy of the running replica, the first one outside replicas."""
+        """Return the copy of the replica that runs or is updated, the first one elsewhere."""
         context = get_replica_context()
-        if context is None or context.strategy is not self._strategy:
+        if context is None:
+            return self._copies[updated_replica(self._strategy) or 0]
+        if context.strategy is not self._strategy:
             return self._copies[0]
         return self._copies[context.replica_id_in_sync_group]
 
@@ -208,6 +210,9 @@ class MirroredVariable(DistributedVariable):
 
     def _write(self, method: str, value: Any) -> Any:
         if not self._in_replica and not isinstance(value, PerReplica):
+            if updated_replica(self._strategy) is not None:
+                self.local()._write(method, value)
+                return self
             return super()._write(method, value)
         self._require_aggregation(method)
         context = get_replica_context()

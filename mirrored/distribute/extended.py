@@ -94,11 +94,11 @@ class StrategyExtended(_overrides.Subclassable):
             )
         check_parts((tuple(args), kwargs or {}), self._strategy.num_replicas_in_sync)
         results = []
-        with enter(self._strategy, None):
-            for replica, copy in enumerate(copies_of(var)):
-                local = select(replica, (tuple(args), kwargs or {}))
-                with devices.device(copy.device):
-                    results.append(fn(copy, *local[0], **local[1]))
+        for replica, copy in enumerate(copies_of(var)):
+            local = select(replica, (tuple(args), kwargs or {}))
+            # As in TensorFlow other variables are those of the copy's replica.
+            with enter(self._strategy, None, updated=replica), devices.device(copy.device):
+                results.append(fn(copy, *local[0], **local[1]))
         return Mirrored(results) if group else tuple(results)
 
     def reduce_to(

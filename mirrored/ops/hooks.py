@@ -104,6 +104,9 @@ class Recorder(Protocol):
         Where it is several as one vector, each gets its part.
         """
 
+    def written_variables(self) -> dict[int, Any]:
+        """Return the copies of variables that were written, by their ids."""
+
     def sum_over_devices(self, tensors: Sequence[Tensor], device: Device) -> Tensor:
         """Return what stands for the sum of tensors of several devices, in their order.
 

@@ -182,6 +182,10 @@ class GraphRecorder:
             self._written[id(each)] = (each, part)
             start += part.size
 
+    def written_variables(self) -> dict[int, Any]:
+        """Return the copies of variables that were written, by their ids."""
+        return {key: variable for key, (variable, _) in self._written.items()}
+
     def require_finite(self, values: tuple[Tensor, ...]) -> None:
         """Note that the first elements of these must be finite, or nothing is written."""
         self.graph.guards += [self.value_of(value) for value in values]

@@ -23,6 +23,7 @@ from mirrored.training.checkpoint_restore import match, restore
 from mirrored.training.checkpoint_state import (
     ROOT,
     AutoTrackable,
+    build_optimizers,
     check_kinds,
     collect,
     find_parts,
@@ -233,6 +234,7 @@ class Checkpoint(AutoTrackable):
         if save_path is None:
             return CheckpointStatus(None, [], [])
         _check_context("restored")
+        build_optimizers(self.held())
         parts = find_parts(self.held())
         with open_tensors(save_path, CHECKPOINT) as file:
             aliases = read_table(file.name, file.texts.get(_ALIASES, "{}"), CHECKPOINT, "names")

@@ -82,6 +82,20 @@ def check_kinds(values: Mapping[str, Any]) -> None:
             )
 
 
+def build_optimizers(values: Mapping[str, Any]) -> None:
+    """Let optimizers make what their own `build` makes, so that it can be restored."""
+    check_kinds(values)
+    objects = [value for _, value in _objects(values)]
+    layers = [each for each in objects if isinstance(each, Layer) and not unbuilt(each)]
+    trained = {id(v): v for each in layers for v in each.trainable_variables}
+    for each in objects:
+        owned = each.optimizer if isinstance(each, CompiledNetwork) else None
+        optimizer = each if isinstance(each, Optimizer) else owned
+        if optimizer is not None and optimizer.builds_once and trained:
+            own = each.trainable_variables if optimizer is owned else list(trained.values())
+            optimizer.build_for((), own)
+
+
 def find_parts(values: Mapping[str, Any]) -> list[Part]:
     """Return the parts of a checkpoint; what is there more than once has a name in each place."""
     check_kinds(values)

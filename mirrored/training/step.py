@@ -122,6 +122,7 @@ class Step:
         optimizer.prepare(
             [self._variables[i] for i in used],
             PerReplica([each.renumbered(dict(enumerate(used))) for each in parts]),
+            self._variables,
         ).commit()
         return totals
 

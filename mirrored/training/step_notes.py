@@ -131,10 +131,10 @@ class StepNotes:
     def _listen_to_optimizer(self, optimizer: Optimizer) -> None:
         prepare = optimizer.prepare
 
-        def noted(variables: Any, gradients: Any) -> Any:
+        def noted(variables: Any, gradients: Any, among: Any = None) -> Any:
             for number, variable in enumerate(variables):
                 self._note("gradient", plain_name(variable), 0, gradients.values[0][number])
-            return prepare(variables, gradients)
+            return prepare(variables, gradients, among)
 
         vars(optimizer)["prepare"] = noted
 

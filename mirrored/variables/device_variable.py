@@ -141,6 +141,10 @@ class Undone:
             for variable, value in self._before.values():
                 variable._give_back(value)
 
+    def written(self) -> dict[int, "DeviceVariable"]:
+        """Return the variables that were written, by their ids."""
+        return {id(variable): variable for variable, _ in self._before.values()}
+
     def note(self, variable: "DeviceVariable") -> None:
         """Keep the value of a variable that is about to be written.
 

@@ -11,6 +11,11 @@ from typing import Any
 
 import numpy as np
 
+try:
+    from tests.support import user_optimizers
+except ImportError:  # As a script it has its own folder alone.
+    import user_optimizers  # type: ignore[import-not-found,no-redef]
+
 FILE = Path(__file__).with_suffix(".json")
 _draws = np.random.default_rng(0)
 SHAPES = ((3, 2), (4,))
@@ -62,6 +67,22 @@ _ALL: dict[str, list[dict[str, Any]]] = {
         {"rho": 0.5, "momentum": 0.9, "centered": True, "epsilon": 1e-2},
     ],
 }
+SCHEDULES: list[tuple[str, dict[str, Any]]] = [
+    ("ExponentialDecay", {"decay_steps": 2, "decay_rate": 0.5}),
+    ("ExponentialDecay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
+    ("InverseTimeDecay", {"decay_steps": 2, "decay_rate": 0.5}),
+    ("InverseTimeDecay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
+    ("PolynomialDecay", {"decay_steps": 3}),
+    ("PolynomialDecay", {"decay_steps": 3, "end_learning_rate": 0.01, "power": 2.0}),
+    ("PolynomialDecay", {"decay_steps": 2, "cycle": True}),
+    ("CosineDecay", {"decay_steps": 3}),
+    ("CosineDecay", {"decay_steps": 2, "alpha": 0.25, "warmup_target": 0.5, "warmup_steps": 2}),
+    ("CosineDecay", {"decay_steps": 2, "warmup_target": 0.5}),
+    ("CosineDecayRestarts", {"first_decay_steps": 1.5, "t_mul": 1.0, "m_mul": 0.5}),
+    ("CosineDecayRestarts", {"first_decay_steps": 1.5, "alpha": 0.25, "m_mul": 0.5}),
+    ("PiecewiseConstantDecay", {"boundaries": [1, 3], "values": [0.5, 0.25, 0.125]}),
+    ("PiecewiseConstantDecay", {"boundaries": [0], "values": [0.5, 0.25]}),
+]
 # What they all share, each with a rule that has its own ways of keeping things.
 _SHARED: list[tuple[str, dict[str, Any]]] = [
     ("RMSprop", {"weight_decay": 0.1}),
@@ -147,22 +168,17 @@ _SHARED: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("SGD", {"others": {"kernel": ("Lion", {})}, "scaled": {}, "infinite": (1,)}),
-]
-SCHEDULES: list[tuple[str, dict[str, Any]]] = [
-    ("ExponentialDecay", {"decay_steps": 2, "decay_rate": 0.5}),
-    ("ExponentialDecay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
-    ("InverseTimeDecay", {"decay_steps": 2, "decay_rate": 0.5}),
-    ("InverseTimeDecay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
-    ("PolynomialDecay", {"decay_steps": 3}),
-    ("PolynomialDecay", {"decay_steps": 3, "end_learning_rate": 0.01, "power": 2.0}),
-    ("PolynomialDecay", {"decay_steps": 2, "cycle": True}),
-    ("CosineDecay", {"decay_steps": 3}),
-    ("CosineDecay", {"decay_steps": 2, "alpha": 0.25, "warmup_target": 0.5, "warmup_steps": 2}),
-    ("CosineDecay", {"decay_steps": 2, "warmup_target": 0.5}),
-    ("CosineDecayRestarts", {"first_decay_steps": 1.5, "t_mul": 1.0, "m_mul": 0.5}),
-    ("CosineDecayRestarts", {"first_decay_steps": 1.5, "alpha": 0.25, "m_mul": 0.5}),
-    ("PiecewiseConstantDecay", {"boundaries": [1, 3], "values": [0.5, 0.25, 0.125]}),
-    ("PiecewiseConstantDecay", {"boundaries": [0], "values": [0.5, 0.25]}),
+    # Those of users.
+    ("Momentum", {"weight_decay": 0.1, "clipnorm": 0.5}),
+    ("Momentum", {"gradient_accumulation_steps": 2, "use_ema": True, "ema_momentum": 0.5}),
+    ("Momentum", {"constraints": {"kernel": ("MaxNorm", {"max_value": 0.5})}}),
+    ("Momentum", {"schedule": SCHEDULES[0], "scaled": {}, "infinite": (1, 3)}),
+    ("Momentum", {"others": {"bias": ("Adam", {})}}),
+    ("Means", {}),
+    ("Means", {"ema_overwrite_frequency": 2, "use_ema": True, "loss_scale_factor": 4.0}),
+    ("Means", {"gradient_accumulation_steps": 2, "scaled": {}}),
+    ("Doubled", {"amsgrad": True}),
+    ("Doubled", {"gradient_accumulation_steps": 3, "weight_decay": 0.1}),
 ]
 
 
@@ -198,7 +214,8 @@ def make(keras: Any, name: str, variables: list[Any]) -> Any:
     rate = settings.pop("learning_rate", 0.1)
     if "schedule" in settings:
         rate = schedule(keras, *settings.pop("schedule"))
-    optimizer = getattr(keras.optimizers, kind)(rate, **settings)
+    classes = user_optimizers.made_with(keras)
+    optimizer = (classes.get(kind) or getattr(keras.optimizers, kind))(rate, **settings)
     if excluded is not None:
         places = excluded.get("var_list", [])
         listed = [variables[i] for i in places] or None

@@ -491,6 +491,18 @@ class Signs(mr.optim.Optimizer):
         return value - learning_rate * mean, (mean,)
 
 
+class Adamantine(mr.optim.Adam):
+    """One whose `update_step` is that of the one that it is of, and counts."""
+
+    def build(self, variables: Any) -> None:
+        super().build(variables)
+        self.counts = [self.add_variable(()) for _ in variables]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        super().update_step(gradient * 0.5, variable, learning_rate)
+        self.assign_add(self.counts[self._get_variable_index(variable)], 1)
+
+
 def names(module: Any, base: type[Any], *, but: set[str]) -> set[str]:
     """Return the names of the public classes of a kind."""
     held = [getattr(module, name) for name in dir(module)]  # Some load when they are asked for.
@@ -548,6 +560,7 @@ def rows() -> dict[str, Row]:
         ends |= {f"loss {name} {i}": row for i, row in enumerate(several)}
     optimizers: dict[str, Parts] = {
         "optimizer of a user": lambda: Signs(0.1),
+        "optimizer of a user by update_step": lambda: Adamantine(0.1, clipnorm=0.5),
         "LossScaleOptimizer": lambda: scaled(gradient_accumulation_steps=2, **AVERAGES),
         "MultiOptimizer": by_kind,
     }
