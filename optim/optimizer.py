@@ -202,31 +202,6 @@ class Optimizer(UpdateSteps, OptimizerWeights):
         rate = [self._learning_rate] if isinstance(self._learning_rate, Variable) else []
         return [self._iterations, *rate]
 
-    def save_own_variables(self, store: Any) -> None:
-        """Put `variables` into a store, under "0", "1" and so on, as Keras' files have them.
-
-        Args:
-            store: Where they go, as a dict.
-        """
-        for number, variable in enumerate(self.variables):
-            store[str(number)] = variable
-
-    def load_own_variables(self, store: Any) -> None:
-        """Set `variables` to what `save_own_variables` put into a store.
-
-        Where it has more or fewer, as of an optimizer that has taken no step yet, a warning says so
-        and nothing is set.
-
-        Args:
-            store: What the file has of this optimizer, as a dict of arrays.
-
-        Raises:
-            ValueError: One is of another shape. None was set.
-        """
-        from mirrored.optim.stored import load_into  # Few programs read such files.
-
-        load_into(self, store)
-
     @property
     def within(self) -> tuple["Optimizer", ...]:
         """This optimizer, and those that it is around."""

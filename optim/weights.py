@@ -9,11 +9,11 @@ from mirrored.variables import Variable
 
 
 class OptimizerWeights:
-    """Takes the values of `variables`."""
+    """Gives and takes the values of `variables`."""
 
     @property
     def variables(self) -> list[Variable]:
-        """What takes them."""
+        """What has them."""
         raise NotImplementedError
 
     @property
@@ -56,6 +56,31 @@ class OptimizerWeights:
                 )
         for variable, value in pairs:
             variable.assign(value.astype(variable.dtype))
+
+    def save_own_variables(self, store: Any) -> None:
+        """Put `variables` into a store, under "0", "1" and so on, as Keras' files have them.
+
+        Args:
+            store: Where they go, as a dict.
+        """
+        for number, variable in enumerate(self.variables):
+            store[str(number)] = variable
+
+    def load_own_variables(self, store: Any) -> None:
+        """Set `variables` to what `save_own_variables` put into a store.
+
+        Where it has more or fewer, as of an optimizer that has taken no step yet, a warning says so
+        and nothing is set.
+
+        Args:
+            store: What the file has of this optimizer, as a dict of arrays.
+
+        Raises:
+            ValueError: One is of another shape. None was set.
+        """
+        from mirrored.optim.stored import load_into  # Few programs read such files.
+
+        load_into(self, store)
 
     def stateless_apply(
         self, optimizer_variables: Any, grads: Any, trainable_variables: Any
