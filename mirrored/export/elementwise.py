@@ -47,13 +47,13 @@ def _rsqrt(w: Writer, call: Call) -> Ref:
 
 
 def _expm1(w: Writer, call: Call) -> Ref:
-    # Near 0 exp(x) - 1 has few digits; exp(x / 2) - exp(-x / 2), times exp(x / 2), has all.
+    # Near 0 exp(x) - 1 has few digits; tanh(x / 2) (exp(x) + 1), which is the same, has all.
     (x,) = call.inputs
-    half = w.add("Mul", x, _like(w, x, 0.5))
-    near = w.add("Mul", w.add("Sinh", half), w.add("Exp", half))
-    far = w.add("Sub", w.add("Exp", x), _like(w, x, 1))
-    is_near = w.compare("Less", w.add("Abs", x), _like(w, x, 1))
-    return w.where(is_near, w.add("Add", near, near), far)
+    one, power = _like(w, x, 1), w.add("Exp", x)
+    half = w.add("Tanh", w.add("Mul", x, _like(w, x, 0.5)))
+    near = w.add("Mul", half, w.add("Add", power, one))
+    is_near = w.compare("Less", w.add("Abs", x), one)
+    return w.where(is_near, near, w.add("Sub", power, one))
 
 
 def _log1p_of(w: Writer, x: Ref) -> Ref:

@@ -108,17 +108,19 @@ class _Model:
                 self._info(output, result)
                 for output, result in zip(self._outputs, self._trace.results, strict=True)
             ],
-            self._initializers(),
         )
-        return helper.make_model(
+        model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=_IR_VERSION,
             producer_name="mirrored",
             producer_version=VERSION,
         )
+        self._add_constants(model.graph.initializer)
+        return model
 
-    def _initializers(self) -> list[Any]:
+    def _add_constants(self, to: Any) -> None:
+        """Write the weights and constants right into the message: they may be large."""
         used = {name for node in self._writer.nodes for name in node.input}
         constants = {k: each for k, each in self._writer.constants.items() if k in used}
         size = sum(each.nbytes for each in constants.values())
@@ -127,12 +129,10 @@ class _Model:
                 "A file of ONNX has at most 2 GiB. Received: a model with weights and constants of "
                 f"{size:,} bytes. Export it in parts, or with weights of fewer bits."
             )
-        return [self._tensor(name, np.asarray(each)) for name, each in constants.items()]
-
-    def _tensor(self, name: str, value: Any) -> Any:
-        kind = onnx_type(self._onnx, value.dtype)
-        little = value.astype(value.dtype.newbyteorder("<"), copy=False)
-        return self._onnx.helper.make_tensor(name, kind, value.shape, little.tobytes(), raw=True)
+        for name, value in constants.items():
+            tensor = to.add(name=name, dims=value.shape)
+            tensor.data_type = onnx_type(self._onnx, value.dtype)
+            tensor.raw_data = value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
 
     def _info(self, name: str, value: Traced) -> Any:
         names = self._trace.samples.names

@@ -300,6 +300,9 @@ class Writer:
             one: The first value.
             other: The second value.
         """
+        if one.dtype == bool_:  # ONNX has it, and ONNX Runtime has not.
+            kept = self.add("And", condition, one)
+            return self.add("Or", kept, self.add("And", self.add("Not", condition), other))
         return self.add("Where", condition, one, other, dtype=one.dtype)
 
     def compare(self, op: str, one: Ref, other: Ref) -> Ref:

@@ -91,6 +91,11 @@ def _arguments(model: Network, signature: Any) -> list[Any]:
         return [_described(each) for each in (signature if several else [signature])]
     if model.inputs:
         return [_described(model.input)]
+    if model._takes_more:
+        raise ValueError(
+            "The `call` of a model that takes several arguments is exported with a spec for each. "
+            f"Received: the model {model.name!r} without an `input_signature`."
+        )
     try:
         shapes = model.input_shape
     except AttributeError:
@@ -131,7 +136,7 @@ def _given(model: Network, inputs: list[_Input]) -> list[Given]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
     own = [] if model._given is None else model._given.names
     if not own:
-        own = [each.name for each in model.inputs]
+        own = [each.node.callee.name for each in model.inputs]
     if len(own) != len(inputs):
         own = [f"input_{place}" for place in range(len(inputs))]
     found: dict[str, Given] = {}

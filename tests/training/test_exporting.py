@@ -20,9 +20,9 @@ def chain(*made: Any, shape: Any = (4, 6), dtype: Any = None) -> mr.Model:
     return mr.Sequential([layers.Input(shape, dtype=dtype, name="x"), *made])
 
 
-def pair(layer: Any) -> mr.Model:
+def pair(layer: Any, *, steps: int | None = 4) -> mr.Model:
     """Return a model of two inputs."""
-    inputs = [layers.Input((4, 6), name="one"), layers.Input((4, 6), name="other")]
+    inputs = [layers.Input((steps, 6), name="one"), layers.Input((steps, 6), name="other")]
     return mr.Model(inputs, layer(inputs))
 
 
@@ -42,8 +42,15 @@ class Both(mr.Model):
         return {"scores": scores, "hidden": mr.reshape(hidden, (count * steps, 3))[::-1, None]}
 
 
-def _activation(name: str) -> mr.Model:
-    return chain(layers.Activation(name))
+class Two(mr.Model):
+    """A model that takes two arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.built = True
+
+    def call(self, one: Any, other: Any) -> Any:
+        return one + other
 
 
 NOISES = ("Dropout", "GaussianDropout", "GaussianNoise", "AlphaDropout", "SpatialDropout1D")
@@ -93,6 +100,8 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "float16": lambda: chain(layers.Lambda(lambda x: mr.exp(mr.cast(x, mr.float16)) - 0.5)),
     "float64": lambda: chain(layers.Dense(3, "gelu", dtype="float64"), dtype="float64"),
     "of a user": Both,
+    "one length": lambda: pair(layers.Add(), steps=None),
+    "lengths of their own": lambda: pair(layers.Dot(axes=2), steps=None),
 }
 
 
@@ -152,7 +161,8 @@ def test_every_layer(name: str, tmp_path: Path) -> None:
     for count in (1, 5):
         feeds = {}
         for info, dtype in zip(session.proto_.graph.input, _dtypes(model), strict=True):
-            sizes = [each.dim_value or 8 for each in info.type.tensor_type.shape.dim]
+            dims = info.type.tensor_type.shape.dim
+            sizes = [each.dim_value or 4 + len(each.dim_param) for each in dims]
             feeds[info.name] = drawn(dtype, (count, *sizes[1:]))
         compare(model, session, feeds)
 
@@ -228,6 +238,7 @@ def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
         (chain, "m.onnx", {"strict": True}, TypeError, "unexpected keyword argument 'strict'"),
         (chain, 3, {"format": "onnx"}, TypeError, "path"),
         (Both, "m.onnx", {}, ValueError, "not yet been built"),
+        (Two, "m.onnx", {}, ValueError, "a spec for each"),
         (lambda: chain(layers.Identity()), "m.onnx", {"input_signature": [3]}, TypeError, "3"),
     ],
 )
