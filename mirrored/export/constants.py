@@ -152,7 +152,10 @@ def _triangle(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples)
         return None
     matrices = [each.reshape(each.shape[-2:]) for each in arrays]
     kept, other = matrices[0][-1, 0], matrices[0][0, -1]
-    diagonals = [int((each[-1] == kept).sum()) - len(each) for each in matrices]
+    diagonals = []
+    for each in matrices:
+        first = int((each[0] == kept).sum())
+        diagonals.append(first - 1 if first else -int((each[:, 0] != kept).sum()))
     for each, diagonal in zip(matrices, diagonals, strict=True):
         below = np.tri(each.shape[0], each.shape[1], diagonal, dtype=np.bool_)
         if not _same(np.asarray(np.where(below, kept, other), each.dtype), each):

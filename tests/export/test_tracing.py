@@ -54,6 +54,7 @@ def test_a_number_that_is_no_sum_of_products(number: Numbered) -> None:
         (lambda n, t: np.arange(n, dtype=np.float32) * 0.5 - 1, Counted),
         (lambda n, t: np.tri(t, dtype=np.bool_)[None], Triangle),
         (lambda n, t: np.where(np.tri(t, t + 2, 2), 0.0, -1e9), Triangle),
+        (lambda n, t: np.tri(n, t, -1), Triangle),
         (lambda n, t: np.array([n, 3, 2 * t]), Numbers),
         (lambda n, t: np.float32(n), Numbers),
         (lambda n, t: np.float32(1 / n), type(None)),

@@ -42,6 +42,14 @@ class Both(mr.Model):
         return {"scores": scores, "hidden": mr.reshape(hidden, (count * steps, 3))[::-1, None]}
 
 
+def attending() -> mr.Model:
+    """Return a model of texts that attends to what came before, without filled places."""
+    words = layers.Input((None,), dtype="int32", name="words")
+    hidden = layers.Embedding(5, 6, mask_zero=True)(words)
+    hidden = layers.MultiHeadAttention(2, 3)(hidden, hidden, use_causal_mask=True)
+    return mr.Model(words, layers.GlobalAveragePooling1D()(hidden))
+
+
 class Two(mr.Model):
     """A model that takes two arguments."""
 
@@ -60,6 +68,10 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
         *map(layers.Activation, sorted({*activations._NAMES} - {"glu", "threshold"}))
     ),
     "ActivityRegularization": lambda: chain(layers.ActivityRegularization(0.1)),
+    "AdditiveAttention": lambda: pair(layers.AdditiveAttention(), steps=None),
+    "Attention": lambda: pair(
+        lambda given: layers.Attention(use_scale=True)(given, use_causal_mask=True), steps=None
+    ),
     "BatchNormalization": lambda: chain(
         layers.BatchNormalization(), layers.BatchNormalization(axis=1)
     ),
@@ -78,12 +90,16 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "GlobalAveragePooling1D": lambda: chain(layers.GlobalAveragePooling1D(), shape=(None, 6)),
     "GlobalMaxPooling1D": lambda: chain(layers.GlobalMaxPooling1D(keepdims=True)),
     "GroupNormalization": lambda: chain(layers.GroupNormalization(2)),
+    "GroupedQueryAttention": lambda: pair(
+        lambda given: layers.GroupQueryAttention(4, 4, 2)(*given), steps=None
+    ),
     "Identity": lambda: chain(layers.Identity()),
     "InputLayer": lambda: mr.Sequential([layers.InputLayer((4, 6)), layers.Dense(2)]),
     "Lambda": lambda: chain(layers.Lambda(lambda x: x[:, ::-2, 1:] / len(x))),
     "LayerNormalization": lambda: chain(layers.LayerNormalization(axis=[1, 2])),
     "LeakyReLU": lambda: chain(layers.LeakyReLU()),
     "Masking": lambda: chain(layers.Masking(), layers.GlobalAveragePooling1D()),
+    "MultiHeadAttention": attending,
     "Normalization": lambda: chain(layers.Normalization(mean=1.0, variance=2.0)),
     "PReLU": lambda: chain(layers.PReLU(shared_axes=[1])),
     "Permute": lambda: chain(layers.Permute((2, 1)), shape=(None, 6)),
