@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mirrored._arguments import explained
+from mirrored._arguments import explained_only
 from mirrored.layers.layer import Layer
 from mirrored.serialization.reading import deserialize_keras_object
 from mirrored.serialization.writing import serialize_keras_object
 
 
-@explained
 def serialize(layer: Any) -> Any:
     """Return the configuration of a layer, with that of its class and the shapes it is built for.
 
@@ -24,7 +23,7 @@ def serialize(layer: Any) -> Any:
     return serialize_keras_object(layer)
 
 
-@explained
+@explained_only
 def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
     """Return the layer that a configuration describes.
 

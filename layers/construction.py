@@ -97,7 +97,8 @@ class ConfiguredLayer(Called):
         shared = self._shared_config()
         if owner is cls or not vars(owner).get("_automatic"):
             return {**shared, **arguments_of(self, without=_SHARED)}
-        if cls.get_config is not ConfiguredLayer.get_config:
+        definer = next(each for each in cls.__mro__ if "get_config" in vars(each))
+        if not issubclass(owner, definer):  # It says itself what it adds.
             return shared
         given = self._arguments_given()
         if not ("name" in _parameters(cls) or _takes_any(cls)):

@@ -11,8 +11,10 @@ from mirrored.training import Sequential as Sequential
 
 if _typing.TYPE_CHECKING:
     from mirrored.training.cloning import clone_model as clone_model
+    from mirrored.training.model_json import model_from_json as model_from_json
 
 _LATE = {
     "mirrored.training.cloning": "clone_model",
+    "mirrored.training.model_json": "model_from_json",
 }
 _public_module("tf.keras.models", __name__, _LATE)

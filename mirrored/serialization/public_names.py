@@ -26,12 +26,14 @@ _HOMES = (
 _OF_FUNCTIONS = ("keras.activations", "keras.losses", "keras.metrics")
 # Other names of modules that classes are in.
 _ALIASES = {"keras.models": "keras"}
+# Names that Keras' files have for public classes.
+_FURTHER = {("keras.src.models.functional", "Functional"): ("keras", "Model")}
 
 
 def _found(home: str, name: str) -> Any:
     """Return what a public module has under a name, or None."""
     module = import_module(f"{__name__.partition('.')[0]}.{home}")
-    return getattr(module, name) if name in module.__all__ else None
+    return getattr(module, name) if name in dir(module) else None
 
 
 def public_class(module: str, name: str) -> type | None:
@@ -45,6 +47,7 @@ def public_class(module: str, name: str) -> type | None:
         >>> public_class("keras.layers", "Dense").__name__
         'Dense'
     """
+    module, name = _FURTHER.get((module, name), (module, name))
     home = _ALIASES.get(module, module)
     found = _found(home, name) if home in _HOMES else None
     return found if inspect.isclass(found) else None
@@ -63,6 +66,16 @@ def public_function(name: str, module: str | None = None) -> Any:
             if isinstance(found, FunctionType):
                 return found
     return None
+
+
+def public_operation(name: str) -> Any:
+    """Return the function of `keras.ops` of a name; None: there is none.
+
+    Args:
+        name: The function's name.
+    """
+    found = _found("keras.ops", name)
+    return found if isinstance(found, FunctionType) else None
 
 
 @functools.lru_cache(maxsize=512)

@@ -30,24 +30,11 @@ _DEEPEST = 200  # Levels of lists and dicts; a model within a model takes about 
 # In a sharing scope what was made of configurations that have an id, by this.
 _shared: ContextVar[dict[Any, Any] | None] = ContextVar("mirrored_shared_read", default=None)
 _inside: ContextVar[bool] = ContextVar("mirrored_reading", default=False)
-# What is no public class, and in files of Keras' all the same, by module and name.
-_further: dict[tuple[str, str], Callable[[], type]] = {}
 
 
 def sharing_what_is_read() -> AbstractContextManager[None]:
     """Return the context in which what was one object when it was written becomes one."""
     return Within(_shared, {})
-
-
-def name_further(module: str, name: str, find: Callable[[], type]) -> None:
-    """Let configurations name a class by which Keras' files know it.
-
-    Args:
-        module: The module that they say.
-        name: The class's name.
-        find: What returns the class.
-    """
-    _further[module, name] = find
 
 
 @explained_only
@@ -304,8 +291,6 @@ def _class(config: Mapping[str, Any], name: str, known: Mapping[str, Any]) -> An
                 f"'{module}.{name}' is built in and does not use registered names. Full object "
                 f"config: {config!r:.200}"
             )
-        if found is None and (module, name) in _further:
-            found = _further[module, name]()
     return _missing("class", name, config) if found is None else found
 
 

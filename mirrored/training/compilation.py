@@ -39,6 +39,7 @@ class Compilation:
         given: The loss, its weights, the metrics and the weighted ones, as they were given.
         run_eagerly: Whether Python runs for every op of every step.
         steps_per_execution: How many steps run between two calls of callbacks, or "auto".
+        jit_compile: What was given, and changes nothing.
         loss_tracker: The mean of the loss, in steps that may be the model's own.
         outputs: The outputs with their losses and metrics, once their shapes are known.
     """
@@ -48,6 +49,7 @@ class Compilation:
     loss_tracker: Mean
     run_eagerly: bool = False
     steps_per_execution: int | str = "auto"
+    jit_compile: bool | str | None = "auto"
     outputs: CompiledOutputs | None = None
 
     @cached_property

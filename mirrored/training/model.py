@@ -13,14 +13,14 @@ from mirrored._files import PathName
 from mirrored.training import loop
 from mirrored.training.callbacks import Callback, History
 from mirrored.training.compilation import check_steps_per_execution, compile_model
+from mirrored.training.configured import ConfiguredModel
 from mirrored.training.inputs import GivenData
-from mirrored.training.on_batches import SteppedOnBatches
 from mirrored.training.running_means import in_order
 
 
 @explained
 @absent_members("tf.keras.Model")
-class Model(SteppedOnBatches):
+class Model(ConfiguredModel):
     """Layers that are trained together.
 
     Args:
@@ -108,6 +108,7 @@ class Model(SteppedOnBatches):
         compilation = compile_model(self, optimizer, loss, loss_weights, metrics, weighted_metrics)
         compilation.run_eagerly = bool(run_eagerly)
         compilation.steps_per_execution = steps_per_execution
+        compilation.jit_compile = jit_compile
         self._compilation = compilation
         self._step_functions = {}
         self._traces.clear()

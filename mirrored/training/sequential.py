@@ -3,12 +3,13 @@
 Weights are made when the shape of the input is known: from an `Input`, or from the first data.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 from mirrored._arguments import explained
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
+from mirrored.layers.identifiers import deserialized, serialized
 from mirrored.layers.shapes import (
     Shapes,
     as_shape,
@@ -18,6 +19,7 @@ from mirrored.layers.shapes import (
     is_shape,
 )
 from mirrored.ops import Tensor
+from mirrored.training.configured import listed
 from mirrored.training.given_inputs import refuse_more, reshaped
 from mirrored.training.model import Model
 
@@ -140,11 +142,54 @@ class Sequential(Model):
             self._run_on_zeros(input_shape)
             return
         # Shapes pass through the layers as in a model that begins with an `Input`.
-        begin = InputLayer(as_shape(input_shape)[1:], dtype=self.dtype, name=f"{self.name}_input")
+        begin = InputLayer(as_shape(input_shape)[1:], dtype=self._chain[0].compute_dtype)
         end = begin.output
         for layer in self._chain:
             end = layer(end)
         self._finish_at(end)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what makes a model like it: the configurations of its layers.
+
+        Raises:
+            NotImplementedError: A layer does not say what it is made of.
+        """
+        config = {**self._shared_config(), "layers": [serialized(each) for each in listed(self)]}
+        if self.inputs:
+            config["build_input_shape"] = tuple(self.inputs[0]._shape)
+        return config
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return a model of the layers that a configuration describes.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+
+        Raises:
+            TypeError: It names a class that there is not.
+            ValueError: It has no name or no layers, or these do not fit each other.
+        """
+        if not {"name", "layers"} <= config.keys():
+            raise ValueError(
+                "A Sequential model configuration must be a dictionary containing the 'name' and "
+                f"'layers' keys. Received: config={config!r:.200}"
+            )
+        model = cls(name=config["name"])
+        for each in config["layers"]:
+            model.add(deserialized(each, None, custom_objects))
+        shape = config.get("build_input_shape")
+        if not model.built and isinstance(shape, list | tuple) and shape:
+            model.build(shape)
+        model._trainable = bool(config.get("trainable", True))
+        return model
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return the shape that the model was built for; None where it is not built."""
+        return {"input_shape": tuple(self.inputs[0]._shape)} if self.inputs else None
 
     @property
     def inputs(self) -> list[SymbolicTensor]:

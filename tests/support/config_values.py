@@ -162,7 +162,71 @@ KINDS = {
     "regularizers": REGULARIZERS,
     "constraints": CONSTRAINTS,
 }
-CASES = [f"{kind}.{line}" for kind, lines in KINDS.items() for line in lines.strip().splitlines()]
+
+
+def chain(keras: Any) -> Any:
+    """Return a chain of layers, one of which trains always."""
+    layers = keras.layers
+    x = keras.Input((4,), name="x")
+    y = layers.LayerNormalization(name="n")(layers.Dense(3, name="d")(x))
+    return keras.Model(x, layers.Dropout(0.5, name="o")(y, training=True), name="chain")
+
+
+def graph(keras: Any) -> Any:
+    """Return a graph of two inputs by name, a shared layer, models inside, and operations."""
+    layers = keras.layers
+    a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
+    shared = layers.Dense(4, name="shared")
+    inner = keras.Model(a, layers.Dense(4, name="in")(a), name="inner")
+    listed = keras.Sequential([layers.Dense(2, name="first")], name="listed")
+    joined = shared(a) + shared(b) * 2.0
+    total = keras.ops.sum(joined, axis=1, keepdims=True)
+    part = 2.0 - keras.ops.relu(joined[:, 1:3])
+    outputs = [joined, inner(layers.Add(name="added")([a, b])), listed(b), total, part]
+    return keras.Model({"a": a, "b": b}, outputs, name="graph")
+
+
+def structures(keras: Any) -> Any:
+    """Return a model whose outputs are in a structure."""
+    layers = keras.layers
+    x = keras.Input((4,), name="x")
+    y, z = layers.Dense(3, name="y")(x), layers.Dense(2, name="z")(x)
+    return keras.Model([x], {"p": y, "q": (x * 1.0, [z])}, name="structures")
+
+
+def again(keras: Any) -> Any:
+    """Return one that shares a layer with another model, and calls it twice."""
+    layers = keras.layers
+    x = keras.Input((4,), name="x")
+    same = layers.Dense(4, name="same")
+    other = layers.Dense(4, name="other")
+    keras.Model(x, same(x))
+    return keras.Model(x, same(other(same(x))), name="again")
+
+
+def listed(keras: Any) -> Any:
+    """Return a list of layers that is not built."""
+    return keras.Sequential([keras.layers.Dense(2, name="d")], name="listed")
+
+
+def begun(keras: Any) -> Any:
+    """Return one that begins with an input."""
+    first = keras.Input((3,), name="x")
+    return keras.Sequential([first, keras.layers.Dense(2, name="d")], name="begun")
+
+
+def built(keras: Any) -> Any:
+    """Return one that was built afterwards."""
+    model = keras.Sequential([keras.layers.Dense(2, name="d")], name="built", trainable=False)
+    model.build((None, 3))
+    return model
+
+
+MODELS = {each.__name__: each for each in (chain, graph, structures, again, listed, begun, built)}
+CASES = [
+    *(f"{kind}.{line}" for kind, lines in KINDS.items() for line in lines.strip().splitlines()),
+    *MODELS,
+]
 
 
 def made(keras: Any, case: str) -> Any:
@@ -172,6 +236,8 @@ def made(keras: Any, case: str) -> Any:
         keras: The module.
         case: One of `CASES`.
     """
+    if case in MODELS:
+        return MODELS[case](keras)
     call, _, shape = case.partition(" | ")
     found = eval(f"keras.{call}", {"keras": keras, "np": np})
     if shape:

@@ -1,0 +1,197 @@
+"""What models are made of, and how they are trained, as configurations.
+
+How the graph of a functional model is written and read is in `graph_configurations`.
+"""
+
+import inspect
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from mirrored._arguments import explained
+from mirrored.layers import InputLayer
+from mirrored.layers.identifiers import deserialized, serialized
+from mirrored.training.on_batches import SteppedOnBatches
+
+_GRAPH_KEYS = ("name", "layers", "input_layers", "output_layers")
+_COMPILED = ("loss", "loss_weights", "metrics", "weighted_metrics")
+
+
+@explained
+class ConfiguredModel(SteppedOnBatches):
+    """A model that can be made again of its configuration; `Model` says what the arguments are."""
+
+    compile: Callable[..., None]
+
+    @property
+    def _named_as(self) -> Mapping[str, Any] | None:
+        """What configurations call the class of a functional model, as Keras does; else None."""
+        if self._part is None or not _is_functional(type(self)):
+            return None
+        name = "Functional"
+        return {
+            "module": "keras.src.models.functional",
+            "class_name": name,
+            "registered_name": name,
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what makes a model like it: its layers and their calls, or its arguments.
+
+        A subclass with a constructor of its own is made of its arguments, as `Layer.get_config`
+        says.
+
+        Raises:
+            NotImplementedError: A layer, or the subclass, does not say what it is made of; or an
+                operation between layers is none of `keras.ops`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> x = mr.layers.Input((4,), name="x")
+            >>> model = mr.Model(x, mr.layers.Dense(2, name="y")(x))
+            >>> model.get_config()["output_layers"]
+            ['y', 0, 0]
+        """
+        if self._part is None or not _takes_inputs(type(self)):
+            return super().get_config()
+        from mirrored.training.graph_configurations import configuration_of  # Few need it.
+
+        return configuration_of(self)
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return a model that is made of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+
+        Raises:
+            TypeError: The class does not take these arguments.
+            ValueError: The calls of a functional model lead in circles, or to nothing.
+        """
+        if not (all(key in config for key in _GRAPH_KEYS) and _takes_inputs(cls)):
+            return super().from_config(config)
+        from mirrored.training.graph_configurations import arguments_of_graph  # Few need it.
+
+        return cls(**arguments_of_graph(config, custom_objects))
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Return the shapes that the model was built for; None where it is not built."""
+        return super().get_build_config() if self._part is None else {"input_shape": None}
+
+    def build_from_config(self, config: Mapping[str, Any]) -> None:
+        """Build the model for shapes that `get_build_config` returned.
+
+        Args:
+            config: The shapes.
+        """
+        try:
+            super().build_from_config(config)
+        except Exception as error:
+            warnings.warn(
+                f"Model '{self.name}' had a build config, but the model cannot be built "
+                "automatically in `build_from_config(config)`. You should implement `def "
+                "build_from_config(self, config)`, and you might also want to implement the method "
+                "that generates the config at saving time, `def get_build_config(self)`. It "
+                f"failed with: {error}",
+                stacklevel=2,
+            )
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """Return what the model is compiled with, by name; an empty dict where it is not.
+
+        Example:
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Dense(2)])
+            >>> model.compile("sgd", "mse")
+            >>> model.get_compile_config()["loss"]
+            'mse'
+        """
+        compilation = self._compilation
+        if compilation is None:
+            return {}
+        steps, jit = compilation.steps_per_execution, compilation.jit_compile
+        config: dict[str, Any] = serialized(
+            {
+                "optimizer": compilation.optimizer,
+                **dict(zip(_COMPILED, compilation.given, strict=True)),
+                "run_eagerly": compilation.run_eagerly,
+                # What "auto" stands for in Keras.
+                "steps_per_execution": 1 if steps == "auto" else steps,
+                "jit_compile": not compilation.run_eagerly if jit == "auto" else jit,
+            }
+        )
+        return config
+
+    def compile_from_config(self, config: Mapping[str, Any]) -> None:
+        """Compile the model, and make the optimizer's slots where the model is built.
+
+        Args:
+            config: What `get_compile_config` returned.
+        """
+        from mirrored.serialization.public_names import name_of_class  # Few programs need it.
+
+        owner = next(each for each in type(self).__mro__ if "compile" in vars(each))
+        if name_of_class(owner) != ("keras", "Model"):
+            warnings.warn(
+                "`compile()` was not called as part of model loading because the model's "
+                "`compile()` method is custom. All subclassed Models that have `compile()` "
+                "overridden should also override `get_compile_config()` and "
+                "`compile_from_config(config)`. Alternatively, you can call `compile()` manually "
+                "after loading.",
+                stacklevel=2,
+            )
+            return
+        self.compile(**deserialized(dict(config), None))
+        if self.optimizer is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def to_json(self, **kwargs: Any) -> str:
+        """Return the model's configuration as JSON, which `models.model_from_json` reads.
+
+        Args:
+            **kwargs: Those of `json.dumps`.
+
+        Raises:
+            NotImplementedError: As for `get_config`.
+
+        Example:
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Dense(2)], name="small")
+            >>> mr.keras.models.model_from_json(model.to_json()).name
+            'small'
+        """
+        return json.dumps(serialized(self), **kwargs)
+
+
+def _is_functional(cls: type) -> bool:
+    """Whether a class is the one whose graphs Keras writes as its own kind of model."""
+    return vars(cls).get("_functional_name") is not None
+
+
+def _takes_inputs(cls: type) -> bool:
+    """Whether a class's constructor takes the inputs and outputs of a graph."""
+    parameters = list(inspect.signature(cls).parameters.values())
+    kinds = {each.kind for each in parameters}
+    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
+        return True
+    by_place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [each.name for each in parameters if each.kind is by_place] == [
+        "inputs",
+        "outputs",
+        "name",
+    ]
+
+
+def listed(model: Any) -> list[Any]:
+    """Return the layers of a `Sequential` model, with its input where there is one.
+
+    Args:
+        model: The model.
+    """
+    begin = [each.node.callee for each in model.inputs]
+    return [*(each for each in begin if isinstance(each, InputLayer)), *model.layers]

@@ -1,0 +1,388 @@
+"""The graphs of functional models as configurations: layers, and the calls that join them.
+
+A call says which layer's which call gave each of its inputs; calls are counted as Keras counts.
+"""
+
+import inspect
+import operator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
+from typing import Any
+
+from mirrored import _nest
+from mirrored._naming import snake_case
+from mirrored.graph import Node, SymbolicTensor
+from mirrored.graph.calls import Operation, get_item
+from mirrored.graph.tensor import Span
+from mirrored.layers import Layer
+from mirrored.ops.spec import FLOATS
+from mirrored.serialization.public_names import public_operation
+from mirrored.serialization.reading import deserialize_keras_object
+from mirrored.serialization.writing import in_memory, serialize_keras_object
+from mirrored.training.network import Network
+
+_TENSOR = "__keras_tensor__"
+_OPERATIONS = "keras.src.ops."
+# Where Keras' operations are that are not in `keras.src.ops.numpy`.
+_HOMES = {
+    **dict.fromkeys(("log_softmax", "one_hot", "relu", "sigmoid", "softmax", "softplus"), "nn"),
+    **dict.fromkeys(("logsumexp", "rsqrt"), "math"),
+    **dict.fromkeys(("cast", "stop_gradient"), "core"),
+}
+# The arguments of operations that are those of a call; the others are settings.
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "true_divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "mod": operator.mod,
+    "power": operator.pow,
+}
+_TENSORS = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
+
+
+class _Numbers:
+    """The numbers of the calls in a graph, among those of the same layer."""
+
+    def __init__(self, callees: list[Any], nodes: list[Node]) -> None:
+        own = {id(node) for node in nodes}
+        self._nodes = {
+            id(node): number
+            for callee in callees
+            for number, node in enumerate(each for each in callee._inbound_nodes if id(each) in own)
+        }
+
+    def of(self, tensor: SymbolicTensor) -> list[Any]:
+        """Return the layer's name, the number of its call, and that of the output."""
+        return [tensor.node.callee.name, self._nodes[id(tensor.node)], tensor.index]
+
+    def at_the_ends(self, tensor: SymbolicTensor) -> list[Any]:
+        """Return the same as Keras says it of a model's inputs and outputs."""
+        name, number, index = self.of(tensor)
+        # A functional model within has a call of its own, which is counted here alone.
+        return [name, number + 1 if _is_graph(tensor.node.callee) else number, index]
+
+
+def _is_graph(callee: Any) -> bool:
+    return isinstance(callee, Network) and callee._part is not None
+
+
+def configuration_of(model: Any) -> dict[str, Any]:
+    """Return the configuration of a functional model.
+
+    Args:
+        model: The model.
+
+    Raises:
+        NotImplementedError: A layer does not say what it is made of, or an operation is none of
+            `keras.ops`.
+    """
+    order = model._part.order
+    numbers = _Numbers(order.callees, order.nodes)
+    own = {id(node) for node in order.nodes}
+    layers = []
+    for callee in order.callees:
+        nodes = [each for each in callee._inbound_nodes if id(each) in own and each.inputs]
+        if isinstance(callee, Layer):
+            config = serialize_keras_object(callee)
+            calls = [(node.args, _with_mask(callee, node.kwargs)) for node in nodes]
+        else:
+            config, call = _of_operation(callee, nodes[0])
+            calls = [call]
+        written = [
+            {
+                "args": [_of_arguments(each, numbers) for each in args],
+                "kwargs": _of_arguments(kwargs, numbers),
+            }
+            for args, kwargs in calls
+        ]
+        layers.append({**config, "name": callee.name, "inbound_nodes": written})
+    return {
+        "name": model.name,
+        "trainable": model.trainable,
+        "layers": layers,
+        "input_layers": _nest.map_structure(numbers.at_the_ends, model.input),
+        "output_layers": _nest.map_structure(numbers.at_the_ends, model.output),
+    }
+
+
+def _with_mask(layer: Layer, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call as Keras notes them: with the mask, where there may be one."""
+    of_layers = isinstance(layer, Network) and bool(layer._chain)
+    takes_mask = of_layers or "mask" in inspect.signature(layer.call).parameters
+    return {**kwargs, **({"mask": None} if takes_mask and "mask" not in kwargs else {})}
+
+
+def _of_arguments(structure: Any, numbers: _Numbers) -> Any:
+    def of_leaf(leaf: Any) -> Any:
+        if not isinstance(leaf, SymbolicTensor):
+            return leaf
+        config = {"shape": list(leaf._shape), "dtype": leaf._dtype.name}
+        return {"class_name": _TENSOR, "config": {**config, "keras_history": numbers.of(leaf)}}
+
+    return serialize_keras_object(_nest.map_structure(of_leaf, structure))
+
+
+# Operations.
+
+
+def _of_operation(operation: Operation, node: Node) -> tuple[dict[str, Any], Any]:
+    """Return the configuration of an operation's class, and the arguments of its call."""
+    if in_memory():
+        return {"operation": operation.function}, (node.args, node.kwargs)
+    found = _as_keras(operation, node)
+    if found is None:
+        raise NotImplementedError(
+            f"The operation {operation.name!r} of a functional model has no configuration: it is "
+            "none of `keras.ops` and of Python's operators. Call these, or put it into the `call` "
+            "of a layer."
+        )
+    name, args, settings = found
+    kind = "".join(word.capitalize() for word in name.split("_"))
+    config = {
+        "module": f"{_OPERATIONS}{_HOMES.get(name, 'numpy')}",
+        "class_name": kind,
+        "config": {"name": operation.name, **serialize_keras_object(settings)},
+        "registered_name": kind,
+    }
+    return config, (args, {})
+
+
+def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any]] | None:
+    """Return the function of `keras.ops`, the arguments of the call, and the settings."""
+    function, args, kwargs = operation.function, node.args, dict(node.kwargs)
+    own = getattr(function, "name", None) or function.__name__
+    if own == "StridedSlice" or function is get_item:
+        index = kwargs["index"] if own == "StridedSlice" else args[1:]
+        parts = [slice(*each) if isinstance(each, Span) else each for each in index]
+        return "get_item", [args[0], parts[0] if len(parts) == 1 else parts], {}
+    named = isinstance(function, FunctionType)
+    name = function.__name__ if named else operation.kind
+    name = name if named else snake_case(name)
+    keras = public_operation(name)
+    if keras is None:
+        return None
+    parameters = inspect.signature(keras).parameters
+    if keras is not function:
+        # One of this library's own, which means the same where there is nothing to choose.
+        kwargs = {key: each for key, each in kwargs.items() if each is not False}
+        choice = any(each.default is not each.empty for each in parameters.values())
+        if kwargs or choice or len(args) != len(parameters):
+            return None
+    bound = inspect.signature(keras).bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = [value for key, value in bound.arguments.items() if key in _TENSORS]
+    settings = {key: value for key, value in bound.arguments.items() if key not in _TENSORS}
+    return name, given, settings
+
+
+class _Called:
+    """An operation that is called as a configuration says; it makes a node."""
+
+    def __init__(self, function: Any, name: str, settings: Mapping[str, Any]) -> None:
+        self._function = function
+        self._settings = settings
+        self._inbound_nodes: deque[Node] = deque()
+        self.name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function returns, as a part of a graph."""
+        result = self._function(*args, **kwargs, **self._settings)
+        for tensor in _nest.flatten(result)[:1]:
+            node = tensor.node
+            if isinstance(node.callee, Operation):
+                node.callee.name = self.name
+            self._inbound_nodes.append(node)
+        return result
+
+
+def _operation(config: Mapping[str, Any]) -> _Called | None:
+    """Return the operation that a configuration is of; None: it is that of a layer."""
+    if "operation" in config:
+        return _Called(config["operation"], config["name"], {})
+    module, kind = config.get("module"), config.get("class_name")
+    if not (isinstance(module, str) and module.startswith(_OPERATIONS) and isinstance(kind, str)):
+        return None
+    name = snake_case(kind)
+    function = _SPECIAL.get(name) or public_operation(name)
+    settings = config.get("config")
+    if function is None or not isinstance(settings, dict):
+        raise TypeError(f"There is no operation {kind!r} in `keras.ops`. Received: {config!r:.200}")
+    taken = deserialize_keras_object({k: each for k, each in settings.items() if k != "name"})
+    return _Called(function, config["name"], taken)
+
+
+def _item(x: Any, key: Any) -> Any:
+    return x[tuple(key) if isinstance(key, list) else key]
+
+
+def _by_operator(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function of `keras.ops` that draws what Python's operator does, where it can."""
+
+    def call(one: Any, other: Any) -> Any:
+        numbers = [each for each in (one, other) if isinstance(each, int | float)]
+        floats = [each for each in (one, other) if getattr(each, "_dtype", None) in FLOATS]
+        plain = len(numbers) + len(floats) == 2
+        return compute(one, other) if plain else public_operation(name)(one, other)
+
+    return call
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "get_item": _item,
+    **{name: _by_operator(name, each) for name, each in _OPERATORS.items()},
+}
+
+
+# From configurations to graphs.
+
+
+def arguments_of_graph(
+    config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the arguments of the model that a configuration describes, with its graph drawn.
+
+    Args:
+        config: What `configuration_of` returned.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Raises:
+        ValueError: Its calls lead in circles, or to what is not there.
+        TypeError: It is no such configuration.
+    """
+    drawing = _Drawing(config["layers"], custom_objects)
+    drawing.draw()
+    more = {key: each for key, each in config.items() if not key.endswith("layers")}
+    return {
+        "inputs": drawing.ends(config["input_layers"]),
+        "outputs": drawing.ends(config["output_layers"]),
+        **{key: each for key, each in more.items() if key != "trainable"},
+        "trainable": bool(config.get("trainable", True)),
+    }
+
+
+class _NotDrawnYet(Exception):
+    """A call needs what another call returns, which was not made so far."""
+
+
+class _Drawing:
+    """Makes the layers of a graph, and then the calls, each when its inputs are there."""
+
+    def __init__(self, layers: Any, custom_objects: Mapping[str, Any] | None) -> None:
+        self._layers: dict[str, Any] = {}
+        self._calls: dict[str, deque[Any]] = {}
+        if not isinstance(layers, list | tuple):
+            raise TypeError(f"`layers` is a list of configurations. Received: {layers!r:.200}")
+        for each in layers:
+            if not isinstance(each, dict) or not {"name", "inbound_nodes"} <= each.keys():
+                raise TypeError(
+                    "A layer of a functional model has a `name` and `inbound_nodes`. Received: "
+                    f"{each!r:.200}"
+                )
+            name = each["name"]
+            if not isinstance(name, str) or not isinstance(each["inbound_nodes"], list | tuple):
+                raise TypeError(f"A layer has a name and a list of calls. Received: {each!r:.200}")
+            layer = _operation(each)
+            if layer is None:
+                layer = deserialize_keras_object(each, custom_objects=custom_objects)
+            if not isinstance(layer, Layer | _Called):
+                raise ValueError(
+                    "Unexpected object from deserialization, expected a layer or operation, got a "
+                    f"{type(layer)}"
+                )
+            self._layers[name] = layer
+            self._calls[name] = deque(each["inbound_nodes"])
+
+    def draw(self) -> None:
+        """Make all calls, in an order in which their inputs are there."""
+        while any(self._calls.values()):
+            made = sum(self._draw_calls(name) for name in self._layers)
+            if not made:
+                waiting = [name for name, calls in self._calls.items() if calls]
+                raise ValueError(
+                    "Invalid Functional model configuration. The graph of the Functional model "
+                    "either has loops or disconnected nodes. The calls of these layers failed to "
+                    f"be resolved: {waiting}"
+                )
+
+    def _draw_calls(self, name: str) -> int:
+        """Make the next calls of a layer, and return how many."""
+        made = 0
+        calls = self._calls[name]
+        while calls:
+            try:
+                args, kwargs = self._arguments(calls[0])
+            except _NotDrawnYet:
+                break
+            calls.popleft()
+            self._layers[name](*args, **kwargs)
+            made += 1
+        return made
+
+    def _arguments(self, call: Any) -> tuple[list[Any], dict[str, Any]]:
+        if not isinstance(call, dict) or not {"args", "kwargs"} <= call.keys():
+            raise TypeError(f"A call has `args` and `kwargs`. Received: {call!r:.200}")
+        args, kwargs = self._filled(call["args"]), self._filled(call["kwargs"])
+        if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
+            raise TypeError(
+                f"A call has lists of `args`, dicts of `kwargs`. Received: {call!r:.200}"
+            )
+        return list(args), kwargs
+
+    def _filled(self, structure: Any) -> Any:
+        """Return arguments with placeholders in the places of what says which they are."""
+        if isinstance(structure, list | tuple):
+            return [self._filled(each) for each in structure]
+        if not isinstance(structure, dict):
+            return structure
+        if structure.get("class_name") == _TENSOR and isinstance(structure.get("config"), dict):
+            return self._tensor(structure["config"].get("keras_history"))
+        if "class_name" in structure and "config" in structure:
+            return deserialize_keras_object(structure)
+        return {key: self._filled(each) for key, each in structure.items()}
+
+    def _tensor(self, history: Any, *, at_the_ends: bool = False) -> SymbolicTensor:
+        """Return the placeholder that a layer's name and two numbers lead to."""
+        if not _is_history(history) or history[0] not in self._layers:
+            raise ValueError(f"Unknown layer or call in a functional model: {history!r:.200}")
+        name, number, index = history
+        layer = self._layers[name]
+        number -= at_the_ends and _is_graph(layer)
+        nodes = layer._inbound_nodes
+        if not 0 <= number < len(nodes):
+            raise _NotDrawnYet(f"Layer {name!r} has no call number {number}.")
+        outputs = nodes[number].outputs
+        if not 0 <= index < len(outputs):
+            raise ValueError(f"A call of layer {name!r} has no output {index}.")
+        tensor: SymbolicTensor = outputs[index]
+        return tensor
+
+    def ends(self, structure: Any) -> Any:
+        """Return the placeholders of a model's inputs or outputs, in the structure that is said.
+
+        Args:
+            structure: Histories, in nested lists, tuples and dicts.
+        """
+        if _is_history(structure):
+            try:
+                return self._tensor(structure, at_the_ends=True)
+            except _NotDrawnYet as error:
+                raise ValueError(f"Invalid Functional model configuration. {error}") from None
+        if isinstance(structure, dict):
+            return {key: self.ends(each) for key, each in structure.items()}
+        if isinstance(structure, list | tuple):
+            inner: Iterator[Any] = (self.ends(each) for each in structure)
+            return tuple(inner) if isinstance(structure, tuple) else list(inner)
+        raise TypeError(
+            "The inputs and outputs of a functional model are layers' names and numbers. Received: "
+            f"{structure!r:.200}"
+        )
+
+
+def _is_history(value: Any) -> bool:
+    """Whether a value is a name, the number of a call, and that of an output."""
+    if not isinstance(value, list | tuple) or len(value) != 3 or not isinstance(value[0], str):
+        return False
+    return all(isinstance(each, int) and not isinstance(each, bool) for each in value[1:])
