@@ -10,7 +10,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import deserialized, resolve, serialized
+from mirrored.layers.identifiers import resolve
 from mirrored.layers.nonlinearities import celu as celu
 from mirrored.layers.nonlinearities import elu as elu
 from mirrored.layers.nonlinearities import exponential as exponential
@@ -39,6 +39,7 @@ from mirrored.layers.sparse_nonlinearities import squareplus as squareplus
 from mirrored.layers.sparse_nonlinearities import tanh_shrink as tanh_shrink
 from mirrored.layers.sparse_nonlinearities import threshold as threshold
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import deserialized, serialized
 
 __all__ = [
     "Activation",

@@ -9,9 +9,9 @@ from typing import Any
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import LateClasses, deserialized, resolve, serialized, spelt
+from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import Configured
+from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
 
 __all__ = [
     "Constraint",

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, NoReturn, Self
 
 from mirrored import _nest
 from mirrored.layers.called import Called
-from mirrored.layers.identifiers import serialized
 from mirrored.layers.weights import WeightOwner
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.configured import arguments_of, serialized
 from mirrored.variables import Variable
 
 _PLAIN = (str, int, float, bool, type(None))

@@ -14,7 +14,7 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.identifiers import LateClasses, deserialized, resolve, serialized, spelt
+from mirrored.layers.identifiers import resolve, spelt
 from mirrored.layers.starting_values import Constant as Constant
 from mirrored.layers.starting_values import Drawn, Seed
 from mirrored.layers.starting_values import Identity as Identity
@@ -27,6 +27,7 @@ from mirrored.layers.starting_values import Zeros as Zeros
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.conversion import is_tensor
 from mirrored.ops.spec import DType, Shape
+from mirrored.serialization.configured import LateClasses, deserialized, serialized
 
 if _typing.TYPE_CHECKING:
     from mirrored.layers.orthogonal import Orthogonal as Orthogonal

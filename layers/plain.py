@@ -6,10 +6,10 @@ from typing import Any, Self, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import deserialized, serialized
 from mirrored.layers.layer import Layer, LayerOptions, SameShape
 from mirrored.layers.shapes import Shapes, is_shape, map_shapes
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import deserialized, serialized
 
 
 class Identity(SameShape):

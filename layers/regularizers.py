@@ -13,9 +13,9 @@ from mirrored import ops
 from mirrored._absent import public_module as _public_module
 from mirrored._arguments import explained
 from mirrored._numbers import as_real
-from mirrored.layers.identifiers import LateClasses, deserialized, resolve, serialized, spelt
+from mirrored.layers.identifiers import resolve, spelt
 from mirrored.ops import Tensor
-from mirrored.serialization.configured import Configured
+from mirrored.serialization.configured import Configured, LateClasses, deserialized, serialized
 from mirrored.variables import Variable
 
 __all__ = [

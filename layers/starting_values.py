@@ -10,11 +10,10 @@ import numpy as np
 
 from mirrored import ops
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import deserialized
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import SeedGenerator, Tensor
 from mirrored.ops.spec import FLOATS, DType, Shape
-from mirrored.serialization.configured import Configured
+from mirrored.serialization.configured import Configured, deserialized
 
 
 @runtime_checkable

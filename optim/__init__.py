@@ -4,9 +4,8 @@
 """
 
 import inspect
-import sys
 import typing as _typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mirrored._absent import public_module as _public_module
@@ -14,6 +13,7 @@ from mirrored._arguments import explained
 from mirrored.optim.adam import Adam as Adam
 from mirrored.optim.optimizer import Optimizer as Optimizer
 from mirrored.optim.sgd import SGD as SGD
+from mirrored.serialization.configured import LateClasses, deserialized, serialized
 
 if _typing.TYPE_CHECKING:
     from mirrored.optim import schedules as schedules
@@ -52,8 +52,10 @@ __all__ = [
     "OptimizerMap",
     "RMSprop",
     "ScheduleFreeAdamW",
+    "deserialize",
     "get",
     "schedules",
+    "serialize",
 ]
 
 _LATE = {
@@ -78,7 +80,8 @@ _public_module("tf.keras.optimizers", __name__, _LATE)
 # Those around others cannot be made without them.
 _NO_RULES = ("schedules", "LossScaleOptimizer", "MultiOptimizer", "OptimizerMap")
 _RULES = [name for names in _LATE.values() for name in names.split() if name not in _NO_RULES]
-_BY_NAME = {name.lower(): name for name in ("SGD", "Adam", *_RULES)}
+_NAMES = {name.lower(): name for name in ("SGD", "Adam", *_RULES)}
+_BY_NAME = _NAMES | {name.lower(): name for name in _NO_RULES if name != "schedules"}
 
 
 @explained
@@ -86,7 +89,8 @@ def get(identifier: Any) -> Optimizer:
     """Return the optimizer that `identifier` names or is.
 
     Args:
-        identifier: A name such as "adam", in any case; an optimizer, or a class of optimizers.
+        identifier: A name such as "adam", in any case; an optimizer, a class of optimizers, or a
+            configuration.
 
     Raises:
         ValueError: There is no such optimizer.
@@ -96,15 +100,51 @@ def get(identifier: Any) -> Optimizer:
         >>> type(mr.optim.get("rmsprop")).__name__
         'RMSprop'
     """
-    if isinstance(identifier, Optimizer):
-        return identifier
     kind = identifier
-    if isinstance(identifier, str) and identifier.lower() in _BY_NAME:
-        kind = getattr(sys.modules[__name__], _BY_NAME[identifier.lower()])
+    if isinstance(identifier, str):  # One of the user's own too, where a scope says so.
+        kind = deserialize({"class_name": identifier, "config": {}})
+    elif isinstance(identifier, dict):
+        kind = deserialize(identifier)
+    if isinstance(kind, Optimizer):
+        return kind
     if inspect.isclass(kind) and issubclass(kind, Optimizer) and kind is not Optimizer:
         make: Callable[..., Optimizer] = kind  # The settings of each have defaults.
         return make()
     raise ValueError(
         f"Could not interpret optimizer identifier: {identifier}. The optimizers there are: "
-        f"{', '.join(sorted(_BY_NAME))}; or pass an `Optimizer`."
+        f"{', '.join(sorted(_NAMES))}; or pass an `Optimizer`."
     )
+
+
+def serialize(optimizer: Any) -> Any:
+    """Return the configuration of an optimizer, without its state.
+
+    Args:
+        optimizer: The optimizer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.optimizers.serialize(mr.optim.SGD(0.5))["config"]["learning_rate"]
+        0.5
+    """
+    return serialized(optimizer)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the optimizer that a configuration describes.
+
+    Args:
+        config: What `serialize` returned.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> import mirrored as mr
+        >>> config = mr.keras.optimizers.serialize(mr.optim.SGD(0.5))
+        >>> float(mr.keras.optimizers.deserialize(config).learning_rate)
+        0.5
+    """
+    if isinstance(config, dict):
+        name = str(config.get("class_name"))
+        config = {**config, "class_name": name.lower() if name.lower() in _BY_NAME else name}
+    return deserialized(config, LateClasses(__name__, _BY_NAME), custom_objects)

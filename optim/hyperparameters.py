@@ -1,7 +1,8 @@
 """What the settings of optimizers may be: numbers, each in a range of its own."""
 
 import math
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any, Self, TypedDict
 
 
 class OtherSettings(TypedDict, total=False):
@@ -57,7 +58,7 @@ class LearningRateSchedule:
         )
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Return a schedule with the arguments that `get_config` returned.
 
         Args:

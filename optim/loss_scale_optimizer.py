@@ -3,8 +3,8 @@
 Where a gradient is not finite, that step is left out, and the factor halved.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 from mirrored import _overrides, devices, ops
 from mirrored._arguments import explained
@@ -12,6 +12,7 @@ from mirrored._name_scope import name_scope
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copy_of
 from mirrored.ops import Tensor
+from mirrored.optim.configured import read
 from mirrored.optim.hyperparameters import check_number
 from mirrored.optim.optimizer import Optimizer
 from mirrored.optim.updates import Target, Values
@@ -28,6 +29,8 @@ _SETTINGS: dict[str, Any] = {
     ),
 }
 
+_ARGUMENTS = ("inner_optimizer", "initial_scale", "dynamic_growth_steps")
+
 
 @explained
 class LossScaleOptimizer(Wrapping):
@@ -42,7 +45,7 @@ class LossScaleOptimizer(Wrapping):
         inner_optimizer: The optimizer that takes the steps; its `loss_scale_factor` becomes None.
         initial_scale: The factor at first, above 0.
         dynamic_growth_steps: How many steps without infinite gradients double the factor.
-        name: What messages call it; None: the class's name in lower case.
+        name: What messages call it; None: the class's name in snake case.
         **settings: Those of other optimizers, as older configurations have them; they say nothing.
 
     Raises:
@@ -90,6 +93,23 @@ class LossScaleOptimizer(Wrapping):
     def inner_optimizer(self) -> Optimizer:
         """The optimizer that takes the steps."""
         return self._inner[0]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make an optimizer like it, by name, as plain values."""
+        config = super().get_config()
+        return {name: config[name] for name in ("name", *_ARGUMENTS)}
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return an optimizer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+        """
+        return cls(**read(config, ("inner_optimizer",), custom_objects))
 
     def _inner_of(self, variable: Variable) -> Optimizer:
         return self._inner[0]

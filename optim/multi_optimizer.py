@@ -1,17 +1,19 @@
 """Several optimizers as one: each variable has one of them."""
 
 import re
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, NoReturn, Self
 
 from mirrored import devices
 from mirrored._arguments import explained
 from mirrored.distribute.cross_device_ops.buckets import Buckets
 from mirrored.distribute.distributed_variables import copy_of
+from mirrored.optim.configured import read
 from mirrored.optim.loss_scale_optimizer import LossScaleOptimizer
 from mirrored.optim.optimizer import Optimizer
 from mirrored.optim.updates import Target, Values
 from mirrored.optim.wrapping import Wrapping
+from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable
 
 
@@ -46,7 +48,23 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
         if optimizer_map is not None and not isinstance(optimizer_map, dict):
             raise TypeError(f"optimizer_map must be a dictionary. Received: {optimizer_map!r}")
         self._default_optimizer = default_optimizer
-        self._optimizer_map = optimizer_map or {}
+        self.optimizer_map = optimizer_map or {}
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make one like it, by name, as plain values."""
+        return arguments_of(self)
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return one that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+        """
+        return cls(**read(config, ("default_optimizer", "optimizer_map"), custom_objects))
 
     @property
     def default_optimizer(self) -> Optimizer:
@@ -55,39 +73,39 @@ class OptimizerMap(MutableMapping[str, Optimizer]):
 
     def __getitem__(self, key: str) -> Optimizer:
         """Return the optimizer of a name."""
-        if key in self._optimizer_map:
-            return self._optimizer_map[key]
-        found = [pattern for pattern in self._optimizer_map if re.fullmatch(pattern, key)]
+        if key in self.optimizer_map:
+            return self.optimizer_map[key]
+        found = [pattern for pattern in self.optimizer_map if re.fullmatch(pattern, key)]
         if len(found) > 1:
             raise ValueError(
                 f"Multiple optimizers assigned to variable {key}. Received: the keys {found}, "
                 "which all match it."
             )
-        return self._optimizer_map[found[0]] if found else self._default_optimizer
+        return self.optimizer_map[found[0]] if found else self._default_optimizer
 
     def __setitem__(self, key: str, optimizer: Optimizer) -> None:
         """Give what a key matches an optimizer."""
-        if key in self._optimizer_map:
+        if key in self.optimizer_map:
             raise ValueError(
                 f"'{key}' already exists in the OptimizerMap with value "
-                f"{self._optimizer_map[key]}. Please make sure to not use duplicated keys."
+                f"{self.optimizer_map[key]}. Please make sure to not use duplicated keys."
             )
         if not isinstance(key, str):
             raise ValueError(f"key must be a string. Received: {key!r}")
         _check_optimizer(optimizer, "optimizer")
-        self._optimizer_map[key] = optimizer
+        self.optimizer_map[key] = optimizer
 
     def __delitem__(self, key: str) -> None:
         """Take a key out."""
-        del self._optimizer_map[key]
+        del self.optimizer_map[key]
 
     def __len__(self) -> int:
         """Return the number of keys."""
-        return len(self._optimizer_map)
+        return len(self.optimizer_map)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the keys."""
-        return iter(self._optimizer_map)
+        return iter(self.optimizer_map)
 
     def __call__(self, variable: Variable) -> Optimizer:
         """Return the optimizer of a variable."""
@@ -104,7 +122,7 @@ class MultiOptimizer(Wrapping):
         optimizer_map: An `OptimizerMap`; or a function, which is given a variable and returns its
             optimizer, once for each variable.
         loss_scale_factor: That of all of them, whatever they were made with; see `Optimizer`.
-        name: What messages call it; None: the class's name in lower case.
+        name: What messages call it; None: the class's name in snake case.
 
     Raises:
         TypeError: `optimizer_map` cannot be called.
@@ -134,10 +152,27 @@ class MultiOptimizer(Wrapping):
         self._inner = []
         self._chosen: dict[int, tuple[Variable, Optimizer]] = {}
         super().__init__(0.0, loss_scale_factor=loss_scale_factor, name=name)
-        self._optimizer_map = optimizer_map
+        self.optimizer_map = optimizer_map
         if isinstance(optimizer_map, OptimizerMap):
             for each in (*optimizer_map.values(), optimizer_map.default_optimizer):
                 self._take(each)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make an optimizer like it, by name, as plain values."""
+        config = super().get_config()
+        return {name: config[name] for name in ("optimizer_map", "loss_scale_factor", "name")}
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Return one that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes and functions that it may name, by these names.
+        """
+        return cls(**read(config, ("optimizer_map",), custom_objects))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_chosen": list(self._chosen.values())}
@@ -155,7 +190,7 @@ class MultiOptimizer(Wrapping):
 
     def _inner_of(self, variable: Variable) -> Optimizer:
         if id(variable) not in self._chosen:
-            optimizer = self._optimizer_map(variable)
+            optimizer = self.optimizer_map(variable)
             self._take(optimizer)
             self._chosen[id(variable)] = (variable, optimizer)
         return self._chosen[id(variable)][1]

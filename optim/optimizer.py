@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from mirrored import _overrides, ops
-from mirrored._absent import absent_members, refused_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._logging import logger
 from mirrored._name_scope import name_scope
@@ -20,6 +20,7 @@ from mirrored.ops import Tensor
 from mirrored.ops.conversion import adopt
 from mirrored.ops.hooks import only
 from mirrored.optim.clipping import checked_clips
+from mirrored.optim.configured import ConfiguredOptimizer
 from mirrored.optim.hyperparameters import LearningRateSchedule, check_number
 from mirrored.optim.slots import SAME_SCOPE
 from mirrored.optim.update_steps import UpdateSteps
@@ -29,8 +30,7 @@ from mirrored.variables import Variable, VariableAggregation
 
 @explained
 @absent_members("tf.keras.optimizers.Optimizer")
-@refused_members("tf.keras.optimizers.Optimizer", "from_config")
-class Optimizer(UpdateSteps, OptimizerWeights):
+class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
     """Base of the optimizers; a subclass names its slots and gives the rule in `update`.
 
     Or it defines `update_step(self, gradient, variable, learning_rate)`, which assigns what it
@@ -52,7 +52,7 @@ class Optimizer(UpdateSteps, OptimizerWeights):
             gradients by; None: nothing. `fit` does both.
         gradient_accumulation_steps: Only each so-manieth step changes the variables, with the mean
             of the gradients since the last change; 2 or more. None: each step does.
-        name: What messages call it; None: the class's name in lower case.
+        name: What messages call it; None: the class's name in snake case.
 
     Attributes:
         elementwise: Whether `update` treats each element by itself. A recorded step then updates

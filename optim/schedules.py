@@ -4,14 +4,15 @@ They are made of ops, so that a recorded step computes its own rate, and is reco
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mirrored import ops
 from mirrored._absent import public_module as _public_module
-from mirrored._arguments import explained
+from mirrored._arguments import explained, explained_only
 from mirrored.ops import Tensor
 from mirrored.optim.hyperparameters import LearningRateSchedule as LearningRateSchedule
+from mirrored.serialization.configured import Configured
 
 __all__ = [
     "CosineDecay",
@@ -21,17 +22,15 @@ __all__ = [
     "LearningRateSchedule",
     "PiecewiseConstantDecay",
     "PolynomialDecay",
+    "deserialize",
+    "serialize",
 ]
 
 _public_module("tf.keras.optimizers.schedules", __name__)
 
 
-class _Schedule(LearningRateSchedule):
+class _Schedule(Configured, LearningRateSchedule):
     """A schedule whose arguments are its attributes."""
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that would make the schedule anew."""
-        return {name.removeprefix("_"): value for name, value in vars(self).items()}
 
 
 @explained
@@ -311,23 +310,23 @@ class CosineDecayRestarts(_Schedule):
     ) -> None:
         self.initial_learning_rate = initial_learning_rate
         self.first_decay_steps = _above_zero("first_decay_steps", first_decay_steps)
-        self._t_mul = t_mul
-        self._m_mul = m_mul
+        self.t_mul = t_mul
+        self.m_mul = m_mul
         self.alpha = alpha
         self.name = name
 
     def __call__(self, step: Any) -> Tensor:
         """Return the rate after so many steps."""
         done = _number(step) / self.first_decay_steps
-        if float(self._t_mul) == 1.0:
+        if float(self.t_mul) == 1.0:
             waves = ops.floor(done)
             part = done - waves
         else:
-            longer = _number(self._t_mul)
+            longer = _number(self.t_mul)
             waves = ops.floor(ops.log(1.0 - done * (1.0 - longer)) / ops.log(longer))
             length = ops.pow(longer, waves)
             part = (done - (1.0 - length) / (1.0 - longer)) / length
-        height = ops.pow(_number(self._m_mul), waves)
+        height = ops.pow(_number(self.m_mul), waves)
         alpha = _number(self.alpha)
         decayed = (1.0 - alpha) * (0.5 * height * (1.0 + ops.cos(part * math.pi))) + alpha
         return _number(self.initial_learning_rate) * decayed
@@ -342,3 +341,36 @@ def _above_zero(name: str, steps: Any) -> Any:
     if steps <= 0:
         raise ValueError(f"Argument `{name}` must be > 0. Received: {name}={steps}")
     return steps
+
+
+def serialize(learning_rate_schedule: Any) -> Any:
+    """Return the configuration of a schedule.
+
+    Args:
+        learning_rate_schedule: The schedule.
+
+    Example:
+        >>> serialize(PiecewiseConstantDecay([2], [1.0, 0.5]))["config"]["boundaries"]
+        [2]
+    """
+    from mirrored.serialization.writing import serialize_keras_object  # Few programs need it.
+
+    return serialize_keras_object(learning_rate_schedule)
+
+
+@explained_only
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the schedule that a configuration describes.
+
+    Args:
+        config: What `serialize` returned, or a name, which gives a class.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> deserialize(serialize(PiecewiseConstantDecay([2], [1.0, 0.5]))).values
+        [1.0, 0.5]
+    """
+    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+
+    names = {name: globals()[name] for name in __all__ if not name.islower()}
+    return deserialize_keras_object(config, custom_objects, module_objects=names)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirrored import _overrides, devices, ops
+from mirrored._naming import snake_case
 from mirrored.distribute import get_strategy
 from mirrored.ops import Tensor
 from mirrored.ops.spec import Shape
@@ -23,7 +24,7 @@ class SlotOwner(_overrides.Subclassable):
 
     def __init__(self, name: str | None) -> None:
         """Have none yet; they belong to the strategy that is in force now."""
-        self.name = name or type(self).__name__.lower()
+        self.name = name or snake_case(type(self).__name__)
         self._strategy = get_strategy()
         self._slots: Slots = {}
 

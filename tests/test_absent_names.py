@@ -26,6 +26,7 @@ COMPLETE = {
     "tf.keras.constraints",
     "tf.keras.datasets.mnist",
     "tf.keras.wrappers",
+    "tf.keras.optimizers.schedules",
     "tf.keras.regularizers",
     "tf.keras.mixed_precision",
     "tf.nest",
@@ -145,7 +146,7 @@ def test_python_adds_no_guess_to_the_advice(tmp_path: Path) -> None:
         ("layers", "Conv2D"),
         ("", "compat"),
         ("losses", "CTC"),
-        ("optim", "serialize"),
+        ("optim", "legacy"),
         ("dtypes", "complex64"),
     ],
 )

@@ -4,7 +4,8 @@ Each argument is kept in an attribute of its name. Who does otherwise overrides 
 """
 
 import inspect
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Self
 
 
@@ -53,3 +54,58 @@ def arguments_of(thing: Any, without: Collection[str] = ()) -> dict[str, Any]:
         for name in names
         if name != "self" and name not in without
     }
+
+
+def serialized(obj: Any, *, is_activation: bool = False) -> Any:
+    """Return the configuration of an object.
+
+    Args:
+        obj: The object.
+        is_activation: Whether it is a function that may be an activation, which is its name.
+    """
+    from mirrored.serialization import writing  # Few programs need it.
+
+    return (writing.serialize_activation if is_activation else writing.serialize_keras_object)(obj)
+
+
+def deserialized(
+    config: Any, names: Mapping[str, Any] | None, custom_objects: Mapping[str, Any] | None = None
+) -> Any:
+    """Return what a configuration, or a name, stands for among things of one kind.
+
+    Args:
+        config: The configuration: with the name of a class, which may be one of Keras' other names.
+        names: Classes and functions by all their names; None: those of every kind.
+        custom_objects: Further ones, by name.
+
+    Returns:
+        The thing; a name that nothing has is returned as it is.
+    """
+    from mirrored.serialization.reading import deserialize_keras_object  # Few programs need it.
+
+    return deserialize_keras_object(config, custom_objects, module_objects=names)
+
+
+class LateClasses(Mapping[str, Any]):
+    """Classes by all their names; those that their module loads late are loaded when one asks.
+
+    Args:
+        module: The name of the module that has the classes.
+        names: The name of the class that each name stands for.
+    """
+
+    def __init__(self, module: str, names: Mapping[str, str]) -> None:
+        self._module = module
+        self._names = names
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(sys.modules[self._module], self._names[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mirrored._arguments import explained
 from mirrored.layers import InputLayer
-from mirrored.layers.identifiers import deserialized, serialized
+from mirrored.serialization.configured import deserialized, serialized
 from mirrored.training.on_batches import SteppedOnBatches
 
 _GRAPH_KEYS = ("name", "layers", "input_layers", "output_layers")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirrored._arguments import explained_only
-from mirrored.layers.identifiers import deserialized
+from mirrored.serialization.configured import deserialized
 
 
 @explained_only

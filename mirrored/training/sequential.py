@@ -9,7 +9,6 @@ from typing import Any, Self
 from mirrored._arguments import explained
 from mirrored.graph import SymbolicTensor
 from mirrored.layers import InputLayer, Layer
-from mirrored.layers.identifiers import deserialized, serialized
 from mirrored.layers.shapes import (
     Shapes,
     as_shape,
@@ -19,6 +18,7 @@ from mirrored.layers.shapes import (
     is_shape,
 )
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import deserialized, serialized
 from mirrored.training.configured import listed
 from mirrored.training.given_inputs import refuse_more, reshaped
 from mirrored.training.model import Model

@@ -72,7 +72,7 @@ def test_an_optimizer_is_itself(make: Callable[[], Optimizer]) -> None:
 
 
 @pytest.mark.parametrize(
-    "identifier", ["foo", "", None, 3, {"class_name": "SGD"}, int, Optimizer, ["sgd"]]
+    "identifier", ["foo", "", None, 3, {"class_name": "Nope"}, int, Optimizer, ["sgd"]]
 )
 def test_no_such_optimizer(identifier: Any) -> None:
     with pytest.raises(ValueError, match="Could not interpret optimizer identifier: ") as error:

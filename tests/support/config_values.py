@@ -156,11 +156,46 @@ NonNeg()
 UnitNorm()
 UnitNorm([0, 1])
 """
+OPTIMIZERS = """
+SGD()
+SGD(0.1, 0.9, True, weight_decay=0.1, clipnorm=1.0, name="mine")
+SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9))
+SGD(0.1, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=3, global_clipnorm=2.0)
+Adam()
+Adam(0.1, 0.8, 0.9, 1e-5, True, clipvalue=0.5, loss_scale_factor=2.0)
+Adam(gradient_accumulation_steps=4)
+AdamW()
+AdamW(0.1, 0.2)
+Adadelta(0.1, 0.9, 1e-5)
+Adafactor()
+Adafactor(0.1, -0.7, 1e-20, 1e-2, 2.0, False)
+Adagrad(0.1, 0.2, 1e-5)
+Adamax(0.1, 0.8, 0.9, 1e-5)
+Ftrl(0.1, -0.4, 0.2, 0.3, 0.4, 0.5, 0.6)
+Lamb(0.1, 0.8, 0.9, 1e-5)
+Lion(0.1, 0.8, 0.9)
+Nadam(0.1, 0.8, 0.9, 1e-5)
+RMSprop()
+RMSprop(0.1, 0.8, 0.7, 1e-5, True)
+Muon(0.1, 0.8)
+Muon(exclude_layers=["a"], ns_steps=3, rms_rate=None)
+ScheduleFreeAdamW(0.1, 0.8, 0.9, 1e-5, 3)
+LossScaleOptimizer(keras.optimizers.SGD(0.1), 8.0, 5)
+MultiOptimizer(keras.optimizers.OptimizerMap(keras.optimizers.SGD()), 2.0)
+OptimizerMap(keras.optimizers.SGD(), {"a": keras.optimizers.Lion()})
+schedules.ExponentialDecay(0.1, 10, 0.9, True)
+schedules.InverseTimeDecay(0.1, 10, 0.9)
+schedules.PolynomialDecay(0.1, 10, 0.01, 2.0, True, name="mine")
+schedules.PiecewiseConstantDecay([1, 2], [0.3, 0.2, 0.1])
+schedules.CosineDecay(0.1, 10, 0.2, warmup_target=0.5, warmup_steps=3)
+schedules.CosineDecayRestarts(0.1, 10, 3.0, 0.5, 0.1)
+"""
 KINDS = {
     "layers": LAYERS,
     "initializers": INITIALIZERS,
     "regularizers": REGULARIZERS,
     "constraints": CONSTRAINTS,
+    "optimizers": OPTIMIZERS,
 }
 
 

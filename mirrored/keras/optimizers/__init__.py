@@ -9,7 +9,9 @@ from mirrored._absent import public_module as _public_module
 from mirrored.optim import SGD as SGD
 from mirrored.optim import Adam as Adam
 from mirrored.optim import Optimizer as Optimizer
+from mirrored.optim import deserialize as deserialize
 from mirrored.optim import get as get
+from mirrored.optim import serialize as serialize
 
 if _typing.TYPE_CHECKING:
     from mirrored.keras.optimizers import schedules as schedules

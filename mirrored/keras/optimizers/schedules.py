@@ -11,5 +11,7 @@ from mirrored.optim.schedules import InverseTimeDecay as InverseTimeDecay
 from mirrored.optim.schedules import LearningRateSchedule as LearningRateSchedule
 from mirrored.optim.schedules import PiecewiseConstantDecay as PiecewiseConstantDecay
 from mirrored.optim.schedules import PolynomialDecay as PolynomialDecay
+from mirrored.optim.schedules import deserialize as deserialize
+from mirrored.optim.schedules import serialize as serialize
 
 _public_module("tf.keras.optimizers.schedules", __name__)

@@ -11,9 +11,9 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
-from mirrored.layers.identifiers import LateClasses as _LateClasses
 from mirrored.layers.identifiers import find as _find
 from mirrored.layers.identifiers import spelt as _spelt
+from mirrored.serialization.configured import LateClasses as _LateClasses
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
 from mirrored.training.losses.crossentropy import (

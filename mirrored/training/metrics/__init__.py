@@ -9,9 +9,9 @@ from typing import Any
 
 from mirrored._arguments import explained
 from mirrored._late import late_module as _late_module
-from mirrored.layers.identifiers import LateClasses as _LateClasses
 from mirrored.layers.identifiers import find as _find
 from mirrored.layers.identifiers import spelt as _spelt
+from mirrored.serialization.configured import LateClasses as _LateClasses
 from mirrored.training.losses import MSE as MSE
 from mirrored.training.losses import Loss as _Loss
 from mirrored.training.losses import binary_crossentropy as binary_crossentropy
