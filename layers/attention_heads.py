@@ -13,13 +13,12 @@ from mirrored.layers.advanced_activations import Softmax
 from mirrored.layers.call_arguments import CallArguments
 from mirrored.layers.dropout import Dropout, from_0_to_1
 from mirrored.layers.einsum_dense import EinsumDense
-from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
 from mirrored.ops.spec import is_narrow
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.configured import arguments_of, serialized
 
 _LOWEST = -0.7 * 3.38953e38  # Keras' score of what a mask leaves out, where `Softmax` has no part.
 

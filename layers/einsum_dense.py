@@ -10,14 +10,13 @@ from typing import Any, NamedTuple, Unpack
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.layers import activations, constraints, initializers, regularizers
-from mirrored.layers.identifiers import serialized
 from mirrored.layers.initializers import Filling, VarianceScaling
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape, as_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import FLOATS
-from mirrored.serialization.configured import arguments_of
+from mirrored.serialization.configured import arguments_of, serialized
 from mirrored.variables import Variable
 
 _FORMS = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?")
