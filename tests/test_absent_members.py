@@ -56,7 +56,7 @@ def test_every_absent_attribute_says_so(home: str) -> None:
     for make in MAKERS[home]:
         value = make()
         absent = [name for name in MEMBERS[home] if is_absent(value, name)]
-        assert absent
+        assert bool(absent) != (home == "tf.keras.optimizers.Optimizer")  # It has them all.
         for name in absent:
             with pytest.raises(AttributeError) as caught:
                 getattr(value, name)
