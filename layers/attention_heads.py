@@ -89,26 +89,6 @@ class AttentionHeads(Layer):
             "activity_regularizer": serialized(self._activity_regularizer),
         }
 
-    @property
-    def query_dense(self) -> EinsumDense:
-        """What projects queries to heads."""
-        return self._query_dense
-
-    @property
-    def key_dense(self) -> EinsumDense:
-        """What projects keys to heads."""
-        return self._key_dense
-
-    @property
-    def value_dense(self) -> EinsumDense:
-        """What projects values to heads."""
-        return self._value_dense
-
-    @property
-    def output_dense(self) -> EinsumDense:
-        """What puts the heads together."""
-        return self._output_dense
-
     def _announced(
         self,
         args: tuple[Any, ...],

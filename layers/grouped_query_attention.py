@@ -53,8 +53,8 @@ class GroupedQueryAttention(AttentionHeads):
         >>> layer = mr.layers.GroupQueryAttention(3, num_query_heads=4, num_key_value_heads=2)
         >>> layer(mr.ones((2, 5, 8)), mr.ones((2, 6, 8))).shape
         (2, 5, 8)
-        >>> layer.query_dense.kernel.shape, layer.key_dense.kernel.shape
-        ((8, 4, 3), (8, 2, 3))
+        >>> [weight.shape for weight in layer.weights if "kernel" in weight.name]
+        [(8, 4, 3), (8, 2, 3), (8, 2, 3), (4, 3, 8)]
     """
 
     _public_name = "GroupQueryAttention"

@@ -8,6 +8,8 @@ from typing import Any, Unpack
 
 from mirrored._arguments import explained
 from mirrored.layers.attention_heads import AttentionHeads, bare
+from mirrored.layers.einsum_dense import EinsumDense
+from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
 from mirrored.layers.shapes import Shape, as_shape
@@ -143,6 +145,26 @@ class MultiHeadAttention(AttentionHeads):
     def attention_axes(self) -> tuple[int, ...] | None:
         """The axes that are attended over; None before they are known."""
         return self._attention_axes
+
+    @property
+    def query_dense(self) -> EinsumDense:
+        """What projects queries to heads."""
+        return self._query_dense
+
+    @property
+    def key_dense(self) -> EinsumDense:
+        """What projects keys to heads."""
+        return self._key_dense
+
+    @property
+    def value_dense(self) -> EinsumDense:
+        """What projects values to heads."""
+        return self._value_dense
+
+    @property
+    def output_dense(self) -> EinsumDense:
+        """What puts the heads together."""
+        return self._output_dense
 
     def build(  # type: ignore[override]
         self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None
