@@ -68,12 +68,16 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.noise import GaussianNoise as GaussianNoise
     from mirrored.layers.noise import SpatialDropout1D as SpatialDropout1D
     from mirrored.layers.normalization import Normalization as Normalization
+    from mirrored.layers.pipeline import Pipeline as Pipeline
     from mirrored.layers.plain import Identity as Identity
     from mirrored.layers.plain import Lambda as Lambda
     from mirrored.layers.plain import Rescaling as Rescaling
     from mirrored.layers.reshaping import Permute as Permute
     from mirrored.layers.reshaping import RepeatVector as RepeatVector
     from mirrored.layers.reshaping import Reshape as Reshape
+    from mirrored.layers.reversible_embedding import ReversibleEmbedding as ReversibleEmbedding
+    from mirrored.layers.wrapper import SpectralNormalization as SpectralNormalization
+    from mirrored.layers.wrapper import Wrapper as Wrapper
 
 __all__ = [
     "ELU",
@@ -117,16 +121,20 @@ __all__ = [
     "Normalization",
     "PReLU",
     "Permute",
+    "Pipeline",
     "RMSNormalization",
     "ReLU",
     "RepeatVector",
     "Rescaling",
     "Reshape",
+    "ReversibleEmbedding",
     "Softmax",
     "SpatialDropout1D",
+    "SpectralNormalization",
     "Subtract",
     "SymbolicTensor",
     "UnitNormalization",
+    "Wrapper",
     "activations",
     "add",
     "average",
@@ -143,6 +151,9 @@ __all__ = [
 ]
 
 _LATE = {
+    "mirrored.layers.reversible_embedding": "ReversibleEmbedding",
+    "mirrored.layers.pipeline": "Pipeline",
+    "mirrored.layers.wrapper": "SpectralNormalization Wrapper",
     "mirrored.layers.attention": "Attention AdditiveAttention",
     "mirrored.layers.grouped_query_attention": "GroupQueryAttention",
     "mirrored.layers.multi_head_attention": "MultiHeadAttention",

@@ -114,7 +114,7 @@ def test_a_misspelt_name_leads_to_the_nearest(module: ModuleType, name: str, mea
     ("module", "name", "meant"),
     [
         (mr.callbacks, "RemoteMoniter", "RemoteMonitor"),
-        (mr.layers, "SpectralNormalisation", "SpectralNormalization"),
+        (mr.layers, "TextVectorisation", "TextVectorization"),
         (mr.keras.callbacks, "OrbaxCheckpoints", "OrbaxCheckpoint"),
         (mr, "hessian", "hessians"),
     ],

@@ -48,16 +48,20 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import Multiply as Multiply
     from mirrored.layers import Normalization as Normalization
     from mirrored.layers import Permute as Permute
+    from mirrored.layers import Pipeline as Pipeline
     from mirrored.layers import PReLU as PReLU
     from mirrored.layers import ReLU as ReLU
     from mirrored.layers import RepeatVector as RepeatVector
     from mirrored.layers import Rescaling as Rescaling
     from mirrored.layers import Reshape as Reshape
+    from mirrored.layers import ReversibleEmbedding as ReversibleEmbedding
     from mirrored.layers import RMSNormalization as RMSNormalization
     from mirrored.layers import Softmax as Softmax
     from mirrored.layers import SpatialDropout1D as SpatialDropout1D
+    from mirrored.layers import SpectralNormalization as SpectralNormalization
     from mirrored.layers import Subtract as Subtract
     from mirrored.layers import UnitNormalization as UnitNormalization
+    from mirrored.layers import Wrapper as Wrapper
     from mirrored.layers import add as add
     from mirrored.layers import average as average
     from mirrored.layers import concatenate as concatenate
@@ -76,9 +80,9 @@ _LATE = {
         Embedding Flatten GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAvgPool1D
         GlobalMaxPool1D GlobalMaxPooling1D GroupNormalization GroupQueryAttention Identity Lambda
         LayerNormalization LeakyReLU Masking Maximum Minimum MultiHeadAttention Multiply
-        Normalization PReLU Permute RMSNormalization ReLU RepeatVector Rescaling Reshape Softmax
-        SpatialDropout1D Subtract UnitNormalization add average concatenate dot maximum minimum
-        multiply subtract
+        Normalization PReLU Permute Pipeline RMSNormalization ReLU RepeatVector Rescaling Reshape
+        ReversibleEmbedding Softmax SpatialDropout1D SpectralNormalization Subtract
+        UnitNormalization Wrapper add average concatenate dot maximum minimum multiply subtract
     """,
     "mirrored.layers.configurations": "deserialize serialize",
 }

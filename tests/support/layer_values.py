@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 
 DRAWN = ("AdditiveAttention", "EinsumDense", "Embedding", "GroupQueryAttention")
-DRAWN += ("MultiHeadAttention",)  # What these start as differs.
+DRAWN += ("MultiHeadAttention", "ReversibleEmbedding")  # What these start as differs.
 HEADS = {"MultiHeadAttention": {"num_heads": 2, "key_dim": 3}}
 HEADS["GroupQueryAttention"] = {"head_dim": 3, "num_query_heads": 4, "num_key_value_heads": 2}
 # Layers that are called with masks once, without options.
@@ -115,6 +115,24 @@ CASES = [
     Case("Discretization", (5, 3), {"num_bins": 4, "output_mode": "one_hot"}),
     Case("Discretization", (50, 3), {"num_bins": 5, "epsilon": 0.1, "output_mode": "count"}),
     Case("Embedding", (5, 4), {"input_dim": 6, "output_dim": 2, "mask_zero": True}, integers=6),
+    Case(
+        "ReversibleEmbedding",
+        (5, 4),
+        {"input_dim": 6, "output_dim": 2, "tie_weights": False, "mask_zero": True},
+        integers=6,
+    ),
+    Case(
+        "ReversibleEmbedding",
+        (5, 4, 2),
+        {"input_dim": 6, "output_dim": 2, "logit_soft_cap": 2.0},
+        call={"reverse": True},
+    ),
+    Case(
+        "ReversibleEmbedding",
+        (5, 4, 2),
+        {"input_dim": 6, "output_dim": 2, "tie_weights": False, "reverse_dtype": "float64"},
+        call={"reverse": True},
+    ),
     Case("Masking", (5, 4, 1), {"mask_value": 1.118}),
     Case("Masking", (5, 4, 3), masks="1"),
     Case("Softmax", (5, 4), masks="1"),
@@ -262,7 +280,7 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
     weights = list(layer.trainable_variables)
     counts = case.integers or case.layer == "Discretization"
     sources = weights if counts else [*tensors, *weights]
-    gradients = tape.gradient(weighed, sources)
+    gradients = tape.gradient(weighed, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     found["gradients"] = [tf.convert_to_tensor(each) for each in gradients]
     mask = getattr(outputs, "_keras_mask", None)
     found |= {} if mask is None else {"mask": mask}

@@ -105,6 +105,14 @@ class Running(mr.layers.Layer):
         return inputs - 0.01 * mr.tanh(self.total)
 
 
+class Twice(mr.layers.Wrapper):
+    """Calls a layer of as many outputs as inputs twice."""
+
+    def call(self, inputs: mr.Tensor) -> mr.Tensor:
+        outputs: mr.Tensor = self.layer(self.layer(inputs))
+        return outputs
+
+
 class Attends(mr.layers.Layer):
     """Calls every layer of attention, dropping weights."""
 
@@ -165,6 +173,20 @@ LAYERS: dict[str, Row] = {
             mr.layers.Flatten(),
         ]
     ),
+    "Pipeline": dense(
+        lambda: mr.layers.Pipeline([mr.layers.GaussianNoise(0.2, seed=3), mr.layers.ReLU()])
+    ),
+    "ReversibleEmbedding": Row(
+        lambda: [
+            mr.layers.Lambda(mr.abs),
+            mr.layers.ReversibleEmbedding(9, 2, tie_weights=False),
+            mr.layers.Flatten(),
+        ]
+    ),
+    "SpectralNormalization": dense(
+        lambda: mr.layers.SpectralNormalization(mr.layers.Dense(4, "tanh"), 2)
+    ),
+    "Wrapper": dense(lambda: Twice(mr.layers.Dense(4, "tanh"))),
     "Normalization": dense(lambda: mr.layers.Normalization(mean=0.5, variance=2.0)),
     **dict.fromkeys(
         ("CategoryEncoding", "Discretization"),

@@ -1,0 +1,179 @@
+"""Layers around another layer: the base of those, and one that holds a kernel's norm at 1."""
+
+from collections.abc import Mapping
+from typing import Any, Self, Unpack
+
+from mirrored import ops
+from mirrored._arguments import explained
+from mirrored._numbers import as_integer
+from mirrored.layers import initializers
+from mirrored.layers.identifiers import deserialized, serialized
+from mirrored.layers.layer import Layer, LayerOptions
+from mirrored.layers.shapes import Shapes, is_shape
+from mirrored.ops import Tensor
+from mirrored.variables import Variable, VariableAggregation, variable_creator_scope
+
+
+@explained
+class Wrapper(Layer):
+    """Base of layers that are around another one; a subclass defines ``call``.
+
+    Args:
+        layer: The layer, as ``self.layer``, which is built as this one is.
+        **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
+            ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``layer`` is no layer.
+
+    Example:
+        >>> import mirrored as mr
+        >>> class Twice(mr.keras.layers.Wrapper):
+        ...     def call(self, inputs):
+        ...         return self.layer(self.layer(inputs))
+        >>> Twice(mr.layers.Rescaling(3.0))([[1.0, 2.0]]).numpy().tolist()
+        [[9.0, 18.0]]
+    """
+
+    def __init__(self, layer: Any, **options: Unpack[LayerOptions]) -> None:
+        if not isinstance(layer, Layer):
+            raise ValueError(
+                f"Layer {layer} supplied to Wrapper isn't a supported layer type. Please ensure "
+                "wrapped layer is a valid Keras layer."
+            )
+        super().__init__(**options)
+        self.layer: Any = layer
+
+    def build(self, input_shape: Shapes = None) -> None:
+        """Build the layer inside, if it is not."""
+        if not self.layer.built:
+            self.layer.build(input_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {**self._shared_config(), "layer": serialized(self.layer)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a layer that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+
+        Raises:
+            TypeError: It names a class that there is not.
+        """
+        taken = dict(config)
+        return cls(deserialized(taken.pop("layer"), None), **taken)
+
+
+@explained
+class SpectralNormalization(Wrapper):
+    """Divides a layer's kernel in training by its largest singular value, or what is known of that.
+
+    Miyato et al., Spectral Normalization for Generative Adversarial Networks, 2018:
+    https://arxiv.org/abs/1802.05957
+
+    Args:
+        layer: The layer, with a ``kernel`` or ``embeddings``.
+        power_iterations: How many steps of power iteration each step of training takes towards
+            that value.
+        **options: ``activity_regularizer``, ``name``, ``trainable``, ``dtype`` and
+            ``input_shape``, as for every layer.
+
+    Raises:
+        ValueError: ``layer`` is no layer, or ``power_iterations`` is not positive. When it is
+            built: the layer has no kernel, or was built before in the scope of a strategy of
+            several replicas.
+
+    Example:
+        >>> import mirrored as mr
+        >>> import numpy as np
+        >>> layer = SpectralNormalization(mr.layers.Dense(3), power_iterations=50)
+        >>> outputs = layer(np.ones((1, 4)), training=True)
+        >>> round(float(np.linalg.norm(layer.layer.kernel.numpy(), 2)), 4)
+        1.0
+    """
+
+    _infers = True
+
+    vector_u: Variable
+    kernel: Variable
+
+    def __init__(
+        self, layer: Any, power_iterations: int = 1, **options: Unpack[LayerOptions]
+    ) -> None:
+        super().__init__(layer, **options)
+        number = as_integer(power_iterations)
+        if number is None or number <= 0:
+            raise ValueError(
+                "`power_iterations` should be greater than zero. Received: "
+                f"`power_iterations={power_iterations}`"
+            )
+        self.power_iterations = number
+
+    def build(self, input_shape: Shapes = None) -> None:
+        """Build the layer inside, and create what is known of its singular vectors."""
+        with variable_creator_scope(_written_by_replicas):
+            super().build(input_shape)
+        kernel = getattr(self.layer, "kernel", getattr(self.layer, "embeddings", None))
+        if kernel is None:
+            raise ValueError(
+                f"{type(self.layer).__name__} object has no attribute 'kernel' nor 'embeddings'"
+            )
+        self.kernel = kernel
+        self.vector_u = self.add_weight(
+            shape=(1, kernel.shape[-1]),
+            initializer=initializers.TruncatedNormal(stddev=0.02),
+            dtype=kernel.dtype,
+            trainable=False,
+            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
+            name="vector_u",
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a layer like it, by name, as plain values."""
+        return {**super().get_config(), "power_iterations": self.power_iterations}
+
+    def check_input_shape(self, input_shape: Shapes) -> None:
+        """Raise ValueError unless there is one input, which the layer inside takes."""
+        self._require_rank(input_shape, 1)
+        if is_shape(input_shape):
+            self.layer.check_input_shape(input_shape)
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        """Return what the layer inside does.
+
+        Args:
+            inputs: What the layer takes.
+            training: Whether to divide its kernel first.
+        """
+        if training:
+            self._normalize()
+        return ops.cast(self.layer(inputs), inputs.dtype)
+
+    def _normalize(self) -> None:
+        kernel, vector = self.kernel.read_value(), self.vector_u.read_value()
+        rows = ops.reshape(kernel, (-1, kernel.shape[-1]))
+        right, left = vector, vector
+        for _ in range(self.power_iterations):
+            left = _of_length_1(ops.matmul(right, rows, transpose_b=True))
+            right = _of_length_1(ops.matmul(left, rows))
+        largest = ops.matmul(ops.matmul(left, rows), right, transpose_b=True)
+        nothing = ops.reduce_all(ops.equal(kernel, 0))  # It has no direction.
+        self.vector_u.assign(ops.where(nothing, vector, right))
+        divided = ops.reshape(rows / largest, kernel.shape)
+        self.kernel.assign(ops.where(nothing, kernel, divided))
+
+    def compute_output_shape(self, input_shape: Shapes) -> Shapes:
+        """Return the shape of what the layer inside returns."""
+        return self.layer.compute_output_shape(input_shape)
+
+
+def _of_length_1(row: Tensor) -> Tensor:
+    return row * ops.minimum(ops.rsqrt(ops.reduce_sum(ops.square(row))), 1e7)
+
+
+def _written_by_replicas(next_creator: Any, **kwargs: Any) -> Any:
+    """Create a variable that replicas may write: they write the same value."""
+    return next_creator(**{**kwargs, "aggregation": VariableAggregation.ONLY_FIRST_REPLICA})
