@@ -9,7 +9,6 @@ from typing import Any, Unpack
 from mirrored._arguments import explained
 from mirrored.layers.attention_heads import AttentionHeads, bare
 from mirrored.layers.einsum_dense import EinsumDense
-from mirrored.layers.identifiers import serialized
 from mirrored.layers.layer import PlainOptions
 from mirrored.layers.masks import mask_of
 from mirrored.layers.shapes import Shape, as_shape

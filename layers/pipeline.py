@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from mirrored._arguments import explained
-from mirrored.layers.identifiers import deserialized, serialized
 from mirrored.layers.layer import Layer
 from mirrored.layers.masks import carrying
+from mirrored.serialization.configured import deserialized, serialized
 
 
 @explained

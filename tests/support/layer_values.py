@@ -280,8 +280,11 @@ def outcome(keras: Any, tf: Any, case: Case) -> dict[str, Any]:
     weights = list(layer.trainable_variables)
     counts = case.integers or case.layer == "Discretization"
     sources = weights if counts else [*tensors, *weights]
-    gradients = tape.gradient(weighed, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-    found["gradients"] = [tf.convert_to_tensor(each) for each in gradients]
+    gradients = tape.gradient(weighed, sources)
+    found["gradients"] = [
+        np.zeros(source.shape) if each is None else tf.convert_to_tensor(each)
+        for each, source in zip(gradients, sources, strict=True)
+    ]
     mask = getattr(outputs, "_keras_mask", None)
     found |= {} if mask is None else {"mask": mask}
     found["after"] = run()
