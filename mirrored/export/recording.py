@@ -7,7 +7,7 @@ compared only where neither is done.
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from mirrored.devices import Device
 from mirrored.devices import device as device_scope
@@ -20,6 +20,21 @@ from mirrored.program.graph import SHARED, Node, Value, ancestors
 from mirrored.program.recorder import GraphRecorder
 
 
+class Owner(NamedTuple):
+    """What calls an op.
+
+    Attributes:
+        name: The layer's name; "" outside of layers.
+        kind: The name of its class.
+    """
+
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"the layer {self.name!r} ({self.kind})" if self.name else "the function"
+
+
 class ExportRecorder(GraphRecorder):
     """Notes a call op by op, and the variables that it reads.
 
@@ -28,7 +43,7 @@ class ExportRecorder(GraphRecorder):
 
     Attributes:
         weights: What stands for the value of each variable that was read, with the variable.
-        owners: The name of the layer in which each node was noted.
+        owners: The layer in which each node was noted.
     """
 
     def __init__(self, ops: Collection[str]) -> None:
@@ -37,7 +52,7 @@ class ExportRecorder(GraphRecorder):
         self._read: dict[int, Tensor] = {}
         self._seen: dict[int, Value] = {}
         self.weights: dict[Value, Any] = {}
-        self.owners: dict[Node, str] = {}
+        self.owners: dict[Node, Owner] = {}
 
     def record(
         self,
@@ -113,7 +128,7 @@ class ExportRecorder(GraphRecorder):
         return nodes, values
 
 
-def refuse_op(name: str, layer: str) -> NoReturn:
+def refuse_op(name: str, layer: Owner) -> NoReturn:
     """Raise NotImplementedError about an op without a mapping.
 
     Args:
@@ -127,16 +142,16 @@ def refuse_op(name: str, layer: str) -> NoReturn:
     )
 
 
-def running_layer() -> str:
-    """Return what the layer is called whose `call` runs."""
+def running_layer() -> Owner:
+    """Return the layer whose `call` runs."""
     frame: FrameType | None = sys._getframe(1)
     # Layers keep no list of those that run, since each call of one would take longer.
     while frame is not None:
         if frame.f_code is Layer._run.__code__:
             layer = frame.f_locals["self"]
-            return f"the layer {layer.name!r} ({type(layer).__name__})"
+            return Owner(layer.name, type(layer).__name__)
         frame = frame.f_back
-    return "the function"
+    return Owner("", "")
 
 
 Call = Callable[[list[Tensor]], list[Tensor]]

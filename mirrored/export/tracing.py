@@ -12,7 +12,7 @@ import numpy as np
 
 from mirrored.devices import place
 from mirrored.export.constants import Constant, constant_of
-from mirrored.export.recording import Call, ExportRecorder, recorded
+from mirrored.export.recording import Call, ExportRecorder, Owner, recorded
 from mirrored.export.sizes import Dim, Samples
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor import Tensor
@@ -80,7 +80,7 @@ class Step:
     inputs: tuple[Traced, ...]
     attrs: Mapping[str, Any]
     output: Traced
-    layer: str
+    layer: Owner
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mirrored.export.recording import Owner
 from mirrored.export.sizes import Dim, Size
 from mirrored.ops.spec import DType, as_dtype, bool_, int64
 
@@ -70,7 +71,7 @@ class Call:
         attrs: Its attributes, in which numbers may depend on sizes.
         dtype: The dtype of what it computes.
         shape: The shape of that.
-        layer: The layer that calls it.
+        layer: What calls it.
     """
 
     op: str
@@ -79,7 +80,7 @@ class Call:
     attrs: Mapping[str, Any]
     dtype: DType
     shape: tuple[Dim, ...]
-    layer: str
+    layer: Owner
 
     def refuse(self, why: str) -> NotImplementedError:
         """Return the error that says why it cannot be written.
@@ -162,8 +163,10 @@ class Writer:
             NotImplementedError: ONNX has it for other dtypes alone.
         """
         self._check(op, inputs)
-        result = Ref(self.name(op), inputs[0].dtype if dtype is None else as_dtype(dtype))
-        names = [self.name(f"{op}_unused") for _ in range(output)] + [result.name]
+        scope = f"{self.call.layer.name}/" if self.call and self.call.layer.name else ""
+        wish = f"{scope}{op}"
+        result = Ref(self.name(wish), inputs[0].dtype if dtype is None else as_dtype(dtype))
+        names = [self.name(f"{wish}_unused") for _ in range(output)] + [result.name]
         given = [each.name for each in inputs]
         self.nodes.append(self._onnx.helper.make_node(op, given, names, result.name, **attrs))
         return result

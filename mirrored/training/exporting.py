@@ -49,7 +49,7 @@ def export_model(
             + (f", without the weights of {missing}." if missing else ".")
         )
     arguments = _arguments(model, input_signature)
-    inputs = _given(model, _nest.flatten(arguments))
+    inputs = _given(model, arguments)
     structures: list[Any] = []
 
     def call(tensors: list[Tensor]) -> list[Tensor]:
@@ -132,9 +132,13 @@ def _described(value: Any) -> Any:
     return _Input(tuple(shape), as_dtype(dtype), getattr(value, "name", None))
 
 
-def _given(model: Network, inputs: list[_Input]) -> list[Given]:
+def _given(model: Network, arguments: list[Any]) -> list[Given]:
     """Return the inputs with a name each, and names for the sizes that are not known."""
+    inputs: list[_Input] = _nest.flatten(arguments)
     own = [] if model._given is None else model._given.names
+    first = arguments[0]
+    if isinstance(first, dict) and len(first) == len(inputs):
+        own = [str(key) for key in _nest.sorted_keys(first)]
     if not own:
         own = [each.node.callee.name for each in model.inputs]
     if len(own) != len(inputs):
@@ -145,7 +149,7 @@ def _given(model: Network, inputs: list[_Input]) -> list[Given]:
         while name in found:
             name = f"{wish}_{len(found)}"
         sizes = tuple(
-            ("batch" if axis == 0 else f"{name}_{axis}") if size is None else size
+            ("batch" if axis == 0 else f"{name}_axis_{axis}") if size is None else size
             for axis, size in enumerate(each.shape)
         )
         found[name] = Given(name, sizes, each.dtype)
