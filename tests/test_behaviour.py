@@ -85,6 +85,11 @@ HELD: dict[str, dict[str, str]] = {
         "scalar-loss": "test_weights_and_losses_as_in_keras test_refused_weights_change_nothing "
         "test_weights_of_examples_and_a_metric_of_one_number",
     },
+    "training/test_masks.py": {
+        "masks": "test_a_fit_is_over_what_counts test_losses_of_shards_with_masks_add_up "
+        "test_metrics_of_shards_with_masks_add_up "
+        "test_a_mask_of_other_axes_than_the_losses_is_refused",
+    },
     "test_absent_names.py": {
         "absent-names": "test_every_absent_name_says_so test_a_misspelt_name_leads_to_the_nearest "
         "test_a_misspelt_absent_name_leads_to_its_advice "

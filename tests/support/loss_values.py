@@ -153,6 +153,65 @@ def of_loss(keras: Any, name: str) -> dict[str, Any]:
     return {each: np.asarray(value, np.float64).tolist() for each, value in found.items()}
 
 
+def left(y_pred: Any) -> Any:
+    """Return the mask that predictions are given: half of their rows."""
+    return y_pred[..., 0] > np.median(y_pred[..., 0])
+
+
+def masked(keras: Any, y_pred: np.ndarray, mask: np.ndarray) -> Any:
+    """Return predictions that carry a mask."""
+    carries = keras.ops.convert_to_tensor(y_pred.astype(np.float32))
+    carries._keras_mask = keras.ops.convert_to_tensor(mask)
+    return carries
+
+
+def _or_refusal(call: Any) -> Any:
+    try:
+        return np.asarray(call(), np.float64).tolist()
+    except Exception:
+        return "refused"
+
+
+def of_masked_loss(keras: Any, name: str) -> dict[str, Any]:
+    """Return a loss of predictions with masks, or that it is refused."""
+    kind, options, data = OF_LOSSES[name]
+    y_true, y_pred = (each.astype(np.float32) for each in DATA[data])
+    weights = WEIGHTS[: len(y_true)].astype(np.float32)
+    given = weights[:, np.newaxis] if "deep" in data else weights
+    reductions = ("mean", "mean_with_sample_weight", "sum", None)
+
+    def loss(reduction: str | None, mask: np.ndarray, weights: Any = None) -> Any:
+        made = getattr(keras.losses, kind)(reduction=reduction, **options)
+        carries = masked(keras, y_pred, mask)
+        return _or_refusal(lambda: made(y_true, carries, sample_weight=weights))
+
+    some = left(y_pred)
+    found = {f"{each}": loss(each, some) for each in reductions}
+    found |= {f"{each}, weighted": loss(each, some, given) for each in reductions}
+    found |= {f"{each}, of nothing": loss(each, some & False, given) for each in reductions[:2]}
+    found["one weight"] = loss("mean", some, np.float32(0.5))
+    found["weights of examples"] = loss("mean", some, weights)
+    return found
+
+
+def of_masked_metric(keras: Any, name: str) -> list[Any]:
+    """Return a metric of predictions with a mask, with weights too, and of what is left of none."""
+    kind, options, data = OF_METRICS[name]
+    y_true, y_pred = DATA[data]
+    y_true = y_true if data in ("labels", "holes") else y_true.astype(np.float32)
+    metric = getattr(keras.metrics, kind)(**options)
+    found = []
+    for mask, weights in (
+        (left(y_pred), None),
+        (left(y_pred), WEIGHTS),
+        (left(y_pred) & False, None),
+    ):
+        metric.reset_state()
+        metric.update_state(y_true, masked(keras, y_pred, mask), sample_weight=weights)
+        found.append(float(metric.result()))
+    return found
+
+
 def of_metric(keras: Any, name: str) -> list[float]:
     """Return a metric after a batch, after one with weights, and after both."""
     kind, options, data = OF_METRICS[name]
@@ -175,6 +234,8 @@ def _write() -> None:
     found = {
         "losses": {name: of_loss(keras, name) for name in OF_LOSSES},
         "metrics": {name: of_metric(keras, name) for name in OF_METRICS},
+        "masked losses": {name: of_masked_loss(keras, name) for name in OF_LOSSES},
+        "masked metrics": {name: of_masked_metric(keras, name) for name in OF_METRICS},
     }
     FILE.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -11,9 +11,8 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import only
 from mirrored.training.losses import targets
-from mirrored.training.losses.loss import BY_WEIGHTS, LossByLastAxis, Reduction, sum_of_replicas
+from mirrored.training.losses.loss import LossByLastAxis, Reduction
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
     EPSILON,
@@ -29,8 +28,6 @@ from mirrored.training.losses.values import (
     last_axis,
     mean_of_axis,
     shaped,
-    weighted,
-    which_count,
 )
 
 
@@ -241,7 +238,7 @@ class CategoricalCrossentropy(_Crossentropy):
 def sparse_entropies(
     y_true: Tensor, y_pred: Tensor, from_logits: bool, ignore_class: int | None = None
 ) -> Tensor:
-    """Return -log p of the classes that labels name, 0 where the label is `ignore_class`.
+    """Return -log p of the classes that labels name, masked where the label is `ignore_class`.
 
     Args:
         y_true: Labels of shape (...) or (..., 1).
@@ -263,7 +260,11 @@ def sparse_entropies(
     flat = shaped(labels, (labels.size,))
     values = ops.sparse_softmax_cross_entropy_with_logits(flat, _rows(logits))
     values = shaped(values, y_pred.shape[:-1])
-    return values if counts is None else ops.where(counts, values, ops.zeros_like(values))
+    if counts is None:
+        return values
+    from mirrored.ops.masks import masked  # Few programs need it.
+
+    return masked(ops.where(counts, values, ops.zeros_like(values)), counts)
 
 
 @explained
@@ -280,7 +281,8 @@ def sparse_categorical_crossentropy(
         y_true: Labels in [0, classes) of shape (batch, ...) or (batch, ..., 1).
         y_pred: Probabilities, or logits, of shape (batch, ..., classes).
         from_logits: Whether predictions are logits.
-        ignore_class: The label of what does not count: its value is 0. None: all count.
+        ignore_class: The label of what does not count: its value is 0, which the result's mask
+            leaves out of the mean of a loss. None: all count.
         axis: The axis of the classes, which is the last one: as in Keras on TensorFlow.
 
     Raises:
@@ -336,24 +338,6 @@ class SparseCategoricalCrossentropy(LossByLastAxis):
         """Return the losses, without the last axis."""
         check_last_axis(self._class_axis, y_pred)
         return sparse_entropies(y_true, y_pred, self.from_logits, self.ignore_class)
-
-    def _has_divisor(self, sample_weight: Any) -> bool:
-        if self.ignore_class is None:
-            return super()._has_divisor(sample_weight)
-        return self.reduction != Reduction.NONE
-
-    def _mean_by_weights(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, bool]:
-        """Return this shard's part of the mean over what counts, on all replicas."""
-        if self.ignore_class is None:
-            return super()._mean_by_weights(y_true, y_pred, sample_weight)
-        y_true = ops.convert_to_tensor(y_true)
-        values = self._weighted_values(y_true, y_pred, sample_weight)
-        with only():
-            counts = which_count(y_true, as_predictions(y_pred), self.ignore_class)
-            if self.reduction == BY_WEIGHTS:
-                counts = weighted(counts, sample_weight)
-            divisor = sum_of_replicas(ops.reduce_sum(counts))
-        return ops.divide_no_nan(ops.reduce_sum(values), divisor), False
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
         """Return labels in [0, classes) or `ignore_class`, one for each prediction."""

@@ -5,7 +5,7 @@ batch, however many replicas share it.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,11 +30,10 @@ from mirrored.training.losses.values import (
     check_values,
     fitted_shape,
     refusal,
+    sum_of_replicas,
     weighted,
     weighted_means,
 )
-
-_Values = TypeVar("_Values", Tensor, list[Tensor])
 
 
 class Reduction:
@@ -145,10 +144,7 @@ class Loss(_overrides.Subclassable):
             array([4., 0.], dtype=float32)
         """
         y_pred = ops.convert_to_tensor(y_pred)
-        values = self._values(y_true, y_pred, sample_weight)
-        if not values.shape:
-            values = ops.broadcast_to(values, y_pred.shape[:1])
-        return weighted_means(values, sample_weight)
+        return _of_examples(self._values(y_true, y_pred, sample_weight), y_pred, sample_weight)
 
     def shard(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any, examples: int) -> Tensor:
         """Return a shard's part of the loss of its global batch: the parts add up to the loss.
@@ -165,32 +161,48 @@ class Loss(_overrides.Subclassable):
         Raises:
             ValueError: The shapes do not fit, or `call` did not return a value an example.
         """
+        values = self._values(y_true, y_pred, sample_weight)
+        mask = self._mask(values, y_pred)
         if self.reduction == Reduction.SUM:
-            return self._sum(y_true, y_pred, sample_weight)
-        if self._has_divisor(sample_weight):
-            mean, is_whole = self._mean_by_weights(y_true, y_pred, sample_weight)
+            return self._sum(values, mask, sample_weight)
+        if self._has_divisor(mask, sample_weight):
+            mean, is_whole = self._divided(values, mask, sample_weight)
             return mean * (y_pred.shape[0] / examples) if is_whole else mean
-        return ops.reduce_sum(self.per_example(y_true, y_pred, sample_weight)) * (1.0 / examples)
+        return ops.reduce_sum(_of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
 
-    def _has_divisor(self, sample_weight: Any) -> bool:
-        """Whether the mean is over what `_mean_by_weights` counts, not over examples."""
-        return self.reduction == BY_WEIGHTS and sample_weight is not None
+    def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
+        """Return the mask of predictions and of what `call` returned; None: all counts."""
+        if values._keras_mask is None and y_pred._keras_mask is None:
+            return None
+        from mirrored.training.losses.masks import both  # Few programs need it.
 
-    def _sum(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
-        return ops.reduce_sum(self._weighted_values(y_true, y_pred, sample_weight))
+        return both(values._keras_mask, y_pred._keras_mask)
 
-    def _weighted_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
-        y_pred = ops.convert_to_tensor(y_pred)
-        return weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
+    def _has_divisor(self, mask: Tensor | None, sample_weight: Any) -> bool:
+        """Whether the mean is over what `_divided` counts, not over examples."""
+        return mask is not None or (self.reduction == BY_WEIGHTS and sample_weight is not None)
 
-    def _mean_by_weights(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, bool]:
-        """Return the sum of the weighted losses, divided by that of all replicas' weights.
+    def _sum(self, values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
+        if mask is not None and not values.shape:
+            raise ValueError(
+                f"The loss {self.name!r} returned one number for the batch, of which masks leave "
+                "no sum. Return one value an example, or use another reduction than 'sum'."
+            )
+        return ops.reduce_sum(_weighed(values, mask, sample_weight))
+
+    def _divided(
+        self, values: Tensor, mask: Tensor | None, sample_weight: Any
+    ) -> tuple[Tensor, bool]:
+        """Return the sum of the weighted losses, divided by what counts on all replicas.
 
         Also whether it is the shard's own mean: `call` returned one number. Otherwise it is the
         shard's part of the mean over the batch.
         """
-        y_pred = ops.convert_to_tensor(y_pred)
-        values = self._values(y_true, y_pred, sample_weight)
+        if mask is not None:
+            from mirrored.training.losses.masks import masked_mean
+
+            by_weights = self.reduction == BY_WEIGHTS
+            return masked_mean(values, mask, sample_weight, by_weights=by_weights)
         weights = cast(ops.convert_to_tensor(sample_weight), values.dtype)
         total = ops.reduce_sum(weighted(values, weights))
         if not values.shape:
@@ -221,7 +233,7 @@ class Loss(_overrides.Subclassable):
         check_values(f"loss {self.name!r}", values, y_pred, advice)
         if not values.shape and sample_weight is not None:
             check_one_weight(f"loss {self.name!r}", sample_weight)
-        return cast(values, y_pred.dtype)
+        return values if values.dtype == y_pred.dtype else _cast(values, y_pred.dtype)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """Return the loss of a batch, reduced as `reduction` says.
@@ -249,14 +261,17 @@ class Loss(_overrides.Subclassable):
 
     def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         share = self._share()
+        y_pred = ops.convert_to_tensor(y_pred)
+        values = self._values(y_true, y_pred, sample_weight)
+        mask = self._mask(values, y_pred)
         if self.reduction == Reduction.NONE:
-            return self._weighted_values(y_true, y_pred, sample_weight)
+            return _weighed(values, mask, sample_weight)
         if self.reduction == Reduction.SUM:
-            return _by_share(self._sum(y_true, y_pred, sample_weight), share)
-        if self._has_divisor(sample_weight):
-            mean, is_whole = self._mean_by_weights(y_true, y_pred, sample_weight)
+            return _by_share(self._sum(values, mask, sample_weight), share)
+        if self._has_divisor(mask, sample_weight):
+            mean, is_whole = self._divided(values, mask, sample_weight)
             return mean if is_whole else _by_share(mean, share)
-        values = self.per_example(y_true, y_pred, sample_weight)
+        values = _of_examples(values, y_pred, sample_weight)
         return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
 
     def _share(self) -> float | None:
@@ -311,18 +326,32 @@ class Loss(_overrides.Subclassable):
 begins_nodes(Loss.__call__)
 
 
+def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
+    """Return the values that `call` returned, times what is left of their weights."""
+    if mask is None:
+        return weighted(values, sample_weight)
+    from mirrored.training.losses.masks import mask_weights, weighed
+
+    return weighed(values, mask_weights(sample_weight, mask, values.dtype))
+
+
+def _of_examples(values: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
+    """Return the weighted loss of each example, given what `call` returned."""
+    if not values.shape:
+        values = ops.broadcast_to(values, y_pred.shape[:1])
+    return weighted_means(values, sample_weight)
+
+
+def _cast(values: Tensor, dtype: Any) -> Tensor:
+    """Return what `call` returned in the dtype of the predictions, with its mask."""
+    from mirrored.ops.masks import masked
+
+    return masked(ops.cast(values, dtype), values._keras_mask)
+
+
 def _by_share(part: Tensor, share: float | None) -> Tensor:
     """Return what, counted by a replica's share of the batch, is the replica's part of it."""
     return part if share is None or share == 1.0 else part * (1.0 / share)
-
-
-def sum_of_replicas(value: _Values) -> _Values:
-    """Return the sum over all replicas of what each has, a tensor or several in a list."""
-    context = get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return value
-    total: _Values = context.all_reduce("sum", value)
-    return total
 
 
 class LossByLastAxis(Loss):

@@ -14,9 +14,16 @@ from mirrored.distribute.global_batch import global_batch
 from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 from mirrored.training.losses import targets
-from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction, sum_of_replicas
+from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction
 from mirrored.training.losses.targets import OutputShape
-from mirrored.training.losses.values import EPSILON, check_same_shape, converted, refuse_parts
+from mirrored.training.losses.values import (
+    EPSILON,
+    check_same_shape,
+    converted,
+    refuse_parts,
+    sum_of_replicas,
+    weighted,
+)
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -129,7 +136,9 @@ class _Overlap(Loss):
         """
         if self.reduction == Reduction.SUM and self._is_one_number(y_pred, sample_weight):
             # Each replica has that of the batch, not its part of it.
-            return self._sum(y_true, y_pred, sample_weight) * (y_pred.shape[0] / examples)
+            values = self._values(y_true, y_pred, sample_weight)
+            total = self._sum(values, self._mask(values, y_pred), sample_weight)
+            return total * (y_pred.shape[0] / examples)
         return super().shard(y_true, y_pred, sample_weight, examples)
 
     def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
@@ -143,7 +152,7 @@ class _Overlap(Loss):
         if not self._is_one_number(y_pred, sample_weight):
             return super()._reduced(y_true, y_pred, sample_weight)
         self._share()
-        return self._weighted_values(y_true, y_pred, sample_weight)
+        return weighted(self._values(y_true, y_pred, sample_weight), sample_weight)
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does; with weights the batch's number once for each, as in Keras."""
@@ -152,22 +161,37 @@ class _Overlap(Loss):
         is_of_all = y_pred.shape and len(_axes(self.axis, y_pred.ndim)) == y_pred.ndim
         if not is_of_all or self._is_one_number(y_pred, sample_weight):
             return super()._values(y_true, y_pred, sample_weight)
-        return ops.broadcast_to(super()._values(y_true, y_pred, None), y_pred.shape[:1])
+        mask = y_pred._keras_mask
+        value = super()._values(y_true, y_pred, None)
+        return ops.broadcast_to(value, y_pred.shape[:1] if mask is None else mask.shape)
+
+    def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
+        if y_pred._keras_mask is not None and self._has_other_axes(y_pred):
+            raise InvalidArgumentError(
+                f"The loss {self.name!r} over axis={self.axis} has no examples, of which a mask "
+                "would leave some. Have the last layers drop it, or use axes without the batch."
+            )
+        return super()._mask(values, y_pred)
 
     def _check_weights_count(self, y_pred: Tensor) -> None:
         """Refuse a mean by weights of what has no examples but other axes."""
-        axes = _axes(self.axis, y_pred.ndim)
-        if 0 in axes and len(axes) < y_pred.ndim:
+        if self._has_other_axes(y_pred):
             raise ValueError(
                 f"The loss {self.name!r} over axis={self.axis} has no mean by sample weights. Use "
                 "another reduction, or axes without the batch."
             )
 
+    def _has_other_axes(self, y_pred: Tensor) -> bool:
+        axes = _axes(self.axis, y_pred.ndim)
+        return 0 in axes and len(axes) < y_pred.ndim
+
     def _has_batch(self, y_pred: Tensor) -> bool:
         return 0 in _axes(self.axis, y_pred.ndim)
 
     def _is_one_number(self, y_pred: Tensor, sample_weight: Any) -> bool:
-        """Whether there is one number for the batch, and no weights of its examples."""
+        """Whether there is one number for the batch, and no weights of its examples, or mask."""
+        if y_pred._keras_mask is not None:
+            return False
         weights = () if sample_weight is None else ops.convert_to_tensor(sample_weight).shape
         return self._has_batch(y_pred) and not weights
 

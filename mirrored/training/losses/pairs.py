@@ -13,15 +13,14 @@ from mirrored._arguments import explained
 from mirrored.distribute import get_replica_context
 from mirrored.distribute.global_batch import global_batch
 from mirrored.ops import Tensor
-from mirrored.ops.hooks import only
-from mirrored.training.losses.loss import BY_WEIGHTS, Loss, Reduction, sum_of_replicas
+from mirrored.ops.masks import masked
+from mirrored.training.losses.loss import Loss, Reduction
 from mirrored.training.losses.targets import OutputShape, check_labels
 from mirrored.training.losses.values import (
     as_predictions,
     cast,
     class_indices,
     refuse_parts,
-    weighted,
 )
 
 
@@ -45,6 +44,8 @@ def circle(
     margin: float = 0.4,
 ) -> Tensor:
     """Return the circle loss of each example, by the cosines of all pairs (Sun et al. 2020).
+
+    A mask leaves what is not above 0 out of the mean of a loss.
 
     Args:
         y_true: Labels of shape (batch,) or (batch, 1).
@@ -86,7 +87,8 @@ def circle(
         apart = ops.constant(numbers != np.arange(others.size))
         positive = ops.logical_and(positive, apart)
     distances = ops.maximum(1.0 - ops.matmul(y_pred, ops.transpose(embeddings)), 0.0)
-    return _circle(distances, positive, negative, gamma, margin)
+    values = _circle(distances, positive, negative, gamma, margin)
+    return masked(values, ops.greater(values, 0.0))
 
 
 def _circle(d: Tensor, positive: Tensor, negative: Tensor, gamma: float, margin: float) -> Tensor:
@@ -143,20 +145,6 @@ class Circle(Loss):
             gamma=self.gamma,
             margin=self.margin,
         )
-
-    def _has_divisor(self, sample_weight: Any) -> bool:
-        return self.reduction != Reduction.NONE
-
-    def _mean_by_weights(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, bool]:
-        """Return this shard's part of the mean over what is above 0, on all replicas."""
-        values = self._values(y_true, ops.convert_to_tensor(y_pred), None)
-        with only():
-            counts = cast(ops.greater(values, 0.0), values.dtype)
-            if self.reduction == BY_WEIGHTS:
-                counts = weighted(counts, sample_weight)
-            divisor = sum_of_replicas(ops.reduce_sum(counts))
-        total = ops.reduce_sum(weighted(values, sample_weight))
-        return ops.divide_no_nan(total, divisor), False
 
     def _reduced(self, y_true: Any, y_pred: Any, sample_weight: Any) -> Tensor:
         refuse_parts(f"The loss {self.name!r} is of pairs of the whole batch")

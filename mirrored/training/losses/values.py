@@ -3,7 +3,7 @@
 Their dtypes and shapes are made to fit here, so that no formula has to look at them.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from mirrored import ops
 from mirrored._numbers import as_integer
@@ -17,6 +17,7 @@ from mirrored.ops.spec import DType, default_float, is_bfloat16
 
 # Keras' epsilon: keeps probabilities away from 0 and 1, and quotients and logarithms finite.
 EPSILON = 1e-7
+_Values = TypeVar("_Values", Tensor, list[Tensor])
 
 
 def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
@@ -220,11 +221,6 @@ def checked_class(ignore_class: Any) -> int | None:
     return number
 
 
-def which_count(y_true: Tensor, y_pred: Tensor, ignore_class: int) -> Tensor:
-    """Return 1 for each label that is not `ignore_class`, 0 for the others."""
-    return cast(ops.not_equal(class_indices(y_true, y_pred), ignore_class), y_pred.dtype)
-
-
 def example_axis(axis: Any) -> int:
     """Return the axis that makes one value; refuse that of the batch."""
     number = None if isinstance(axis, bool) else as_integer(axis)
@@ -289,3 +285,12 @@ def refuse_parts(what: str, advice: str = "") -> None:
         raise ValueError(
             f"{what}, of which a replica has a part. Let `fit` run the step{comma}{advice}."
         )
+
+
+def sum_of_replicas(value: _Values) -> _Values:
+    """Return the sum over all replicas of what each has, a tensor or several in a list."""
+    context = get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    total: _Values = context.all_reduce("sum", value)
+    return total

@@ -5,12 +5,11 @@ Totals and counts are those of elements, so that any number of replicas adds up 
 
 from typing import Any, ClassVar
 
-from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
 from mirrored.training.losses import crossentropy
-from mirrored.training.losses.values import checked_class, weighted, which_count
-from mirrored.training.metrics.quotient import Comparison, Statistics
+from mirrored.training.losses.values import checked_class
+from mirrored.training.metrics.quotient import Comparison
 
 
 @explained
@@ -132,19 +131,6 @@ class SparseCategoricalCrossentropy(Comparison):
         self.from_logits = bool(from_logits)
         self.ignore_class = checked_class(ignore_class)
         self.axis = axis
-
-    def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
-        """Return the sum over a batch and the number of labels, or their weights' sum.
-
-        Raises:
-            ValueError: The shapes do not fit.
-        """
-        # As in Keras: without weights a label that is left out counts, with a value of 0.
-        if self.ignore_class is not None and sample_weight is not None:
-            y_pred, y_true = self._as_predictions(y_pred), ops.convert_to_tensor(y_true)
-            counts = which_count(y_true, y_pred, self.ignore_class)
-            sample_weight = weighted(counts, sample_weight)
-        return super().statistics(y_true, y_pred, sample_weight)
 
     def _values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return crossentropy.sparse_categorical_crossentropy(

@@ -14,6 +14,7 @@ from mirrored.training.metrics.quotient import (
     Comparison,
     Quotient,
     Statistics,
+    counted_weights,
     float_dtype,
     share_of_batch,
     weighted_sums,
@@ -52,7 +53,10 @@ class Mean(Quotient):
             ValueError: The weights' shape does not fit.
         """
         values = ops.convert_to_tensor(values)
-        values = cast(values, float_dtype(values))
+        dtype = float_dtype(values)
+        if sample_weight is not None:
+            sample_weight = counted_weights(sample_weight, values, dtype)
+        values = cast(values, dtype)
         if values.ndim == 0:
             return self._of_one(values, sample_weight)
         return weighted_sums(values, sample_weight)

@@ -17,6 +17,7 @@ from mirrored.training.metrics.quotient import (
     FunctionMetric,
     Quotient,
     Statistics,
+    counted_weights,
     float_dtype,
     weighted_sums,
 )
@@ -84,7 +85,10 @@ class Sum(Quotient):
             sample_weight: Weights that broadcast to the values or to their first axes, or None.
         """
         values = ops.convert_to_tensor(values)
-        values = cast(values, float_dtype(values))
+        dtype = float_dtype(values)
+        if sample_weight is not None:
+            sample_weight = counted_weights(sample_weight, values, dtype)
+        values = cast(values, dtype)
         values = ops.reshape(values, (1,)) if values.ndim == 0 else values
         total, _ = weighted_sums(values, sample_weight)
         return total, ops.zeros_like(total)
@@ -279,6 +283,7 @@ class RootMeanSquaredError(MeanSquaredError):
     """
 
     _default = "root_mean_squared_error"
+    _heeds_masks = False  # As in Keras.
 
     def finished(self, quotient: Any) -> Any:
         """Return the root of the mean; see `Quotient`."""

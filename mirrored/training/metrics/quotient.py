@@ -153,10 +153,27 @@ def weighted_sums(values: Tensor, sample_weight: Any, averaged: int = 0) -> Stat
     return ops.reduce_sum(values * weights), ops.reduce_sum(weights) * float(math.prod(rest))
 
 
+def counted_weights(sample_weight: Any, x: Any, dtype: Any) -> Any:
+    """Return sample weights, 0 where the mask of a tensor says so; as they are where it has none.
+
+    Args:
+        sample_weight: The weights, or None.
+        x: The tensor.
+        dtype: The dtype of the result.
+    """
+    mask = getattr(x, "_keras_mask", None)
+    if mask is None:
+        return sample_weight
+    from mirrored.training.losses.masks import mask_weights  # Few programs need it.
+
+    return mask_weights(sample_weight, mask, dtype)
+
+
 class Comparison(Quotient):
     """The mean of what a comparison of targets and predictions gives, element by element."""
 
     _averaged: ClassVar[int] = 0  # The last axes that sample weights cannot tell apart.
+    _heeds_masks: ClassVar[bool] = True  # Whether what predictions' masks leave out does not count.
 
     def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
         """Return the sum over a batch and the number of elements, or the sum of their weights.
@@ -164,10 +181,15 @@ class Comparison(Quotient):
         Raises:
             ValueError: The shapes do not fit.
         """
-        y_pred = self._as_predictions(y_pred)
+        given, y_pred = y_pred, self._as_predictions(y_pred)
         values = self._values(ops.convert_to_tensor(y_true), y_pred)
         averaged = self._averaged if values.ndim > 1 else 0
-        return weighted_sums(cast(values, float_dtype(y_pred)), sample_weight, averaged)
+        dtype = float_dtype(y_pred)
+        if self._heeds_masks:
+            sample_weight = counted_weights(sample_weight, given, dtype)
+        if sample_weight is not None:  # As in Keras, their own masks are for weights alone.
+            sample_weight = counted_weights(sample_weight, values, dtype)
+        return weighted_sums(cast(values, dtype), sample_weight, averaged)
 
     def _as_predictions(self, y_pred: Any) -> Tensor:
         return as_predictions(y_pred)
@@ -196,13 +218,13 @@ class FunctionMetric(Comparison):
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None, share: float
     ) -> Statistics:
         """Return a shard's total and count, in which one number for it counts by its share."""
-        values = self._values_in_its_dtype(y_true, y_pred)
+        values, sample_weight = self._weighed_values(y_true, y_pred, sample_weight)
         total, count = self._counted(values, sample_weight)
         return (total, count) if values.shape or share == 1 else (total * share, count * share)
 
     def statistics(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Statistics:
         """Return the total and the count of a batch."""
-        return self._counted(self._values_in_its_dtype(y_true, y_pred), sample_weight)
+        return self._counted(*self._weighed_values(y_true, y_pred, sample_weight))
 
     def _counted(self, values: Tensor, sample_weight: Any) -> Statistics:
         if values.shape:
@@ -212,10 +234,14 @@ class FunctionMetric(Comparison):
         weight = cast(check_one_weight(f"metric {self.name!r}", sample_weight), values.dtype)
         return values * weight, weight
 
-    def _values_in_its_dtype(self, y_true: Any, y_pred: Any) -> Tensor:
-        y_pred = as_predictions(y_pred)
-        values = self._values(ops.convert_to_tensor(y_true), y_pred)
-        return cast(values, float_dtype(y_pred))
+    def _weighed_values(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Any]:
+        """Return the values, in their dtype, and their weights, of which masks leave some."""
+        given, y_pred = y_pred, as_predictions(y_pred)
+        values, dtype = self._values(ops.convert_to_tensor(y_true), y_pred), float_dtype(y_pred)
+        sample_weight = counted_weights(sample_weight, given, dtype)
+        if sample_weight is not None:
+            sample_weight = counted_weights(sample_weight, values, dtype)
+        return cast(values, dtype), sample_weight
 
     def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return self._function(y_true, y_pred)

@@ -35,6 +35,27 @@ def test_metrics(name: str) -> None:
     )
 
 
+def same(found: Any, expected: Any, name: str) -> None:
+    if "refused" in (found, expected):
+        assert found == expected, name
+    else:
+        np.testing.assert_allclose(found, expected, **NEAR, err_msg=name)
+
+
+@pytest.mark.parametrize("name", OF_LOSSES)
+def test_losses_of_predictions_with_masks(name: str) -> None:
+    found, expected = loss_values.of_masked_loss(mr.keras, name), KERAS["masked losses"][name]
+    # One weight an example is one, though Keras would broadcast it along the steps.
+    expected = expected | {"weights of examples": expected["mean, weighted"]}
+    for each, number in expected.items():
+        same(found[each], number, each)
+
+
+@pytest.mark.parametrize("name", OF_METRICS)
+def test_metrics_of_predictions_with_masks(name: str) -> None:
+    same(loss_values.of_masked_metric(mr.keras, name), KERAS["masked metrics"][name], name)
+
+
 @pytest.fixture
 def passing(simulate: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``passing(replicas, ...)``: a compiled model that returns its inputs."""

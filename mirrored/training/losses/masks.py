@@ -1,0 +1,118 @@
+"""What masks leave of losses and metrics: they count as weights of 0 and 1, under Keras' rules.
+
+A mean is over what a mask leaves, on all replicas: a shard that has less of it counts less.
+"""
+
+import math
+from typing import Any
+
+from mirrored import ops
+from mirrored.errors import InvalidArgumentError
+from mirrored.ops import Tensor
+from mirrored.ops.hooks import only
+from mirrored.training.losses.values import cast, sum_of_replicas
+
+
+def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """Return what two masks leave; None where there is none.
+
+    Args:
+        one: A mask.
+        other: Another one.
+    """
+    if one is None or other is None:
+        return other if one is None else one
+    return ops.logical_and(one, other)
+
+
+def mask_weights(sample_weight: Any, mask: Tensor, dtype: Any) -> Tensor:
+    """Return sample weights, 0 where a mask says so.
+
+    Args:
+        sample_weight: One weight an example, one for all, weights that broadcast to the mask, with
+            or without a last axis of size 1, or None: 1.
+        mask: The mask.
+        dtype: The dtype of the result.
+
+    Raises:
+        InvalidArgumentError: The shapes do not fit.
+    """
+    counts = cast(mask, dtype)
+    if sample_weight is None:
+        return counts
+    weights = cast(ops.convert_to_tensor(sample_weight), dtype)
+    if weights.ndim == 1:  # One an example, whatever they would broadcast to.
+        weights = ops.reshape(weights, (*weights.shape, *[1] * (mask.ndim - 1)))
+    counts, weights = _of_one_rank(counts, weights)
+    if weights.shape and not _broadcasts(weights, counts):
+        raise InvalidArgumentError(
+            "`sample_weight` must have one weight an example, or broadcast to the mask of the "
+            f"predictions, of shape {mask.shape}. Received: sample_weight with shape "
+            f"{ops.convert_to_tensor(sample_weight).shape}."
+        )
+    return counts * weights
+
+
+def weighed(values: Tensor, weights: Tensor) -> Tensor:
+    """Return the values of a loss times what `mask_weights` returned.
+
+    Args:
+        values: What the loss's `call` returned.
+        weights: The weights.
+
+    Raises:
+        InvalidArgumentError: The shapes do not fit.
+    """
+    values, weights = _of_one_rank(values, weights)
+    if values.shape and not _broadcasts(weights, values):
+        raise InvalidArgumentError(
+            f"The mask of the predictions, of shape {weights.shape}, says nothing of losses of "
+            f"shape {values.shape}. Have the last layers drop it, as a Layer does whose "
+            "`compute_mask` returns None."
+        )
+    return values * weights
+
+
+def masked_mean(
+    values: Tensor, mask: Tensor, sample_weight: Any, *, by_weights: bool
+) -> tuple[Tensor, bool]:
+    """Return a shard's part of a mean over what a mask leaves on all replicas, 0 where that is 0.
+
+    Also whether it is the shard's own mean: `call` returned one number.
+
+    Args:
+        values: What the loss's `call` returned.
+        mask: The mask.
+        sample_weight: Weights, or None.
+        by_weights: Whether it is divided by the sum of the weights.
+
+    Raises:
+        InvalidArgumentError: The shapes do not fit.
+    """
+    weights = mask_weights(sample_weight, mask, values.dtype)
+    with only():  # No tape has to do with what they add up to.
+        counted = weights if by_weights else cast(mask, values.dtype)
+        divisor = sum_of_replicas(ops.reduce_sum(counted))
+    if not values.shape:
+        if not by_weights and sample_weight is not None:
+            values = values * ops.convert_to_tensor(sample_weight)
+        return values * cast(ops.not_equal(divisor, 0.0), values.dtype), True
+    if not by_weights:  # An element of the mask may stand for several values.
+        divisor = divisor * (math.prod(values.shape[1:]) / math.prod(mask.shape[1:]))
+    return ops.divide_no_nan(ops.reduce_sum(weighed(values, weights)), divisor), False
+
+
+def _of_one_rank(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Return tensors of which one has a last axis of size 1 more as ones of as many axes."""
+    if one.ndim == other.ndim + 1:
+        other, one = _of_one_rank(other, one)
+    elif other.ndim == one.ndim + 1 and other.shape[-1] == 1:
+        if one.ndim == 1:
+            return ops.expand_dims(one, -1), other
+        return one, ops.squeeze(other, -1)
+    return one, other
+
+
+def _broadcasts(one: Tensor, other: Tensor) -> bool:
+    pairs = zip(one.shape, other.shape, strict=False)
+    return one.ndim == other.ndim and all(size in (1, its) for size, its in pairs)
