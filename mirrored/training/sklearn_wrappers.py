@@ -152,10 +152,11 @@ def _clone(model: Model) -> Model:
     with model.distribute_strategy.scope():
         made = clone_model(model)
         compilation = model._compilation
-        if compilation is not None and not made.compiled:
+        if compilation is not None and compilation.optimizer and not made.compiled:
             loss, weights, metrics, weighted = copy.deepcopy(compilation.given)
+            optimizer = compilation.required_optimizer()
             made.compile(
-                copy.deepcopy(compilation.optimizer),
+                type(optimizer).from_config(optimizer.get_config()),
                 loss,
                 loss_weights=weights,
                 metrics=metrics,

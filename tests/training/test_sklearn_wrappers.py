@@ -105,6 +105,7 @@ def test_a_fit_trains_a_clone_and_a_warm_start_goes_on() -> None:
     assert warm.model_ is model
     np.testing.assert_array_equal(other.model.get_weights()[0], start)
     np.testing.assert_array_equal(other.fit(X, VALUES).fit(X, VALUES).predict(X), warm.predict(X))
+    assert cold.fit(X, VALUES).model_.optimizer.iterations.numpy() == 1  # And not those of `model`.
 
 
 def test_a_warm_start_keeps_what_a_function_returned() -> None:
