@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from card_training import State, X, Y, ended, make_devices, make_model, same, state
+from user_optimizers import made_with
 
 import mirrored as mr
 from mirrored.errors import DeviceLostError, NonFiniteLossError, ResourceExhaustedError
@@ -186,3 +187,31 @@ def test_a_card_that_is_lost(function: str, call: int, emulated_cuda: Emulate) -
     with mr.device("CPU:0"):
         assert float(mr.constant(2.0) + 1.0) == 3.0
     ended(set(threading.enumerate()) - before)
+
+
+@pytest.mark.parametrize(
+    "name", ["scaled", *[pytest.param(each, marks=pytest.mark.slow) for each in ("several", "own")]]
+)
+def test_optimizers_around_others_and_of_users(name: str, emulated_cuda: Emulate) -> None:
+    """Also where a batch is infinite, whose step is left out on the card."""
+    x = X[:30].copy()
+    x[10:20] *= 1.0 if name == "own" else np.inf
+
+    def made() -> mr.optim.Optimizer:
+        if name == "own":
+            return made_with(mr.keras)["Means"](0.01)
+        inner: mr.optim.Optimizer = mr.optim.Adam(0.01, use_ema=True)
+        if name == "several":
+            muon = mr.optim.OptimizerMap(inner, {".*kernel": mr.optim.Muon(0.01)})
+            inner = mr.optim.MultiOptimizer(muon)
+        return mr.optim.LossScaleOptimizer(inner, 8.0)
+
+    def trained(names: list[str]) -> State:
+        model = make_model(mr.MirroredStrategy(names), widths=(8,), optimizer=made)
+        model.fit(x, Y[:30], batch_size=10, shuffle=False, verbose=0)
+        return state(model)
+
+    expected = trained(["CPU:0"])
+    emulated_cuda(cards=2)
+    for one, other in zip(trained(["GPU:0", "GPU:1"]), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=TOLERANCE)
