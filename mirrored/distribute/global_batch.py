@@ -29,6 +29,7 @@ class GlobalBatch:
         self.sizes = tuple(sizes)
         self.of_means = of_means
         self._gradients: set[int] = set()
+        self._totals: set[int] = set()
 
     @property
     def examples(self) -> int:
@@ -62,6 +63,24 @@ class GlobalBatch:
             gradients: The gradients; None where there is none.
         """
         self._gradients.update(each._id for each in gradients if each is not None)
+
+    def note_totals(self, values: Iterable[object]) -> None:
+        """Remember what is that of all replicas on each of them, as results of metrics are.
+
+        Args:
+            values: The values, of which tensors are remembered.
+        """
+        self._totals.update(each._id for each in values if isinstance(each, Tensor))
+
+    def is_an_example_each(self, value: Tensor, replica: int) -> bool:
+        """Return whether what a replica of several has is as long as its shard, and no total.
+
+        Args:
+            value: What it has.
+            replica: Its number.
+        """
+        rows = value.shape[0] if value.ndim and len(self.sizes) > 1 else None
+        return rows == self.sizes[replica] and value._id not in self._totals
 
     def check_no_gradients(self, values: Iterable[Tensor]) -> None:
         """Raise where one of the values is a shard's gradient.

@@ -23,8 +23,8 @@ from mirrored.ops import SeedGenerator
 from mirrored.ops.rng_state import current_rng_state
 from mirrored.training.losses.values import loss_dtype
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own, step_of
-from mirrored.training.step import Shards, Totals, failed_step, joined, row_of
+from mirrored.training.own_steps import is_own, row_of, step_of
+from mirrored.training.step import Shards, Totals, failed_step, joined
 
 # Given a row for each step - its losses, then each metric's total and count; or what a step of the
 # model's own returned, by name - and their number of examples. A step of training whose loss is

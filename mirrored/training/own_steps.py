@@ -5,10 +5,13 @@ gradients, the values that the step returns, means of what variables are assigne
 mean over a shard's examples, and N replicas compute what one does.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+
+import numpy as np
 
 from mirrored import _nest, ops
 from mirrored._contexts import Within
@@ -18,7 +21,7 @@ from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.layers.weights import find
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import only
-from mirrored.ops.spec import FLOATS, INTEGERS
+from mirrored.ops.spec import FLOATS, INTEGERS, DType
 from mirrored.optim import Optimizer
 from mirrored.training.metrics import Metric
 from mirrored.training.model_steps import SteppedNetwork
@@ -145,7 +148,7 @@ class OwnStep(Step):
             notes = _Notes(batch, replica, skips)
             with telling_of_gradients(notes.note):
                 returned = method(pack_x_y_sample_weight(x, y, sample_weight))
-            made = _Logs(returned)
+            made = _Logs(returned, batch, replica)
             if not batch.is_empty(replica):
                 logs.append(made)
                 made.check_like(logs[0])
@@ -160,7 +163,7 @@ class OwnStep(Step):
             parts = [each for each, size in zip(whole, batch.sizes, strict=True) if size]
             with strategy.replica_scope(0):
                 values = _with_integers(values, parts)
-        return Totals(values, None, losses, logs[0].names)
+        return Totals(values, None, losses, logs[0].names, logs[0].specs)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -176,6 +179,25 @@ class OwnStep(Step):
             for optimizer, known in zip(optimizers, slots, strict=True):
                 optimizer.restore_slots(known)
             raise
+
+
+def row_of(totals: Totals, statistics: list[float]) -> Any:
+    """Return a step's statistics as loops take them: of a model's own step, by their names.
+
+    Args:
+        totals: What the step left, or left when it was recorded.
+        statistics: Its statistics.
+    """
+    if totals.names is None:
+        return statistics
+    row: dict[str, Any] = {}
+    start = 1
+    for name, (shape, dtype) in zip(totals.names, totals.specs, strict=True):
+        stop = start + math.prod(shape)
+        numbers = statistics[start:stop]
+        row[name] = np.array(numbers, dtype).reshape(shape) if shape else numbers[0]
+        start = stop
+    return row
 
 
 def optimizers_of(model: Any) -> list[Optimizer]:
@@ -230,21 +252,27 @@ class _Notes:
 
 
 class _Logs:
-    """What a replica's step returned: numbers by name.
+    """What a replica's step returned: numbers by name, or arrays of them.
 
     Args:
         returned: A dict of numbers, in which dicts are taken apart; or None.
+        batch: How many examples there are.
+        replica: The replica's number.
 
     Attributes:
         names: The names, those of integers at the end.
+        specs: The shapes and dtypes of what has these names.
     """
 
-    def __init__(self, returned: Any) -> None:
+    def __init__(self, returned: Any, batch: GlobalBatch, replica: int) -> None:
+        self._batch, self._replica = batch, replica
         self._floats: dict[str, Tensor] = {}
         self._integers: dict[str, Tensor] = {}
         with only():
             self._take({} if returned is None else returned)
         self.names = (*self._floats, *self._integers)
+        found = (*self._floats.values(), *self._integers.values())
+        self.specs = tuple([each.spec for each in found])
 
     @property
     def integers(self) -> bool:
@@ -263,15 +291,19 @@ class _Logs:
                 self._take(value)
                 continue
             number = _number(str(name), value)
-            kind, dtype = (
-                (self._integers, ops.int64)
-                if number.dtype in INTEGERS
-                else (self._floats, ops.float64)
-            )
-            kind[str(name)] = ops.cast(number, dtype)
+            if self._batch.is_an_example_each(number, self._replica):
+                raise TypeError(_not_numbers(str(name), value))
+            kind = self._integers if number.dtype in INTEGERS else self._floats
+            kind[str(name)] = number
 
     def check_like(self, first: "_Logs") -> None:
-        """Raise unless the first replica's step returned the same names."""
+        """Raise unless the first replica's step returned the same names, and shapes."""
+        if self.names == first.names and self.specs != first.specs:
+            raise ValueError(
+                "A step returns numbers of the same shapes on all replicas. Received: "
+                f"{[each.shape for each in first.specs]} on the first, and "
+                f"{[each.shape for each in self.specs]}, for {list(self.names)}."
+            )
         if self.names != first.names:
             raise ValueError(
                 "A step returns the same names on all replicas. Received: "
@@ -281,26 +313,39 @@ class _Logs:
     def as_vectors(self, loss: Tensor, share: float) -> dict[str, Tensor]:
         """Return the loss; this and the numbers, as they count in the sums; and the integers."""
         with only():
-            numbers = ops.stack([loss, *self._floats.values()])
+            numbers = _joined([loss, *self._floats.values()], ops.float64)
             found = {"loss": loss, "values": numbers if share == 1.0 else numbers * share}
             if self._integers:
-                found["integers"] = ops.stack(list(self._integers.values()))
+                found["integers"] = _joined(self._integers.values(), ops.int64)
         return found
 
 
+def _joined(numbers: Iterable[Tensor], dtype: DType) -> Tensor:
+    """Return numbers, and arrays of them, as one vector."""
+    parts = [ops.cast(each, dtype) for each in numbers]
+    if all(each.shape == () for each in parts):
+        return ops.stack(parts)
+    return ops.concat([ops.reshape(each, (-1,)) for each in parts], axis=0)
+
+
 def _number(name: str, value: Any) -> Tensor:
-    """Return a number that a step returned."""
+    """Return a number that a step returned, or an array of numbers."""
     try:
         number = ops.convert_to_tensor(value)
     except (TypeError, ValueError):
         number = None
-    if number is None or number.shape != () or number.dtype not in (*FLOATS, *INTEGERS):
-        raise TypeError(
-            "A step of a model returns numbers by name: floats, which are put together by each "
-            "replica's part of the examples, or integers, which are the same on all replicas. "
-            f"Received: {name!r}: {value!r:.200}. Return its mean over the shard's examples."
-        )
+    if number is None or number.dtype not in (*FLOATS, *INTEGERS):
+        raise TypeError(_not_numbers(name, value))
     return number
+
+
+def _not_numbers(name: str, value: Any) -> str:
+    return (
+        "A step of a model returns numbers by name, or arrays of them: floats, which are put "
+        "together by each replica's part of the examples, or integers, which are the same on all "
+        "replicas; none for each example, where there are several replicas. Received: "
+        f"{name!r}: {value!r:.200}. Return its mean over the shard's examples."
+    )
 
 
 def _with_integers(values: Tensor, parts: Sequence[Tensor]) -> Tensor:

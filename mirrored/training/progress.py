@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mirrored._logging import beside_bars, room_for_a_line
 
 if TYPE_CHECKING:  # Drawing is imported when something is drawn: importing us stays fast.
@@ -33,7 +35,9 @@ def _format_value(value: Any) -> str:
     try:
         number = float(value)
     except (TypeError, ValueError):  # A callback may log whatever it likes.
-        return str(value)
+        if not isinstance(value, np.ndarray):
+            return str(value)
+        number = float(value.mean())  # As Keras' bar shows a metric of several numbers.
     return f"{number:.4e}" if 0 < abs(number) < _SMALL else f"{number:.4f}"
 
 

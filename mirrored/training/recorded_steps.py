@@ -20,8 +20,8 @@ from mirrored.program import Feeder, GuardFailed, Report, Trace, trace
 from mirrored.program.results import Results
 from mirrored.training.eager_steps import Take, column_dtypes
 from mirrored.training.model_steps import SteppedNetwork
-from mirrored.training.own_steps import is_own, optimizers_of, step_of
-from mirrored.training.step import Shards, Step, Totals, failed_step, joined, row_of
+from mirrored.training.own_steps import is_own, optimizers_of, row_of, step_of
+from mirrored.training.step import Shards, Step, Totals, failed_step, joined
 from mirrored.variables import Variable
 
 

@@ -5,6 +5,8 @@ Totals and counts are added up, so that batches of different sizes count as they
 
 from typing import Any
 
+import numpy as np
+
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.metrics import kind_of
 from mirrored.training.metrics.quotient import Quotient
@@ -85,7 +87,7 @@ class LatestLogs:
 
     def __init__(self, model: Any, *, goes_on: bool = False) -> None:
         self._model = model
-        self._logs: dict[str, float] = {}
+        self._logs: dict[str, Any] = {}
         self.examples = 0
         if not goes_on:
             model.reset_metrics()
@@ -107,7 +109,8 @@ class LatestLogs:
 
     def finish(self) -> dict[str, float]:
         """Return what the metrics say at the end of an epoch, where that is what steps return."""
-        found = {name: float(value) for name, value in self._model.get_metrics_result().items()}
+        results = self._model.get_metrics_result()
+        found = {name: _logged(value) for name, value in results.items()}
         if found.keys() != self._logs.keys():
             return self.logs()
         tracker = self._model.required_compilation().loss_tracker
@@ -115,6 +118,12 @@ class LatestLogs:
             # Where no step updated it: Keras shows 0.
             found[tracker.name] = self._logs[tracker.name]
         return {name: found[name] for name in self._logs}
+
+
+def _logged(value: Any) -> Any:
+    """Return what a metric says as logs have it: a float, or an array of numbers."""
+    array = np.asarray(value)
+    return array if array.ndim else float(array)
 
 
 def is_mean(metric: Any) -> bool:

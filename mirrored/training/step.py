@@ -21,7 +21,7 @@ from mirrored.distribute.global_batch import GlobalBatch
 from mirrored.distribute.sharding import sharding_of
 from mirrored.errors import NonFiniteLossError
 from mirrored.layers.added_losses import forget
-from mirrored.ops import Tensor
+from mirrored.ops import Tensor, TensorSpec
 from mirrored.ops.hooks import active_recorder
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.compiled_outputs import OutputPart, metrics_of
@@ -52,12 +52,14 @@ class Totals(NamedTuple):
         losses: Each replica's part of the loss.
         names: What a step of the model's own returned, behind its losses in the statistics; None
             where they are those of `fit`.
+        specs: The shapes and dtypes of what has these names.
     """
 
     statistics: Tensor
     penalty: Tensor | None
     losses: tuple[Tensor, ...]
     names: tuple[str, ...] | None = None
+    specs: tuple[TensorSpec, ...] = ()
 
 
 class Step:
@@ -343,18 +345,6 @@ def failed_step(
         f"are those of the step before{_state_of_weights(model)}. Look for NaN and infinite "
         "values in the data, as `fit(validate_data=True)` does, or lower the learning rate."
     )
-
-
-def row_of(totals: Totals, statistics: list[float]) -> Any:
-    """Return a step's statistics as loops take them: of a model's own step, by their names.
-
-    Args:
-        totals: What the step left, or left when it was recorded.
-        statistics: Its statistics.
-    """
-    if totals.names is None:
-        return statistics
-    return dict(zip(totals.names, statistics[1:], strict=True))
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -309,10 +309,15 @@ REFUSED: dict[str, tuple[Callable[[mr.Model, Any], Any], type[Exception], str]] 
         "Received: `all_reduce` of a gradient.",
     ),
     "no dict": (lambda model, loss: 3.0, TypeError, "A step of a model returns a dict of numbers"),
-    "a vector": (
+    "an example each": (
         lambda model, loss: {"loss": loss[1]},
         TypeError,
-        "A step of a model returns numbers by name: floats",
+        "none for each example, where there are several replicas.",
+    ),
+    "other shapes": (
+        lambda model, loss: {"loss": loss[1][1:]},
+        ValueError,
+        "A step returns numbers of the same shapes on all replicas. Received: [(3,)]",
     ),
     "a text": (
         lambda model, loss: {"loss": "high"},
@@ -342,7 +347,7 @@ def test_what_a_step_may_not_do(act: Any, error: Any, message: str, eager: bool)
             return act(self, (tape, losses, loss))
 
     for replicas in (1, 3):
-        if replicas == 1 and "integer" in message:
+        if replicas == 1 and ("integer" in message or "replicas." in message):
             continue
         with on(replicas).scope():
             inputs = mr.layers.Input((3,))
@@ -368,3 +373,30 @@ def test_without_an_optimizer_or_a_loss() -> None:
     for use in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
         with pytest.raises(ValueError, match=r"No loss to compute\. Provide a `loss` argument"):
             use(X, Y)
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "recorded"])
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_metrics_of_several_numbers(replicas: int, eager: bool) -> None:
+    """As Keras they are arrays in logs; also where a shard has as many examples as there are."""
+
+    class Scored(mr.Model):
+        def train_step(self, data: Any) -> Any:
+            return {**super().train_step(data), "means": mr.reduce_mean(data[1], axis=0)[:2]}
+
+    with on(replicas).scope():
+        inputs = mr.layers.Input((3,))
+        model = Scored(inputs, mr.layers.Dense(3, "softmax", kernel_initializer="ones")(inputs))
+        score = mr.metrics.F1Score(name="score")
+        model.compile("sgd", "mse", metrics=[score, "accuracy"], run_eagerly=eager)
+    x = np.linspace(-1.0, 1.0, 33).reshape(11, 3)
+    y = np.eye(3)[np.arange(11) % 3]
+    history = model.fit(x, y, batch_size=9, epochs=1, shuffle=False, verbose=0).history
+    assert [np.shape(history[name]) for name in ("score", "means")] == [(1, 3), (1, 2)]
+    np.testing.assert_allclose(history["means"][0], y[9:, :2].mean(0))
+    found = model.evaluate(x, y, verbose=0, return_dict=True)
+    alone = mr.metrics.F1Score()
+    alone.update_state(y, model.predict(x, verbose=0))
+    np.testing.assert_allclose(found["score"], alone.result().numpy())
+    assert found["score"].shape == (3,)
+    assert isinstance(found["accuracy"], float)

@@ -239,6 +239,7 @@ def test_no_thread_is_left(terminal: Terminal) -> None:
         (0, "0.0000"),
         (np.float32(0.5), "0.5000"),
         (np.array(2.0), "2.0000"),
+        (np.array([2.0, 1.0]), "1.5000"),
         (float("nan"), "nan"),
         (float("inf"), "inf"),
         ("fast", "fast"),

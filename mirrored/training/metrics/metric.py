@@ -11,6 +11,7 @@ from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
 from mirrored._naming import snake_case
 from mirrored.distribute import DistributedVariable, SyncOnReadVariable, get_strategy
+from mirrored.distribute.global_batch import global_batch
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
@@ -197,7 +198,11 @@ def _of_all_replicas(result: Any) -> Any:
     def run(self: Metric) -> Any:
         with SyncOnReadVariable.reading_totals(self.variables):
             # A variable's value is read while it is that of all replicas.
-            return _nest.map_structure(_value, result(self))
+            values = _nest.map_structure(_value, result(self))
+        batch = global_batch()
+        if batch is not None:
+            batch.note_totals(_nest.flatten(values))
+        return values
 
     run._of_all_replicas = True  # type: ignore[attr-defined]
     return run
