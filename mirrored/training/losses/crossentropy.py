@@ -44,8 +44,9 @@ class _Crossentropy(LossByLastAxis):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name or self._name, reduction)
+        super().__init__(name or self._name, reduction, dtype)
         self.from_logits = from_logits
         self.label_smoothing = label_smoothing
         self.axis = example_axis(axis)
@@ -119,6 +120,7 @@ class BinaryCrossentropy(_Crossentropy):
         axis: The axis that the mean is taken over, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -213,6 +215,7 @@ class CategoricalCrossentropy(_Crossentropy):
         axis: The axis of the classes, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -309,6 +312,7 @@ class SparseCategoricalCrossentropy(LossByLastAxis):
         reduction: As in `Loss`.
         axis: The axis of the classes, which is the last one: as in Keras on TensorFlow.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `ignore_class` is no integer.
@@ -328,8 +332,9 @@ class SparseCategoricalCrossentropy(LossByLastAxis):
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         axis: int = -1,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name or "sparse_categorical_crossentropy", reduction)
+        super().__init__(name or "sparse_categorical_crossentropy", reduction, dtype)
         self.from_logits = from_logits
         self.ignore_class = checked_class(ignore_class)
         self._class_axis = axis

@@ -23,14 +23,18 @@ class Elementwise(LossByLastAxis):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
     """
 
     _name: ClassVar[str]
 
     def __init__(
-        self, reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE, name: str | None = None
+        self,
+        reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name or self._name, reduction)
+        super().__init__(name or self._name, reduction, dtype)
 
     def values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return a value for each element.
@@ -89,6 +93,7 @@ class MeanSquaredError(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr

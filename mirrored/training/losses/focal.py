@@ -105,6 +105,7 @@ class BinaryFocalCrossentropy(BinaryCrossentropy):
         axis: The axis that the mean is taken over, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `axis` is no integer, or that of the batch.
@@ -128,8 +129,9 @@ class BinaryFocalCrossentropy(BinaryCrossentropy):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(from_logits, label_smoothing, axis, reduction, name)
+        super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.apply_class_balancing = apply_class_balancing
         self.alpha = alpha
         self.gamma = gamma
@@ -203,6 +205,7 @@ class CategoricalFocalCrossentropy(CategoricalCrossentropy):
         axis: The axis of the classes, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `axis` is no integer, or that of the batch.
@@ -225,8 +228,9 @@ class CategoricalFocalCrossentropy(CategoricalCrossentropy):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str | None = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(from_logits, label_smoothing, axis, reduction, name)
+        super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.alpha = alpha
         self.gamma = gamma
 
@@ -278,6 +282,7 @@ class CategoricalGeneralizedCrossEntropy(LossByLastAxis):
             cross-entropy, near 1 the absolute error.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `q` is not between 0 and 1.
@@ -296,11 +301,12 @@ class CategoricalGeneralizedCrossEntropy(LossByLastAxis):
         q: float = 0.5,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "categorical_generalized_cross_entropy",
+        dtype: Any = None,
     ) -> None:
         number = as_real(q)
         if number is None or not 0 < number < 1:
             raise ValueError("q must be in the interval (0, 1)")
-        super().__init__(name, reduction)
+        super().__init__(name, reduction, dtype)
         self.q = number
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from mirrored.graph.inference import ShapeRecorder
 from mirrored.layers.added_losses import are_ignored
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only
+from mirrored.ops.spec import DType, default_float
 from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
@@ -28,6 +29,7 @@ from mirrored.training.losses.values import (
     cast,
     check_one_weight,
     check_values,
+    computed_in,
     fitted_shape,
     refusal,
     sum_of_replicas,
@@ -72,13 +74,15 @@ class Loss(_overrides.Subclassable):
             whatever their weights), "mean_with_sample_weight" (divided by the sum of the weights,
             where there are some; 0 where they add up to 0), "sum", or "none" for a value an
             example.
+        dtype: The dtype that it is computed in, float32 or float64; None: that of the predictions,
+            float32 for bfloat16.
 
     Attributes:
         targets_are_labels: Whether targets are indices of classes, not numbers to be cast to the
             dtype of the predictions.
 
     Raises:
-        ValueError: `reduction` is something else.
+        ValueError: `reduction` is something else, or `dtype` no such dtype.
 
     Example:
         >>> import mirrored as mr
@@ -94,7 +98,10 @@ class Loss(_overrides.Subclassable):
     targets_are_labels: ClassVar[bool] = False
 
     def __init__(
-        self, name: str | None = None, reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE
+        self,
+        name: str | None = None,
+        reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
+        dtype: Any = None,
     ) -> None:
         reduction = Reduction.NONE if reduction is None else reduction
         if reduction not in _REDUCTIONS:
@@ -104,6 +111,12 @@ class Loss(_overrides.Subclassable):
             )
         self.name = name or snake_case(type(self).__name__)
         self.reduction = reduction
+        self._dtype = None if dtype is None else computed_in(dtype)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype that it was made with, or floatx: then that of the predictions counts."""
+        return default_float() if self._dtype is None else self._dtype
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """Return the loss of each example, or of each of its elements, to be averaged.
@@ -216,7 +229,7 @@ class Loss(_overrides.Subclassable):
 
     def _values(self, y_true: Any, y_pred: Tensor, sample_weight: Any) -> Tensor:
         """Return what `call` does: a tensor of shape (batch, ...), or one number for the batch."""
-        y_pred = as_predictions(y_pred)
+        y_pred = as_predictions(y_pred, self._dtype)
         y_true = ops.convert_to_tensor(y_true)
         if not y_pred.shape:
             raise ValueError(

@@ -109,6 +109,7 @@ class Hinge(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -126,6 +127,7 @@ class SquaredHinge(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -144,6 +146,7 @@ class CategoricalHinge(LossByLastAxis):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -155,8 +158,9 @@ class CategoricalHinge(LossByLastAxis):
         self,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "categorical_hinge",
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name, reduction)
+        super().__init__(name, reduction, dtype)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""

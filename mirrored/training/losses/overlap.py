@@ -102,8 +102,8 @@ def tversky(
 class _Overlap(Loss):
     """What losses of sums share: over axes with the batch, all replicas have its one number."""
 
-    def __init__(self, name: str, reduction: str | None, axis: Any) -> None:
-        super().__init__(name, reduction)
+    def __init__(self, name: str, reduction: str | None, axis: Any, dtype: Any) -> None:
+        super().__init__(name, reduction, dtype)
         given = axis if isinstance(axis, tuple | list) else (axis,)
         if axis is not None and None in [as_integer(each) for each in given]:
             raise ValueError(f"`axis` is None, an integer or several. Received: axis={axis!r}")
@@ -210,6 +210,7 @@ class Dice(_Overlap):
         name: The name that errors show.
         axis: The axes of the sums; None: all, so that the batch has one number, however many
             replicas share it.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `axis` is something else.
@@ -225,8 +226,9 @@ class Dice(_Overlap):
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "dice",
         axis: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name, reduction, axis)
+        super().__init__(name, reduction, axis, dtype)
 
     def _overlap(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return dice(y_true, y_pred, self.axis)
@@ -243,6 +245,7 @@ class Tversky(_Overlap):
         name: The name that errors show.
         axis: The axes of the sums; None: all, so that the batch has one number, however many
             replicas share it.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `axis` is something else.
@@ -260,8 +263,9 @@ class Tversky(_Overlap):
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "tversky",
         axis: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name, reduction, axis)
+        super().__init__(name, reduction, axis, dtype)
         self.alpha = alpha
         self.beta = beta
 

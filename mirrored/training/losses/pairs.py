@@ -113,6 +113,7 @@ class Circle(Loss):
         remove_diagonal: Whether an example is no pair with itself.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -130,8 +131,9 @@ class Circle(Loss):
         remove_diagonal: bool = True,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "circle",
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name, reduction)
+        super().__init__(name, reduction, dtype)
         self.gamma = gamma
         self.margin = margin
         self.remove_diagonal = remove_diagonal

@@ -69,6 +69,7 @@ class Poisson(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -86,6 +87,7 @@ class KLDivergence(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr

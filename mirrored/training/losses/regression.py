@@ -184,6 +184,7 @@ class MeanAbsoluteError(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -201,6 +202,7 @@ class MeanAbsolutePercentageError(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -218,6 +220,7 @@ class MeanSquaredLogarithmicError(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -237,6 +240,7 @@ class Huber(Elementwise):
         delta: From which error on the loss goes on straight.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `delta` is no number of 0 or more.
@@ -254,11 +258,12 @@ class Huber(Elementwise):
         delta: float = 1.0,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "huber_loss",
+        dtype: Any = None,
     ) -> None:
         number = as_real(delta)
         if number is None or not 0 <= number < math.inf:
             raise ValueError(f"`delta` is a number of 0 or more. Received: delta={delta!r}")
-        super().__init__(reduction, name)
+        super().__init__(reduction, name, dtype)
         self.delta = number
 
     def values(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -272,6 +277,7 @@ class LogCosh(Elementwise):
     Args:
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Example:
         >>> import mirrored as mr
@@ -291,6 +297,7 @@ class CosineSimilarity(LossByLastAxis):
         axis: The axis of the vectors, not that of the batch.
         reduction: As in `Loss`.
         name: The name that errors show.
+        dtype: As in `Loss`.
 
     Raises:
         ValueError: `axis` is no integer, or that of the batch.
@@ -306,13 +313,14 @@ class CosineSimilarity(LossByLastAxis):
         axis: int = -1,
         reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE,
         name: str = "cosine_similarity",
+        dtype: Any = None,
     ) -> None:
         number = as_integer(axis)
         if number is None or number == 0:
             raise ValueError(
                 f"`axis` is that of the vectors, and 0 that of the batch. Received: axis={axis!r}"
             )
-        super().__init__(name, reduction)
+        super().__init__(name, reduction, dtype)
         self.axis = number
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:

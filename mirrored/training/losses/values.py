@@ -26,10 +26,28 @@ def converted(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     return aligned(cast(ops.convert_to_tensor(y_true), y_pred.dtype), y_pred), y_pred
 
 
-def as_predictions(y_pred: Any) -> Tensor:
-    """Return predictions as a tensor of the dtype that losses are computed in."""
+def computed_in(dtype: Any) -> DType:
+    """Return the dtype that a loss is asked to be computed in: a name, or a policy of layers.
+
+    Args:
+        dtype: It.
+
+    Raises:
+        ValueError: It is not float32 or float64.
+    """
+    found = ops.as_dtype(getattr(dtype, "compute_dtype", dtype))
+    if found not in (ops.float32, ops.float64):
+        raise ValueError(
+            f"Losses are computed in float32 or float64. Received: dtype={dtype!r}. Leave it out: "
+            "predictions in bfloat16 are cast to float32."
+        )
+    return found
+
+
+def as_predictions(y_pred: Any, dtype: DType | None = None) -> Tensor:
+    """Return predictions as a tensor of the dtype that losses are computed in, or of another."""
     y_pred = ops.convert_to_tensor(y_pred)
-    dtype = loss_dtype(y_pred.dtype)
+    dtype = loss_dtype(y_pred.dtype) if dtype is None else dtype
     return y_pred if y_pred.dtype == dtype else cast_with_logits(y_pred, dtype)
 
 

@@ -298,3 +298,37 @@ def test_functions_reduce_the_last_axis_only(shape: Any) -> None:
     assert losses.categorical_crossentropy(p, p).shape == shape[:-1]
     labels = np.zeros(shape[:-1], np.int64)
     assert losses.sparse_categorical_crossentropy(labels, p).shape == shape[:-1]
+
+
+@pytest.mark.parametrize(
+    "name", [each for each in losses.__all__ if inspect.isclass(getattr(losses, each))]
+)
+def test_the_dtype_that_a_loss_is_computed_in(name: str) -> None:
+    """It is that of predictions in that dtype, from `fit` too; gradients have the predictions'."""
+    kind: Any = getattr(losses, name)
+    if name in ("Loss", "Reduction"):
+        return
+    labels = kind.targets_are_labels or name in ("Circle", "CategoricalGeneralizedCrossEntropy")
+    predictions = distribution((6, 3)).astype(np.float32)
+    y: Any = np.arange(6) % 3
+    y = y if labels else np.eye(3)[y]
+    made = kind(dtype="float64")
+    assert made.dtype == "float64"
+    assert kind().dtype == mr.keras.backend.floatx()
+    x = mr.constant(predictions)
+    with mr.GradientTape() as tape:
+        tape.watch(x)
+        value = made(y, x)
+    assert value.dtype == np.float64
+    assert float(value) == float(kind()(y, predictions.astype(np.float64)))
+    assert tape.gradient(value, x).dtype == np.float32
+    with pytest.raises(ValueError, match="computed in float32 or float64"):
+        kind(dtype="float16")
+
+
+def test_a_model_has_a_loss_of_another_dtype() -> None:
+    model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1, kernel_initializer="ones")])
+    policy = mr.keras.DTypePolicy("float64")
+    model.compile("sgd", losses.MeanSquaredError(dtype=policy), metrics=["mae"])
+    history = model.fit(np.ones((4, 2)), np.zeros((4, 1)), batch_size=4, verbose=0).history
+    assert history == {"loss": [4.0], "mae": [2.0]}
