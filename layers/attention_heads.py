@@ -117,8 +117,8 @@ class AttentionHeads(Layer):
             output_shape=sizes,
             activation=activation,
             bias_axes=bias_axes if self._use_bias else None,
-            kernel_initializer=_another(self.kernel_initializer),
-            bias_initializer=_another(self.bias_initializer),
+            kernel_initializer=initializers.another(self.kernel_initializer),
+            bias_initializer=initializers.another(self.bias_initializer),
             kernel_regularizer=self.kernel_regularizer,
             bias_regularizer=self.bias_regularizer,
             activity_regularizer=self._activity_regularizer,
@@ -236,11 +236,6 @@ class AttentionHeads(Layer):
 def bare(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return tensors without the masks that they carry, which the projections need not hear of."""
     return tuple(each if each._keras_mask is None else masked(each, None) for each in tensors)
-
-
-def _another(initializer: Any) -> Any:
-    """Return an initializer like one, which draws anew unless it has a seed."""
-    return initializer.clone() if hasattr(initializer, "clone") else initializer
 
 
 def _as_window(value: Any) -> int | None:

@@ -4,6 +4,7 @@ It is the one layer whose examples see each other, and so the one that replicas 
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 from mirrored import ops
@@ -13,12 +14,10 @@ from mirrored.distribute import get_replica_context
 from mirrored.layers import initializers
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.normalizing import ScaledAndMoved, as_axis, positions
-from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable, VariableAggregation
 
-_NO_RENORM = "Take `LayerNormalization` or `GroupNormalization` for small batches."
 _EPSILON = 1e-7  # Keras', of which a count of nothing becomes no quotient of zeros.
 
 
@@ -48,8 +47,11 @@ class BatchNormalization(ScaledAndMoved):
         beta_constraint: What optimizers bring ``beta`` back to after a step, if anything.
         gamma_constraint: What they bring ``gamma`` back to.
         synchronized: Whether replicas meet, and take the global batch's mean and variance.
-        renorm, renorm_clipping, renorm_momentum: Keras' defaults, as its configurations say: there
-            is no renormalization.
+        renorm: Whether training brings what a batch's mean and variance give to what running ones
+            would: Ioffe, Batch Renormalization, 2017, https://arxiv.org/abs/1702.03275
+        renorm_clipping: Bounds of that correction, in a dict: "rmin" and "rmax" of the quotient of
+            deviations, "dmax" of the distance of means; None for none.
+        renorm_momentum: The part of the running mean and deviation that a step leaves in them.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer. One
             that is not trainable goes by its moving averages in training too.
 
@@ -68,6 +70,9 @@ class BatchNormalization(ScaledAndMoved):
 
     moving_mean: Variable
     moving_variance: Variable
+    moving_stddev: Variable
+    renorm_mean: Variable
+    renorm_stddev: Variable
 
     def __init__(
         self,
@@ -87,7 +92,7 @@ class BatchNormalization(ScaledAndMoved):
         *,
         synchronized: bool = False,
         renorm: bool = False,
-        renorm_clipping: None = None,
+        renorm_clipping: Mapping[str, float] | None = None,
         renorm_momentum: float = 0.99,
         **options: Unpack[LayerOptions],
     ) -> None:
@@ -104,33 +109,43 @@ class BatchNormalization(ScaledAndMoved):
             gamma_constraint,
             **options,
         )
-        part = as_real(momentum)
-        if part is None or not 0 <= part <= 1:
-            raise ValueError(f"`momentum` is a number from 0 to 1. Received: momentum={momentum!r}")
-        self.momentum = part
+        self.momentum = _as_part("momentum", momentum)
         self.moving_mean_initializer = initializers.get(moving_mean_initializer)
         self.moving_variance_initializer = initializers.get(moving_variance_initializer)
         self.synchronized = bool(synchronized)
-        self.renorm = only("renorm", renorm, False, _NO_RENORM)
-        self.renorm_clipping = only("renorm_clipping", renorm_clipping, None, _NO_RENORM)
-        self.renorm_momentum = only("renorm_momentum", renorm_momentum, 0.99, _NO_RENORM)
+        self.renorm = bool(renorm)
+        self.renorm_clipping = _checked_bounds(renorm_clipping) if renorm else renorm_clipping
+        self.renorm_momentum = _as_part("renorm_momentum", renorm_momentum)
 
     def build(self, input_shape: Shape) -> None:
         """Create gamma and beta, and the moving averages, each of the features' shape."""
         (axis,) = positions(self.axis, len(input_shape))
         shape = (input_shape[axis],)
         self._add_gamma_and_beta(shape)
+        self.moving_mean = self._add_moving("moving_mean", shape, self.moving_mean_initializer)
+        self.moving_variance = self._add_moving(
+            "moving_variance", shape, self.moving_variance_initializer
+        )
+        if self.renorm:
+            self.moving_stddev = self._add_moving("moving_stddev", shape, self._first_deviation)
+            mean = initializers.another(self.moving_mean_initializer)
+            self.renorm_mean = self._add_moving("renorm_mean", shape, mean)
+            self.renorm_stddev = self._add_moving("renorm_stddev", shape, self._first_deviation)
+
+    def _add_moving(self, name: str, shape: Shape, initializer: Any) -> Variable:
         # Synchronized, they are equal on all replicas: a mean of them would be rounded.
         once, mean = VariableAggregation.ONLY_FIRST_REPLICA, VariableAggregation.MEAN
-        for name in ("moving_mean", "moving_variance"):
-            made = self.add_weight(
-                shape=shape,
-                initializer=getattr(self, f"{name}_initializer"),
-                trainable=False,
-                aggregation=once if self.synchronized else mean,
-                name=name,
-            )
-            setattr(self, name, made)
+        return self.add_weight(
+            shape=shape,
+            initializer=initializer,
+            trainable=False,
+            aggregation=once if self.synchronized else mean,
+            name=name,
+        )
+
+    def _first_deviation(self, shape: Shape, dtype: Any = None) -> Tensor:
+        make: Any = initializers.another(self.moving_variance_initializer)
+        return ops.sqrt(make(shape, dtype=dtype))
 
     def check_input_shape(self, input_shape: Shape) -> None:
         """Raise ValueError unless the features are those that there were first."""
@@ -173,13 +188,48 @@ class BatchNormalization(ScaledAndMoved):
                 if mask is None
                 else self._masked_moments(values, axes, mask)
             )
-            for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
-                moving.assign(moving * self.momentum + now * (1.0 - self.momentum))
+            correction = self._moved_on(mean, variance)
         else:
             mean, variance = self.moving_mean.read_value(), self.moving_variance.read_value()
+            correction = ()
         if len(shape) > 1:
             mean, variance = ops.reshape(mean, shape), ops.reshape(variance, shape)
-        return self._normalized(values, mean, variance, shape)
+            correction = tuple(ops.reshape(each, shape) for each in correction)
+        return self._normalized(values, mean, variance, shape, correction)
+
+    def _moved_on(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, ...]:
+        """Bring the averages on by a batch; return what it is corrected by, if it is."""
+
+        def move(average: Variable, now: Tensor, momentum: float) -> Tensor:
+            moved = average * momentum + now * (1.0 - momentum)
+            average.assign(moved)
+            return moved
+
+        if not self.renorm:
+            move(self.moving_mean, mean, self.momentum)
+            move(self.moving_variance, variance, self.momentum)
+            return ()
+        deviation = ops.sqrt(variance + self.epsilon)
+        correction = self._correction(mean, deviation)
+        move(self.renorm_mean, mean, self.renorm_momentum)
+        move(self.renorm_stddev, deviation, self.renorm_momentum)
+        move(self.moving_mean, mean, self.momentum)
+        average = move(self.moving_stddev, deviation, self.momentum)
+        self.moving_variance.assign(ops.relu(average * average - self.epsilon))
+        return correction
+
+    def _correction(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the quotient of deviations and the distance of means, to the running ones."""
+        running = ops.maximum(self.renorm_stddev, math.sqrt(self.epsilon))
+        quotient, distance = deviation / running, (mean - self.renorm_mean) / running
+        bounds = self.renorm_clipping or {}
+        if bounds.get("rmin") is not None:
+            quotient = ops.maximum(quotient, bounds["rmin"])
+        if bounds.get("rmax") is not None:
+            quotient = ops.minimum(quotient, bounds["rmax"])
+        if bounds.get("dmax") is not None:
+            distance = ops.clip_by_value(distance, -bounds["dmax"], bounds["dmax"])
+        return ops.stop_gradient(quotient), ops.stop_gradient(distance)
 
     def _moments(self, values: Tensor, axes: list[int]) -> tuple[Tensor, Tensor]:
         """Return the features' mean and variance over this shard, or over all replicas'."""
@@ -219,6 +269,35 @@ class BatchNormalization(ScaledAndMoved):
         context: Any = get_replica_context()
         alone = not self.synchronized or context is None or context.num_replicas_in_sync == 1
         return None if alone else context
+
+
+def _as_part(name: str, value: Any) -> float:
+    part = as_real(value)
+    if part is None or not 0 <= part <= 1:
+        raise ValueError(f"`{name}` is a number from 0 to 1. Received: {name}={value!r}")
+    return part
+
+
+def _checked_bounds(given: Any) -> dict[str, float]:
+    """Return the bounds of the correction: none of others, and none beyond another."""
+    bounds = dict(given or {})
+    known = ["rmax", "rmin", "dmax"]
+    if not set(bounds).issubset(known):
+        raise ValueError(
+            f"Received invalid keys for `renorm_clipping` argument: {given}. Supported values: "
+            f"{known}."
+        )
+    low, high, far = (bounds.get(name) for name in ("rmin", "rmax", "dmax"))
+    if low is not None and high is not None and high < low:
+        raise ValueError(
+            "rmax should be greater than rmin in the `renorm_clipping` argument. Received: "
+            f"rmax={high}, rmin={low}."
+        )
+    if far is not None and far < 0:
+        raise ValueError(
+            f"dmax should be non-negative in the `renorm_clipping` argument. Received: dmax={far}."
+        )
+    return bounds
 
 
 def _kept(mean: Tensor, axes: list[int], values: Tensor) -> Tensor:

@@ -100,7 +100,12 @@ class ScaledAndMoved(Normalizing):
             )
 
     def _normalized(
-        self, values: Tensor, mean: Tensor, variance: Tensor, shape: Sequence[int]
+        self,
+        values: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        shape: Sequence[int],
+        correction: Sequence[Tensor] = (),
     ) -> Tensor:
         """Return values less the mean over the deviation, times gamma, plus beta.
 
@@ -109,12 +114,17 @@ class ScaledAndMoved(Normalizing):
             mean: Their mean, of a shape that broadcasts to them.
             variance: Their variance, likewise.
             shape: What shape of gamma and beta broadcasts to them.
+            correction: What the normalized values are multiplied by, and what is added to them,
+                before gamma and beta, if anything.
         """
         gamma, beta = (
             each if each is None or each.shape == tuple(shape) else ops.reshape(each, shape)
             for each in (self.gamma, self.beta)
         )
         factor = ops.rsqrt(variance + self.epsilon)
+        if correction:
+            more = correction[1] if gamma is None else correction[1] * gamma
+            factor, beta = factor * correction[0], more if beta is None else beta + more
         if gamma is not None:
             factor = factor * gamma
         shift = -mean * factor if beta is None else beta - mean * factor

@@ -40,7 +40,13 @@ def trained(simulate: Callable[..., Any]) -> Callable[..., Any]:
             inputs = mr.layers.Input((3,))
             h = mr.layers.BatchNormalization(momentum=0.5, synchronized=synchronized)(inputs)
             h = mr.layers.Dense(4, activation="tanh")(h)
-            h = mr.layers.BatchNormalization(momentum=0.5, synchronized=synchronized)(h)
+            h = mr.layers.BatchNormalization(
+                momentum=0.5,
+                synchronized=synchronized,
+                renorm=True,
+                renorm_momentum=0.75,
+                renorm_clipping={"rmax": 2.0, "dmax": 1.5},
+            )(h)
             model = kind(inputs, mr.layers.Dense(1)(h))
             model.compile("adam", "mse", metrics=["mse"], run_eagerly=eager)
         history = model.fit(X, Y, batch_size=batch_size, epochs=epochs, shuffle=False, verbose=0)
@@ -132,7 +138,14 @@ def test_in_mixed_precision_it_computes_in_float32() -> None:
         ({"axis": "x"}, TypeError, "`axis` is an integer. Received: axis='x'"),
         ({"momentum": 2.0}, ValueError, "`momentum` is a number from 0 to 1"),
         ({"epsilon": -1.0}, ValueError, "`epsilon` is a finite number of 0 or more"),
-        ({"renorm": True}, ValueError, "`renorm` is not provided here"),
+        ({"renorm": True, "renorm_momentum": -1}, ValueError, "`renorm_momentum` is a number"),
+        ({"renorm": True, "renorm_clipping": {"x": 1}}, ValueError, "invalid keys"),
+        ({"renorm": True, "renorm_clipping": {"dmax": -1}}, ValueError, "non-negative"),
+        (
+            {"renorm": True, "renorm_clipping": {"rmin": 2, "rmax": 1}},
+            ValueError,
+            "rmax should be greater",
+        ),
     ],
 )
 def test_arguments_that_are_wrong(

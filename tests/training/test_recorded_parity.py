@@ -162,6 +162,7 @@ LAYERS: dict[str, Row] = {
     "BatchNormalization": dense(
         lambda: mr.layers.BatchNormalization(synchronized=True),
         lambda: mr.layers.BatchNormalization(momentum=0.5),
+        lambda: mr.layers.BatchNormalization(renorm=True, renorm_clipping={"rmax": 1.5}),
     ),
     "Dense": dense(use_bias=False),
     "Dropout": dense(lambda: mr.layers.Dropout(0.4), lambda: mr.layers.Dropout(0.2, seed=3)),
