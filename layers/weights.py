@@ -3,6 +3,7 @@
 It is apart from how layers are called, so that each of the two can be read alone.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from types import FunctionType
@@ -24,6 +25,7 @@ from mirrored.layers.regularizers import Penalty
 from mirrored.layers.shapes import as_known_shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import ALL_DTYPES, holds_numbers
+from mirrored.program.variable_creation import take_room
 from mirrored.variables import Module, Variable, VariableAggregation, VariableSynchronization
 from mirrored.variables.module import held_by
 
@@ -139,6 +141,7 @@ class WeightOwner(Subclassable):
         wanted = self._dtype if dtype is None else ops.as_dtype(dtype)
         make = _initializer_of(initializer, wanted)
         penalty, projection = regularizers.get(regularizer), constraints.get(constraint)
+        take_room(path, math.prod(known) * wanted.itemsize)
 
         def initial_value() -> Tensor:
             value = as_input(make(known, dtype=wanted), wanted, path)

@@ -29,6 +29,7 @@ COMPLETE = {
     "tf.keras.optimizers.schedules",
     "tf.keras.regularizers",
     "tf.keras.mixed_precision",
+    "tf.keras.models",
     "tf.nest",
 }  # Modules of which nothing is absent.
 

@@ -591,6 +591,8 @@ HELD: dict[str, dict[str, str]] = {
         "host-reads": "test_a_look_takes_nothing test_what_just_fits_is_trained_and_saved",
     },
     "bad_input/test_keras_files.py": {"keras-weights": "test_what_is_not_read"},
+    "bad_input/test_model_files.py": {"keras-models": "test_what_is_not_read test_configurations"},
+    "training/test_model_files.py": {"keras-models": "test_training_goes_on"},
     "training/test_keras_weights.py": {
         "keras-weights": "test_what_keras_wrote test_the_order_of_what_optimizers_keep",
     },

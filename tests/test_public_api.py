@@ -63,6 +63,7 @@ KERAS = [
     mr.keras.random,
     mr.keras.regularizers,
     mr.keras.utils,
+    mr.keras.saving,
     mr.keras.wrappers,
 ]
 OPERATIONS = [mr, mr.debugging, mr.linalg, mr.math, mr.nest, mr.nn, mr.random, mr.summary]

@@ -33,6 +33,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.keras import optimizers as optimizers
     from mirrored.keras import random as random
     from mirrored.keras import regularizers as regularizers
+    from mirrored.keras import saving as saving
     from mirrored.keras import utils as utils
     from mirrored.keras import wrappers as wrappers
 
@@ -62,6 +63,7 @@ __all__ = [
     "optimizers",
     "random",
     "regularizers",
+    "saving",
     "utils",
     "wrappers",
 ]
@@ -69,7 +71,7 @@ __all__ = [
 _LATE = {
     "mirrored.keras": (
         "activations backend callbacks constraints datasets initializers layers losses metrics "
-        "mixed_precision models ops optimizers random regularizers utils wrappers"
+        "mixed_precision models ops optimizers random regularizers saving utils wrappers"
     ),
 }
 _public_module("tf.keras", __name__, _LATE)

@@ -54,3 +54,37 @@ def refuse(name: str) -> None:
         f"{name!r}, made again, or in a later call. Make it where there is none yet, as in `if "
         "self.v is None: self.v = mr.Variable(1.0)`, and layers, metrics and optimizers likewise."
     )
+
+
+# How many bytes of weights may still be made, where that is bounded.
+_room: ContextVar[list[int] | None] = ContextVar("mirrored_variable_room", default=None)
+
+
+def within_room(size: int) -> Within:
+    """Within this context weights have so much room, as those of a model in a file have.
+
+    Args:
+        size: Bytes.
+    """
+    return Within(_room, [size])
+
+
+def take_room(name: str, size: int) -> None:
+    """Take the room of a weight that is to be made.
+
+    Args:
+        name: What it is to be called.
+        size: Its bytes.
+
+    Raises:
+        ValueError: There is not so much.
+    """
+    room = _room.get()
+    if room is None:
+        return
+    room[0] -= size
+    if room[0] < 0:
+        raise ValueError(
+            f"A configuration asks for larger weights than its file has. Received: {name!r}, of "
+            f"{size} bytes. Restore the file from another copy."
+        )

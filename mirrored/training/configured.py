@@ -1,4 +1,4 @@
-"""What models are made of, and how they are trained, as configurations.
+"""What models are made of, and how they are trained, as configurations; and models in files.
 
 How the graph of a functional model is written and read is in `graph_configurations`.
 """
@@ -6,10 +6,11 @@ How the graph of a functional model is written and read is in `graph_configurati
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Self
 
 from mirrored._arguments import explained
+from mirrored._files import PathName
 from mirrored.layers import InputLayer
 from mirrored.serialization.configured import deserialized, serialized
 from mirrored.training.on_batches import SteppedOnBatches
@@ -20,7 +21,10 @@ _COMPILED = ("loss", "loss_weights", "metrics", "weighted_metrics")
 
 @explained
 class ConfiguredModel(SteppedOnBatches):
-    """A model that can be made again of its configuration; `Model` says what the arguments are."""
+    """A model that can be made again, of its configuration or of a file.
+
+    `Model` says what the arguments are.
+    """
 
     compile: Callable[..., None]
 
@@ -166,6 +170,99 @@ class ConfiguredModel(SteppedOnBatches):
             'small'
         """
         return json.dumps(serialized(self), **kwargs)
+
+    # ------------------------------------------------------------------ files
+
+    def save(
+        self,
+        filepath: PathName,
+        overwrite: bool = True,
+        zipped: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write the model to a file that `keras.models.load_model` and Keras itself read.
+
+        Args:
+            filepath: The file, whose name ends in ".keras"; see `keras.models.save_model`.
+            overwrite: Whether an existing file is replaced.
+            zipped: Whether it is one file, as for None, or a folder.
+            **kwargs: Those of `keras.models.save_model`.
+
+        Raises:
+            TypeError: As for `keras.models.save_model`, and so the others.
+            ValueError: The name ends in another way, or an argument is unknown.
+            NotImplementedError: A subclass does not say what it is made of.
+            FileExistsError: The file exists, and `overwrite` is False.
+            ImportError: h5py is not installed.
+            OSError: The file cannot be written.
+        """
+        from mirrored.training import model_files  # Slow to import, and needed for files only.
+
+        model_files.save_model(self, filepath, overwrite, zipped, **kwargs)
+
+    def save_weights(
+        self, filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
+    ) -> None:
+        """Write all weights to one file, wholly or not at all.
+
+        One that ends in ".weights.h5" is Keras', with the state of the optimizer too, if the model
+        is compiled: Keras' own models of the same layers read it. Any other is a safetensors file.
+
+        Args:
+            filepath: The file, whose name does not end as another format's, such as `.h5` alone.
+            overwrite: Whether an existing file is replaced.
+            max_shard_size: None: there is one file.
+
+        Raises:
+            TypeError: `filepath` is no path.
+            ValueError: The model has no weights yet, or the name is that of another format.
+            FileExistsError: The file exists, and `overwrite` is False.
+            ImportError: It is Keras', and h5py is not installed.
+            OSError: The file cannot be written, or what is there is no file, such as a device.
+
+        Example:
+            >>> import os, tempfile
+            >>> import mirrored as mr
+            >>> model = mr.Sequential([mr.layers.Input(shape=(4,)), mr.layers.Dense(2)])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
+            ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
+        """
+        from mirrored.training import weights_files  # Slow to import, and needed for files only.
+
+        weights_files.save_weights(self, filepath, overwrite, max_shard_size)
+
+    def load_weights(
+        self,
+        filepath: PathName,
+        skip_mismatch: bool = False,
+        *,
+        objects_to_skip: Collection[Any] | None = None,
+        by_name: bool | None = None,
+    ) -> None:
+        """Set all weights from a file that `save_weights` or Keras wrote, on every replica.
+
+        Args:
+            filepath: The file, from a model of the same layers on any number of replicas.
+            skip_mismatch: Whether layers that do not fit a ".weights.h5" file stay as they are,
+                with a warning.
+            objects_to_skip: Layers that such a file does not change.
+            by_name: None: layers are found by their places.
+
+        Raises:
+            TypeError: `filepath` is no path.
+            ValueError: The model has no weights yet, the name is that of another format, or
+                `by_name` is given.
+            FileNotFoundError: There is no such file.
+            ImportError: The file is Keras', and h5py is not installed.
+            WeightsFileError: It is truncated, corrupt, of another model or format. No weight
+                was changed.
+        """
+        from mirrored.training import weights_files  # As above.
+
+        weights_files.load_weights(
+            self, filepath, skip_mismatch, objects_to_skip=objects_to_skip, by_name=by_name
+        )
 
 
 def _is_functional(cls: type) -> bool:

@@ -77,9 +77,8 @@ def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
 
     With slots for all that is trained, whether it got a gradient or not, in the model's order.
     """
-    if not optimizer.built:  # What the first step makes is not there yet.
-        later = {id(each) for inner in optimizer.within for each in inner._shared}
-        return [each for each in optimizer.variables if id(each) not in later]
+    if not optimizer.built:
+        return unbuilt_state(optimizer)
     if optimizer is getattr(model, "optimizer", None):
         optimizer.build(model.trainable_weights)
         places = {id(each): i for i, each in enumerate(model.weights)}
@@ -88,6 +87,18 @@ def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
             last = len(places)
             inner.restore_slots(dict(sorted(slots, key=lambda each: places.get(each[0], last))))
     return optimizer.variables
+
+
+def unbuilt_state(optimizer: Optimizer) -> list[Variable]:
+    """Return what Keras' optimizer has before its first step: no slots, nor numbers beside them.
+
+    Args:
+        optimizer: The optimizer.
+    """
+    slots = [slot for _, own in optimizer.slots().values() for slot in own]
+    shared = [each for inner in optimizer.within for each in inner._shared]
+    later = {id(each) for each in (*slots, *shared)}
+    return [each for each in optimizer.variables if id(each) not in later]
 
 
 def _is_usual(owner: object, method: str) -> bool:
@@ -111,7 +122,7 @@ def load_state(
     *,
     skip_mismatch: bool = False,
     skipped_objects: Collection[Any] = (),
-    with_streams: bool = False,
+    is_new: bool = False,
 ) -> None:
     """Set the variables of a model and of its optimizer, on every replica.
 
@@ -120,12 +131,14 @@ def load_state(
         reader: The file.
         skip_mismatch: Whether parts that do not fit are left as they are, with a warning.
         skipped_objects: Parts that are left as they are, with all inside them.
-        with_streams: Whether random streams are set too, where the file has them.
+        is_new: Whether the model was made for this file. Its random streams are set too, where the
+            file has them; and since it is given up on an error, values are not held back.
 
     Raises:
-        WeightsFileError: A part does not fit the file, or the file is spoilt. Nothing was changed.
+        WeightsFileError: A part does not fit the file, or the file is spoilt. Nothing was changed,
+            unless the model is new.
     """
-    plan, words = Plan(), []
+    plan = Plan()
     found = places(model, skipped_objects)
     with variable_writes, _undone_on_failure(model, plan):
         for place in found:
@@ -135,14 +148,15 @@ def load_state(
             if not skip_mismatch:
                 raise WeightsFileError(f"{reader.noun} does not fit the model. {text}")
             warnings.warn(text, stacklevel=3)
-        if with_streams:
-            words = [each for place in found for each in _streams_of(place, reader)]
-        prepared = [pair for target in plan.targets for pair in _prepared(target)]
+        prepared: list[tuple[Variable, Any]] = []
+        for target in plan.targets:
+            prepared += _prepared(target)
+            if is_new:
+                _commit(prepared)
         with InterruptGuard(whole=True):  # Half of the state would be none.
-            for copy, value in prepared:
-                copy.commit(value)
-            for stream, state in words:
-                stream.restore(state)
+            _commit(prepared)
+        if is_new:
+            _set_streams(found, reader)
 
 
 def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network) -> None:
@@ -195,29 +209,24 @@ def _prepared(target: Target) -> list[tuple[Variable, Any]]:
     return list(target.variable.prepare("assign", value))
 
 
-def _streams_of(place: Place, reader: Hdf5Reader) -> Iterator[tuple[Any, list[int]]]:
-    """Yield the random streams of a part that a file has the state of."""
-    for path, stream in streams(place):
+def _commit(prepared: list[tuple[Variable, Any]]) -> None:
+    for copy, value in prepared:
+        copy.commit(value)
+    prepared.clear()
+
+
+def _set_streams(found: list[Place], reader: Hdf5Reader) -> None:
+    """Set the random streams of which a file has the state."""
+    for path, stream in (each for place in found for each in streams(place)):
         group = reader.group(path)
         if "0" not in group:
             continue
         if group.spec("0") != ((2,), "int64"):
             raise WeightsFileError(f"{reader.noun} has no state of random numbers as {path!r}.")
-        words = group["0"].view(np.uint64).tolist()
         if isinstance(stream.state, Variable):
-            yield _StateOf(stream.state), group["0"].tolist()
+            stream.state.assign(group["0"])
         else:
-            yield stream, words
-
-
-class _StateOf:
-    """Restores a stream whose state is a variable."""
-
-    def __init__(self, state: Variable) -> None:
-        self._state = state
-
-    def restore(self, words: list[int]) -> None:
-        self._state.assign(np.array(words, np.int64))
+            stream.restore(group["0"].view(np.uint64).tolist())
 
 
 def _problems_text(problems: list[tuple[Any, Exception]]) -> str:

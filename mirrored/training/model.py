@@ -1,9 +1,9 @@
-"""Models: layers put together, with the methods that train, evaluate, predict and store.
+"""Models: layers put together, with the methods that train, evaluate and predict.
 
 A functional model is a graph of calls from inputs to outputs; a subclass has its own `call`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from mirrored import _overrides
@@ -315,7 +315,7 @@ class Model(ConfiguredModel):
         data = GivenData(use="predict", x=x, batch_size=batch_size, steps=steps)
         return loop.predict(self, data, callbacks=callbacks, verbose=verbose)
 
-    # ------------------------------------------------------------------ looking and storing
+    # ------------------------------------------------------------------ looking
 
     def summary(
         self,
@@ -346,73 +346,6 @@ class Model(ConfiguredModel):
 
         table = summarize(self, expand_nested, show_trainable, layer_range)
         show(table, table.text(line_length, positions), print_fn)
-
-    def save_weights(
-        self, filepath: PathName, overwrite: bool = True, max_shard_size: float | None = None
-    ) -> None:
-        """Write all weights to one file, wholly or not at all.
-
-        One that ends in ".weights.h5" is Keras', with the state of the optimizer too, if the model
-        is compiled: Keras' own models of the same layers read it. Any other is a safetensors file.
-
-        Args:
-            filepath: The file, whose name does not end as another format's, such as `.h5` alone.
-            overwrite: Whether an existing file is replaced.
-            max_shard_size: None: there is one file.
-
-        Raises:
-            TypeError: `filepath` is no path.
-            ValueError: The model has no weights yet, or the name is that of another format.
-            FileExistsError: The file exists, and `overwrite` is False.
-            ImportError: It is Keras', and h5py is not installed.
-            OSError: The file cannot be written, or what is there is no file, such as a device.
-
-        Example:
-            >>> import os, tempfile
-            >>> import mirrored as mr
-            >>> model = mr.Sequential([mr.layers.Input(shape=(4,)), mr.layers.Dense(2)])
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     model.save_weights(os.path.join(folder, "digits.safetensors"))
-            ...     model.load_weights(os.path.join(folder, "digits.safetensors"))
-        """
-        from mirrored.training import weights_files  # Slow to import, and needed for files only.
-
-        weights_files.save_weights(self, filepath, overwrite, max_shard_size)
-
-    def load_weights(
-        self,
-        filepath: PathName,
-        skip_mismatch: bool = False,
-        *,
-        objects_to_skip: Collection[Any] | None = None,
-        by_name: bool | None = None,
-    ) -> None:
-        """Set all weights from a file that `save_weights` or Keras wrote, on every replica.
-
-        Args:
-            filepath: The file, from a model of the same layers on any number of replicas.
-            skip_mismatch: Whether layers that do not fit a ".weights.h5" file stay as they are,
-                with a warning.
-            objects_to_skip: Layers that such a file does not change.
-            by_name: None: layers are found by their places.
-
-        Raises:
-            TypeError: `filepath` is no path.
-            ValueError: The model has no weights yet, the name is that of another format, or
-                `by_name` is given.
-            FileNotFoundError: There is no such file.
-            ImportError: The file is Keras', and h5py is not installed.
-            WeightsFileError: It is truncated, corrupt, of another model or format. No weight
-                was changed.
-        """
-        from mirrored.training import weights_files  # As above.
-
-        if by_name is not None:
-            raise ValueError(
-                "`by_name` only supports loading legacy '.h5' or '.hdf5' files, which are not read "
-                f"here. Received: {filepath}"
-            )
-        weights_files.load_weights(self, filepath, skip_mismatch, objects_to_skip)
 
     def export(
         self,

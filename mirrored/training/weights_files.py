@@ -9,24 +9,54 @@ import os
 from collections.abc import Collection, Iterator
 from typing import IO, Any
 
+from mirrored._arguments import explained_only
 from mirrored._files import PathName, as_path, replacing, special_kind
 from mirrored.errors import WeightsFileError
 from mirrored.layers.building import unbuilt
-from mirrored.training.hdf5_file import hdf5, reading, writing
+from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
 from mirrored.training.keras_weights import load_state, save_state
 from mirrored.training.network import Network
 from mirrored.training.saving import named_weights
 from mirrored.training.tensor_file import load_tensors, save_tensors
+from mirrored.training.zip_members import Members
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
 _OTHER_FORMATS = frozenset(
     (".ckpt", ".h5", ".hdf5", ".json", ".keras", ".npy", ".npz", ".pb", ".pkl", ".pt", ".pth")
 )
 KERAS_ENDING = ".weights.h5"
+MODEL_ENDING = ".keras"
+WEIGHTS = "model.weights.h5"  # In the file of a whole model.
 
 
-def save_weights(model: Network, filepath: PathName, overwrite: bool, max_shard_size: Any) -> None:
-    """Write a model's weights; `Model.save_weights` says what the arguments mean."""
+@explained_only
+def save_weights(
+    model: Network, filepath: PathName, overwrite: bool = True, max_shard_size: Any = None
+) -> None:
+    """Write a model's weights; `Model.save_weights` says what the arguments mean.
+
+    Args:
+        model: The model.
+        filepath: The file.
+        overwrite: Whether an existing file is replaced.
+        max_shard_size: None: there is one file.
+
+    Raises:
+        TypeError: As for `Model.save_weights`, and so the others.
+        ValueError: The model has no weights yet, or the name is that of another format.
+        FileExistsError: The file exists, and `overwrite` is False.
+        ImportError: It is Keras', and h5py is not installed.
+        OSError: The file cannot be written.
+
+    Example:
+        >>> import os, tempfile
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(2)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "digits.weights.h5")
+        ...     mr.keras.saving.save_weights(model, path)
+        ...     mr.keras.saving.load_weights(model, path)
+    """
     path = _checked_path(filepath, "written to")
     if max_shard_size is not None:
         raise ValueError(
@@ -43,16 +73,43 @@ def save_weights(model: Network, filepath: PathName, overwrite: bool, max_shard_
         save_state(model, writer, with_streams=False)
 
 
+@explained_only
 def load_weights(
-    model: Network, filepath: PathName, skip_mismatch: bool, objects_to_skip: Collection[Any] | None
+    model: Network,
+    filepath: PathName,
+    skip_mismatch: bool = False,
+    *,
+    objects_to_skip: Collection[Any] | None = None,
+    by_name: bool | None = None,
 ) -> None:
-    """Set a model's weights; `Model.load_weights` says what the arguments mean."""
+    """Set a model's weights; `Model.load_weights` says what the arguments mean.
+
+    Args:
+        model: The model.
+        filepath: The file.
+        skip_mismatch: Whether layers that do not fit stay as they are, with a warning.
+        objects_to_skip: Layers that stay as they are.
+        by_name: None: layers are found by their places.
+
+    Raises:
+        TypeError: As for `Model.load_weights`, and so the others.
+        ValueError: The model has no weights yet, the name is that of another format, or
+            `by_name` is given.
+        FileNotFoundError: There is no such file.
+        ImportError: The file is Keras', and h5py is not installed.
+        WeightsFileError: It is truncated, corrupt, of another model or format. No weight was
+            changed.
+    """
+    if by_name is not None:
+        raise ValueError(
+            "`by_name` only supports loading legacy '.h5' or '.hdf5' files, which are not read "
+            f"here. Received: {filepath}"
+        )
     path = _checked_path(filepath, "read from")
     _check_built(model, "loading weights into")
-    if path.endswith(KERAS_ENDING):
-        noun = f"The weights file {path!r}"
+    if path.endswith((KERAS_ENDING, MODEL_ENDING)):
         hdf5()
-        with opened(path, "weights file") as file, reading(file, noun) as reader:
+        with _state_in(path) as reader:
             load_state(
                 model,
                 reader,
@@ -63,9 +120,21 @@ def load_weights(
     if skip_mismatch or objects_to_skip is not None:
         raise ValueError(
             "`skip_mismatch` and `objects_to_skip` are for files whose names end in "
-            f"{KERAS_ENDING!r}. Received: filepath={path!r}."
+            f"{KERAS_ENDING!r} or {MODEL_ENDING!r}. Received: filepath={path!r}."
         )
     _load_tensors(model, path)
+
+
+@contextlib.contextmanager
+def _state_in(path: str) -> Iterator[Hdf5Reader]:
+    """Open the state in a file of weights, or in that of a whole model."""
+    whole = path.endswith(MODEL_ENDING)
+    kind = "model file" if whole else "weights file"
+    noun = f"The {kind} {path!r}"
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(opened(path, kind))
+        state = state_of(Members(file, noun), noun) if whole else reading(file, noun)
+        yield stack.enter_context(state)
 
 
 def _load_tensors(model: Network, path: str) -> None:
@@ -94,6 +163,26 @@ def check_overwrite(path: str, overwrite: bool) -> None:
         raise FileExistsError(
             f"There is a file at {path!r} already. Pass overwrite=True to replace it."
         )
+
+
+@contextlib.contextmanager
+def state_of(members: Members, noun: str) -> Iterator[Hdf5Reader]:
+    """Open the state in an archive.
+
+    Args:
+        members: The archive's members.
+        noun: What messages call it.
+
+    Raises:
+        WeightsFileError: There is none, or it is spoilt.
+    """
+    if WEIGHTS not in members:
+        raise WeightsFileError(
+            f"{noun} has no {WEIGHTS!r}. Received: a file with {members.names()[:5]}. Save the "
+            "model with Keras 3, in its usual format of weights."
+        )
+    with members.opened(WEIGHTS) as file, reading(file, noun) as reader:
+        yield reader
 
 
 @contextlib.contextmanager
@@ -129,7 +218,8 @@ def _checked_path(filepath: PathName, done: str) -> str:
     """Return the path of a weights file, unless its name says that it is of another format."""
     path = as_path(filepath, "weights file")
     ending = os.path.splitext(path)[1]
-    if ending.lower() in _OTHER_FORMATS and not path.endswith(KERAS_ENDING):
+    read = (KERAS_ENDING, MODEL_ENDING) if done == "read from" else KERAS_ENDING
+    if ending.lower() in _OTHER_FORMATS and not path.endswith(read):
         raise ValueError(
             f"Weights are {done} safetensors files and Keras' {KERAS_ENDING!r}, and the ending "
             f"{ending!r} names another format. Received: filepath={path!r}. Use a name that ends "

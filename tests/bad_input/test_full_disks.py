@@ -87,7 +87,7 @@ def test_summaries(
     assert tags == {"epoch_loss", "epoch_accuracy", "epoch_learning_rate"}
 
 
-@pytest.mark.parametrize("name", ["best.safetensors", "best.weights.h5"])
+@pytest.mark.parametrize("name", ["best.safetensors", "best.weights.h5", "best.keras"])
 def test_a_checkpoint(
     name: str,
     strategy: mr.MirroredStrategy,
@@ -98,7 +98,7 @@ def test_a_checkpoint(
 ) -> None:
     path = tmp_path / name
     save = mr.callbacks.ModelCheckpoint(
-        path, "loss", save_best_only=True, save_weights_only=True, mode="max"
+        path, "loss", save_best_only=True, save_weights_only=path.suffix != ".keras", mode="max"
     )
     grows = mr.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: logs.update(loss=epoch))
     model, kept = make_model(strategy), []

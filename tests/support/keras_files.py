@@ -41,9 +41,9 @@ def main() -> None:
         keras.utils.set_random_seed(0)
         model = keras_models.compiled(name, keras)
         _pack(model.save_weights, FOLDER / f"{name}.weights.h5")
-        before = model.predict(keras_models.X, verbose=0)
+        before = model.predict(keras_models.inputs_of(name), verbose=0)
         keras_models.step(model, 3)
-        after = model.predict(keras_models.X, verbose=0)
+        after = model.predict(keras_models.inputs_of(name), verbose=0)
         numbers[name] = {"before": before.tolist(), "after": after.tolist()}
     (FOLDER / "outputs.json").write_text(f"{json.dumps(numbers)}\n")
     orders = {}

@@ -72,11 +72,47 @@ def subclass(keras: Any) -> Any:
     return model
 
 
+def zoo(keras: Any) -> Any:
+    """Return a model of layers of every kind that has weights, or layers inside."""
+    layers = keras.layers
+    x, numbers = layers.Input((4,), name="x"), layers.Input((3,), dtype="int32", name="n")
+    normal = layers.Normalization()
+    normal.adapt(X)
+    rows = layers.Reshape((2, 2))(normal(x))
+    rows = layers.Concatenate(axis=1)([rows, layers.Embedding(5, 2)(numbers)])
+    rows = layers.EinsumDense("abc,cd->abd", output_shape=(None, 4), bias_axes="d")(rows)
+    rows = layers.MultiHeadAttention(2, 2, dropout=0.5)(rows, rows)
+    rows = layers.GroupQueryAttention(2, 2, 1)(rows, rows)
+    rows = layers.Dense(4, activation="relu")(rows)
+    rows = layers.Attention(use_scale=True)([rows, layers.AdditiveAttention()([rows, rows])])
+    for norm in (
+        layers.LayerNormalization(),
+        layers.RMSNormalization(),
+        layers.GroupNormalization(2),
+        layers.BatchNormalization(scale=False),
+        layers.PReLU(shared_axes=[1]),
+    ):
+        rows = norm(rows)
+    pooled = layers.Dropout(0.5)(layers.GlobalAveragePooling1D()(rows))
+    codes = layers.CategoryEncoding(5, "count")(numbers)
+    both = layers.GaussianNoise(0.1)(layers.Add()([pooled, layers.Dense(4)(codes)]))
+    return keras.Model([x, numbers], layers.Dense(2, name="end")(both * 2.0))
+
+
+def inputs_of(name: str) -> Any:
+    """Return what a model is given."""
+    return [X, np.array([[0, 1, 2], [3, 4, 4], [0, 0, 1]], np.int32)] if name == "zoo" else X
+
+
 def _Block2Odd(layers: Any) -> Any:
     return type("_Block2Odd", (layers.Dense,), {})(2, name="odd")
 
 
-MODELS: dict[str, Callable[[Any], Any]] = {"functional": functional, "subclass": subclass}
+MODELS: dict[str, Callable[[Any], Any]] = {
+    "functional": functional,
+    "subclass": subclass,
+    "zoo": zoo,
+}
 
 
 def compiled(name: str, keras: Any, optimizer: Any = "adam") -> Any:
@@ -116,9 +152,42 @@ def optimizers(keras: Any) -> dict[str, Any]:
 
 def dense(keras: Any, optimizer: Any) -> Any:
     """Return a small model, with an optimizer that took two steps."""
-    dense = keras.layers.Dense(3, kernel_initializer="ones")
-    model = keras.Sequential([keras.layers.Input((2,)), dense])
+    dense = keras.layers.Dense(2, kernel_initializer="ones")
+    model = keras.Sequential([keras.layers.Input((4,)), dense])
     model.compile(optimizer, "mse")
     for number in (1, 2):
         step(model, number)
     return model
+
+
+def cases(keras: Any) -> dict[str, Any]:
+    """Return the models that are exchanged, each after two steps."""
+    return {
+        **{name: compiled(name, keras) for name in MODELS},
+        **{name: dense(keras, optimizer) for name, optimizer in optimizers(keras).items()},
+    }
+
+
+def exchange(keras: Any, cases: dict[str, Any], folder: Any, *, mine: str, yours: str) -> Any:
+    """Save models for the other side, load what that side saved, and return what comes of both.
+
+    Args:
+        keras: The package.
+        cases: The models.
+        folder: Where the files are.
+        mine: What the names of files begin with that are written here; "": none are.
+        yours: What those of the other side's begin with; "": there are none yet.
+    """
+    found = {}
+    for name, model in cases.items():
+        if yours:
+            model.load_weights(folder / f"{yours} {name}.weights.h5")
+        if mine:
+            model.save_weights(folder / f"{mine} {name}.weights.h5")
+        outputs = []
+        for _ in range(2):
+            outputs.append(np.asarray(model.predict(inputs_of(name), verbose=0)).tolist())
+            step(model, 3)
+        state = [np.asarray(each).tolist() for each in model.optimizer.variables]
+        found[name] = {"outputs": outputs, "state": state}
+    return found

@@ -40,7 +40,7 @@ def wrong(strategy: mr.distribute.Strategy, model: mr.Model, tape: mr.GradientTa
     strategy.reduce("sum", tensor, axis=None).values()  # type: ignore[attr-defined]
     model.evaluate(return_dict=True)[0]  # type: ignore[index]
     model.optimizer.nope()  # type: ignore[union-attr]
-    model.save("file")  # type: ignore[attr-defined]
+    model.save()  # type: ignore[call-arg]
     mr.layers.Dense(3, actvation="relu")  # type: ignore[call-arg]
     mr.optim.SGD(lr=0.1)  # type: ignore[call-arg]
     mr.data.Dataset.range(3).list_files("x")  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Saves weights while a model is trained."""
+"""Saves a model, or its weights, while it is trained."""
 
 import errno
 import os
@@ -20,20 +20,21 @@ _NAMES = " or ".join(f"`{each}`" for each in _ENDINGS)
 
 @explained
 class ModelCheckpoint(MonitorCallback):
-    """Saves the weights after each epoch, or after so many batches, or the best ones alone.
+    """Saves the model after each epoch, or after so many batches, or the best one alone.
 
-    `Model.load_weights` reads them. Each file is there wholly or not at all: where one cannot be
-    written, as on a full disk, `fit` ends with the error, and the file before stays.
+    `keras.models.load_model` reads whole models, `Model.load_weights` weights. Each file is there
+    wholly or not at all: where one cannot be written, as on a full disk, `fit` ends with the error,
+    and the file before stays.
 
     Args:
-        filepath: The file, whose name ends in ".safetensors" or, for Keras' format, in
-            ".weights.h5". `{epoch}`, counted from 1, `{batch}` and the names in the logs stand for
-            their values, as in "{epoch:02d}-{val_loss:.2f}.safetensors". Its folder is made where
-            it is missing.
+        filepath: The file, whose name ends in ".keras"; that of weights alone in ".weights.h5", or
+            in ".safetensors". `{epoch}`, counted from 1, `{batch}` and the names in the logs stand
+            for their values, as in "{epoch:02d}-{val_loss:.2f}.keras". Its folder is made where it
+            is missing.
         monitor: The name of the value that says which weights are the best.
         verbose: 1 prints what is done, 0 nothing.
         save_best_only: Whether to save only where the value is better than at all savings before.
-        save_weights_only: True: whole models are not saved yet.
+        save_weights_only: Whether to save the weights alone.
         mode: "min" where less is better, "max" where more is; "auto": as the loss or the metric of
             this name says.
         save_freq: "epoch", or after how many batches to save; epochs need not be multiples of it.
@@ -41,8 +42,8 @@ class ModelCheckpoint(MonitorCallback):
 
     Raises:
         TypeError: `filepath` is no path.
-        ValueError: `save_weights_only` is False, the name is another one or has a field without a
-            name, or `save_freq` is no number of batches; or, at the start of training, the mode is
+        ValueError: The name is another one or has a field without a name, or `save_freq` is no
+            number of batches; or, at the start of training, the mode is
             "auto", and nothing says which values of this name are better.
         KeyError: When it saves: the name has a field that the logs have not.
         OSError: When it saves: the file cannot be written.
@@ -74,7 +75,7 @@ class ModelCheckpoint(MonitorCallback):
     ) -> None:
         super().__init__(monitor, mode, initial_value_threshold)
         self.verbose = verbose
-        self.filepath = as_path(filepath, "weights file")
+        self.filepath = as_path(filepath, "checkpoint")
         self.save_best_only = save_best_only
         self.save_weights_only = save_weights_only
         self.save_freq = save_freq
@@ -135,7 +136,10 @@ class ModelCheckpoint(MonitorCallback):
         folder = os.path.dirname(path)
         if folder:
             os.makedirs(folder, exist_ok=True)
-        self.model.save_weights(path, overwrite=True)
+        if self.save_weights_only:
+            self.model.save_weights(path, overwrite=True)
+        else:
+            self.model.save(path, overwrite=True)
         self.best = best  # Now that they are there.
         if self.verbose > 0:
             write_line(f"\nEpoch {epoch + 1}: finished saving model to {path}")
@@ -180,12 +184,11 @@ class ModelCheckpoint(MonitorCallback):
 def _check_name(path: str, weights_only: bool) -> None:
     """Raise ValueError where a file of this name could not be saved, before anything is trained."""
     received = f"Received: filepath={path}"
-    if not weights_only:
+    if not weights_only and not path.endswith(".keras"):
         raise ValueError(
-            "`ModelCheckpoint` saves weights: whole models are not saved yet. Pass "
-            f"`save_weights_only=True` and a filepath that ends in {_NAMES}. {received}"
+            f"The filepath provided must end in `.keras` (Keras model format). {received}"
         )
-    if not path.endswith(_ENDINGS):
+    if weights_only and not path.endswith(_ENDINGS):
         raise ValueError(
             "When using `save_weights_only=True` in `ModelCheckpoint`, the filepath provided must "
             f"end in {_NAMES}, the formats that weights are saved in. {received}"

@@ -9,11 +9,15 @@ import pytest
 import mirrored as mr
 
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
-    "a whole model": ({"filepath": "a.keras"}, ValueError, "whole models are not saved yet"),
-    "no word of weights": (
+    "a whole model in a file of weights": (
         {"filepath": "a.safetensors"},
         ValueError,
-        r"Pass `save_weights_only=True` and a filepath that ends in `\.safetensors`",
+        r"must end in `\.keras` \(Keras model format\)\. Received: filepath=a\.safetensors",
+    ),
+    "weights in a file of models": (
+        {"filepath": "a.keras", "save_weights_only": True},
+        ValueError,
+        r"must end in `\.safetensors` or `\.weights\.h5`",
     ),
     "old weights of Keras'": (
         {"filepath": "a.h5", "save_weights_only": True},

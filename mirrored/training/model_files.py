@@ -1,0 +1,306 @@
+"""Whole models to a file and back, in Keras 3's own format: ".keras".
+
+Such a file is a zip archive of a configuration and of the state; a folder of the same files is one
+too. Whoever made a file may have made up what it says, so no code of it runs, no module is imported
+because it names one, and memory is taken for what the file has alone.
+"""
+
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from typing import IO, Any
+
+from mirrored._arguments import explained_only
+from mirrored._files import PathName, as_path, replacing
+from mirrored._logging import logger
+from mirrored.errors import WeightsFileError
+from mirrored.optim import Optimizer
+from mirrored.program.variable_creation import within_room
+from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
+from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
+from mirrored.training.compilation import CompiledNetwork
+from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
+from mirrored.training.keras_assets import load_assets, loads_assets, save_assets
+from mirrored.training.keras_weights import load_state, save_state, unbuilt_state
+from mirrored.training.weights_files import WEIGHTS, check_overwrite, opened, state_of
+from mirrored.training.zip_members import Members
+
+ENDING = ".keras"
+CONFIG, METADATA = "config.json", "metadata.json"
+_LEGACY = (".h5", ".hdf5")
+_KERAS = "3.15.1"  # The version whose format this is.
+_MOST_TEXT = 1 << 26  # Bytes of a configuration: those of large models have a few millions.
+_BESIDE = 1 << 20  # Bytes of weights beside those in the file: metrics' and others of no file.
+_IGNORED = ("include_optimizer", "save_format")
+
+
+@explained_only
+def save_model(
+    model: CompiledNetwork,
+    filepath: PathName,
+    overwrite: bool = True,
+    zipped: bool | None = None,
+    **kwargs: Any,
+) -> None:
+    """Write a model, with its weights and the state of its optimizer, wholly or not at all.
+
+    Keras reads the file, and so does `load_model`, on any number of replicas; a model that goes on
+    training from it does so with the bits of one that went on at once.
+
+    Args:
+        model: The model.
+        filepath: The file, whose name ends in ".keras"; a folder where `zipped` is False.
+        overwrite: Whether an existing file is replaced.
+        zipped: Whether it is one file, as for None; or a folder with the same files in it.
+        **kwargs: `include_optimizer` and `save_format`, which change nothing, as in Keras.
+
+    Raises:
+        TypeError: `filepath` is no path, or a part of the model has no configuration.
+        ValueError: The name ends in another way, or an argument is unknown.
+        NotImplementedError: A subclass does not say what it is made of: define `get_config`.
+        FileExistsError: The file exists, and `overwrite` is False.
+        ImportError: h5py is not installed.
+        OSError: The file cannot be written.
+
+    Example:
+        >>> import os, tempfile
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(2)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "digits.keras")
+        ...     mr.keras.models.save_model(model, path)
+        ...     mr.keras.models.load_model(path).output_shape
+        (None, 2)
+    """
+    path = _checked_name(filepath, zipped, kwargs)
+    check_overwrite(path, overwrite)
+    hdf5()  # Before there is a file.
+    if not model.built:
+        warnings.warn(
+            "You are saving a model that has not yet been built. It might not contain any weights "
+            "yet. Consider building the model first by calling it on some data.",
+            stacklevel=3,
+        )
+    texts = _texts(model)
+    if zipped is False:
+        _write_folder(model, path, texts)
+        return
+    folder = os.path.dirname(os.path.realpath(path))
+    with (
+        replacing(path, "model file") as file,
+        tempfile.TemporaryFile(dir=folder) as state,
+        tempfile.TemporaryDirectory() as assets,
+    ):
+        _write_state(model, state)
+        save_assets(model, assets)
+        _write_archive(file, texts, state, assets)
+
+
+@explained_only
+def load_model(
+    filepath: PathName,
+    custom_objects: Mapping[str, Any] | None = None,
+    compile: bool = True,
+    safe_mode: bool = True,
+) -> Any:
+    """Return the model that `save_model`, or Keras, wrote, in the strategy of the present scope.
+
+    Args:
+        filepath: The file, whose name ends in ".keras", or the folder.
+        custom_objects: Classes and functions that it may name, by these names; others it names are
+            public ones, or registered by `register_keras_serializable`.
+        compile: Whether the model is compiled as it was.
+        safe_mode: Accepted for compatibility: code in files never runs.
+
+    Raises:
+        TypeError: `filepath` is no path, or the file names a class that there is not.
+        ValueError: There is no such file, or it is of another format, or holds code.
+        WeightsFileError: The file is truncated, corrupt, or does not fit the model in it.
+        ImportError: h5py is not installed.
+
+    Example:
+        >>> import os, tempfile
+        >>> import mirrored as mr
+        >>> model = mr.Sequential([mr.layers.Input((4,)), mr.layers.Dense(2)])
+        >>> model.compile("adam", "mse")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "digits.keras"))
+        ...     loaded = mr.keras.models.load_model(os.path.join(folder, "digits.keras"))
+        >>> loaded.optimizer.name
+        'adam'
+    """
+    path = _existing(filepath)
+    hdf5()
+    noun = f"The model file {path!r}"
+    options = {"custom_objects": custom_objects, "safe_mode": safe_mode}
+    if os.path.isdir(path):
+        with opened(os.path.join(path, CONFIG), "model file") as file:
+            config = _parsed(file.read(_MOST_TEXT + 1), noun, compile)
+        weights = os.path.join(path, WEIGHTS)
+        with opened(weights, "model file") as file, reading(file, noun) as reader:
+            model = _made(config, os.path.getsize(weights), options)
+            _set_state(model, reader)
+        assets = os.path.join(path, "assets")
+        if os.path.isdir(assets) and loads_assets(model):
+            load_assets(model, assets)
+        return model
+    with opened(path, "model file") as file:
+        members = Members(file, noun)
+        config = _parsed(members.read(CONFIG, _MOST_TEXT), noun, compile)
+        with state_of(members, noun) as reader:
+            model = _made(config, members.size(WEIGHTS), options)
+            _set_state(model, reader)
+        if loads_assets(model):
+            with members.unpacked("assets") as folder:
+                load_assets(model, folder)
+    return model
+
+
+# ---------------------------------------------------------------------------- saving
+
+
+def _checked_name(filepath: Any, zipped: bool | None, options: dict[str, Any]) -> str:
+    """Return the path of a new file, unless its name says another format."""
+    path = as_path(filepath, "model file")
+    unknown = [name for name in options if name not in _IGNORED]
+    if unknown:
+        raise ValueError(f"The following argument(s) are not supported: {unknown}")
+    ends = path.endswith(ENDING)
+    if options.get("save_format"):
+        if not ends:
+            raise ValueError(
+                "The `save_format` argument is deprecated in Keras 3. Please remove this argument "
+                "and pass a file path with a `.keras` extension. Received: save_format="
+                f"{options['save_format']}"
+            )
+        logger.warning("`save_format` changes nothing: the file's name says the format.")
+    if path.startswith("hf://"):
+        raise ValueError(f"Models are saved to files alone. Received: filepath={path}")
+    if zipped is False:
+        if ends:
+            raise ValueError(
+                "When using `zipped=False`, the `filepath` argument should not end in `.keras`. "
+                f"Received: filepath={path}"
+            )
+        return path
+    if path.endswith(_LEGACY):
+        raise ValueError(
+            "Whole models in HDF5 are Keras 2's format, which is not written here. Use a name that "
+            f"ends in `.keras`; weights alone are saved by `save_weights`. Received: {path}"
+        )
+    if not ends:
+        raise ValueError(
+            "Invalid filepath extension for saving. Please add a `.keras` extension for the native "
+            f"Keras format. Received: filepath={path}."
+        )
+    return path
+
+
+def _texts(model: CompiledNetwork) -> dict[str, bytes]:
+    """Return the members of a file that are texts; what has no configuration is refused here."""
+    with sharing_what_is_written():
+        config = json.dumps(serialize_keras_object(model))
+    date = datetime.datetime.now().strftime("%Y-%m-%d@%H:%M:%S")
+    metadata = json.dumps({"keras_version": _KERAS, "date_saved": date})
+    return {METADATA: metadata.encode(), CONFIG: config.encode()}
+
+
+def _write_state(model: CompiledNetwork, file: IO[bytes]) -> None:
+    with writing(file) as writer:
+        save_state(model, writer, with_streams=True)
+    file.seek(0)
+
+
+def _write_archive(
+    file: IO[bytes], texts: Mapping[str, bytes], state: IO[bytes], assets: str
+) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in texts.items():
+            archive.writestr(name, text)
+        with archive.open(WEIGHTS, "w", force_zip64=True) as member:
+            shutil.copyfileobj(state, member, 1 << 20)
+        for folder, _, names in os.walk(assets):
+            for name in names:
+                whole = os.path.join(folder, name)
+                place = os.path.join("assets", os.path.relpath(whole, assets))
+                archive.write(whole, place.replace(os.sep, "/"))
+
+
+def _write_folder(model: CompiledNetwork, path: str, texts: Mapping[str, bytes]) -> None:
+    """Write the files of a folder, each wholly or not at all."""
+    os.makedirs(path, exist_ok=True)
+    with replacing(os.path.join(path, WEIGHTS), "model file") as file:
+        _write_state(model, file)
+    for name, text in texts.items():
+        with replacing(os.path.join(path, name), "model file") as file:
+            file.write(text)
+    with tempfile.TemporaryDirectory() as assets:
+        save_assets(model, assets)
+        if os.listdir(assets):
+            shutil.copytree(assets, os.path.join(path, "assets"), dirs_exist_ok=True)
+
+
+# ---------------------------------------------------------------------------- loading
+
+
+def _existing(filepath: Any) -> str:
+    """Return the path of a file or folder that a model can be in."""
+    path = as_path(filepath, "model file")
+    if os.path.isdir(path) and os.path.exists(os.path.join(path, CONFIG)):
+        return path
+    if path.endswith(_LEGACY):
+        raise ValueError(
+            "Whole models in HDF5 are Keras 2's format, which is not read here: load the file with "
+            f"Keras 3, and save it with a name that ends in `.keras`. Received: {path}"
+        )
+    if not path.endswith(ENDING):
+        raise ValueError(
+            f"File format not supported: filepath={path}. Models are in files whose names end in "
+            "`.keras`, and in folders with the same files; a SavedModel is TensorFlow's alone."
+        )
+    if not os.path.exists(path):
+        raise ValueError(
+            f"File not found: filepath={path}. Please ensure the file is an accessible `.keras` "
+            "zip file."
+        )
+    return path
+
+
+def _parsed(text: bytes, noun: str, compile: bool) -> dict[str, Any]:
+    """Return the configuration in a file."""
+    config: Any = None
+    with contextlib.suppress(ValueError, RecursionError):
+        config = json.loads(text[: _MOST_TEXT + 1]) if len(text) <= _MOST_TEXT else None
+    if not isinstance(config, dict):
+        raise WeightsFileError(
+            f"{noun} is truncated, corrupt, or none that Keras writes: its {CONFIG!r} is no "
+            "configuration of a model. Restore the file from another copy."
+        )
+    if not compile:
+        config["compile_config"] = None
+    return config
+
+
+def _made(config: dict[str, Any], size: int, options: dict[str, Any]) -> Any:
+    """Return the model of a configuration, whose weights have room in so many bytes."""
+    with sharing_what_is_read(), within_room(size + _BESIDE):
+        return deserialize_keras_object(config, **options)
+
+
+def _set_state(model: Any, reader: Hdf5Reader) -> None:
+    if not isinstance(model, CompiledNetwork):
+        raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
+    optimizer = model.optimizer
+    if isinstance(optimizer, Optimizer):
+        has_steps = len(reader.group("optimizer")) > len(unbuilt_state(optimizer))
+        if not has_steps:
+            optimizer.restore_slots({})  # The first step makes them.
+        elif not optimizer.built:
+            optimizer.build(model.trainable_weights)
+    load_state(model, reader, is_new=True)

@@ -1,0 +1,232 @@
+"""Zip archives whose maker may have made up what they say: each is checked before it is read.
+
+A member is read where it stands, piece by piece; so what is in an archive takes no memory at once.
+"""
+
+import contextlib
+import io
+import os
+import shutil
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, cast
+
+from mirrored.errors import WeightsFileError
+
+_PIECE = 1 << 20
+_LARGE = 1 << 28  # From so many bytes on, compressed members that grow as bombs do are refused.
+_GROWTH = 100  # Numbers of weights are hardly compressed at all.
+_MOST = 10_000  # Members: an archive has three, and the files of layers that write some.
+_LOCAL = b"PK\x03\x04"
+_LOCAL_SIZE = 30
+
+
+class Members:
+    """The members of an archive, by their names.
+
+    Args:
+        file: The open file.
+        noun: What messages call it, with its name.
+
+    Raises:
+        WeightsFileError: It is no archive, or one that could do harm.
+    """
+
+    def __init__(self, file: IO[bytes], noun: str) -> None:
+        self._file = file
+        self._noun = noun
+        with self._understood():
+            self._archive = zipfile.ZipFile(file)
+        members = self._archive.infolist()
+        if len(members) > _MOST:
+            raise self._spoilt(f"it has {len(members)} members")
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        for each in members:
+            self._check(each)
+            if each.filename in self._members:
+                raise self._spoilt(f"it has {each.filename!r:.100} twice")
+            self._members[each.filename] = each
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def names(self) -> list[str]:
+        """Return the members' names."""
+        return list(self._members)
+
+    def size(self, name: str) -> int:
+        """Return how many bytes a member says that it has."""
+        return self._members[name].file_size
+
+    def read(self, name: str, most: int) -> bytes:
+        """Return all of a small member.
+
+        Args:
+            name: Its name.
+            most: How many bytes it may have.
+
+        Raises:
+            WeightsFileError: There is none, it is larger, or it is spoilt.
+        """
+        if name not in self._members:
+            raise self._spoilt(f"it has no {name!r}")
+        if self._members[name].file_size > most:
+            raise self._spoilt(f"its {name!r} has more than {most} bytes")
+        with self._understood():
+            return self._archive.read(self._members[name])
+
+    @contextlib.contextmanager
+    def opened(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a member, which can be read at any place, after checking all of it.
+
+        Raises:
+            WeightsFileError: It is spoilt.
+        """
+        member = self._members[name]
+        if member.compress_type != zipfile.ZIP_STORED:  # In place it could only be read in order.
+            with tempfile.TemporaryFile() as copy:
+                self.copy(name, copy)
+                copy.seek(0)
+                yield copy
+            return
+        section = Section(self._file, self._place_of(member), member.file_size)
+        checksum = 0
+        while piece := section.read(_PIECE):
+            checksum = zlib.crc32(piece, checksum)
+        if checksum != member.CRC:
+            raise self._spoilt(f"the checksum of {name!r} does not fit its data")
+        section.seek(0)
+        yield cast(IO[bytes], section)
+
+    def copy(self, name: str, file: IO[bytes]) -> None:
+        """Write a member into a file.
+
+        Raises:
+            WeightsFileError: It is spoilt.
+        """
+        with self._understood(), self._archive.open(self._members[name]) as source:
+            shutil.copyfileobj(source, file, _PIECE)
+
+    @contextlib.contextmanager
+    def unpacked(self, folder: str) -> Iterator[str]:
+        """Return a temporary folder with the files of one of the archive's, while it is needed.
+
+        Args:
+            folder: The archive's folder.
+        """
+        with tempfile.TemporaryDirectory() as target:
+            for name in self._members:
+                if name.startswith(f"{folder}/") and not name.endswith("/"):
+                    path = os.path.join(target, *name.split("/")[1:])
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    with open(path, "xb") as file:
+                        self.copy(name, file)
+            yield target
+
+    def _check(self, member: zipfile.ZipInfo) -> None:
+        """Refuse a member that climbs out of its folder, is a link, or grows as a bomb does."""
+        name = member.filename
+        parts = name.removesuffix("/").split("/")
+        if any(part in ("", ".", "..") for part in parts) or "\\" in name or ":" in parts[0]:
+            raise self._spoilt(f"the name {name!r:.100} leads out of it")
+        if name != member.orig_filename:
+            raise self._spoilt(f"the name {member.orig_filename!r:.100} is none")
+        kind = stat.S_IFMT(member.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise self._spoilt(f"{name!r:.100} is no file")
+        if member.flag_bits & 1:
+            raise self._spoilt(f"{name!r:.100} is encrypted")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise self._spoilt(f"{name!r:.100} is compressed in another way than zip's usual one")
+        grown = max(_LARGE, _GROWTH * member.compress_size)
+        if member.file_size > grown:
+            raise self._spoilt(
+                f"{name!r:.100} has {member.compress_size} bytes and says that it becomes "
+                f"{member.file_size} of them"
+            )
+
+    def _place_of(self, member: zipfile.ZipInfo) -> int:
+        """Return where the data of a member begin that is not compressed."""
+        self._file.seek(member.header_offset)
+        header = self._file.read(_LOCAL_SIZE)
+        if len(header) != _LOCAL_SIZE or header[:4] != _LOCAL:
+            raise self._spoilt(f"{member.filename!r:.100} is not where it should be")
+        rest = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        place = member.header_offset + _LOCAL_SIZE + rest
+        end = self._file.seek(0, os.SEEK_END)
+        if member.compress_size != member.file_size or place + member.file_size > end:
+            raise self._spoilt(f"it does not have all of {member.filename!r:.100}")
+        return place
+
+    def _spoilt(self, why: str) -> WeightsFileError:
+        return WeightsFileError(
+            f"{self._noun} is truncated, corrupt, or none that Keras writes: {why}. Restore the "
+            "file from another copy."
+        )
+
+    @contextlib.contextmanager
+    def _understood(self) -> Iterator[None]:
+        try:
+            yield
+        except WeightsFileError:
+            raise
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            LookupError,
+            NotImplementedError,
+            RuntimeError,
+            ValueError,
+            OSError,
+        ) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise self._spoilt(f"{error!s:.200}") from error
+
+
+class Section(io.RawIOBase):
+    """A part of a file, as a file of its own that is read.
+
+    Args:
+        file: The file.
+        place: Where the part begins.
+        size: How many bytes it has.
+    """
+
+    def __init__(self, file: IO[bytes], place: int, size: int) -> None:
+        super().__init__()
+        self._whole = file
+        self._place = place
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Go to another place in the part."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        """Return the place in the part."""
+        return self._at
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read as many bytes as a buffer takes, or as there are."""
+        view = memoryview(buffer).cast("B")
+        count = max(0, min(len(view), self._size - self._at))
+        self._whole.seek(self._place + self._at)
+        found: int = self._whole.readinto(view[:count])  # type: ignore[attr-defined]
+        self._at += found
+        return found

@@ -1,0 +1,215 @@
+"""Files of whole models that are spoilt, or made to do harm: refused before memory is taken."""
+
+import io
+import json
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mirrored as mr
+from mirrored.errors import WeightsFileError
+from mirrored.training import model_files, zip_members
+
+pytest.importorskip("h5py")
+
+WEIGHTS, CONFIG = "model.weights.h5", "config.json"
+
+
+class Parts(dict[str, bytes]):
+    """The members of an archive; what fails does not print them all."""
+
+    def __repr__(self) -> str:
+        return f"Parts({[*self]})"
+
+
+def packed(parts: dict[str, bytes], **kinds: Any) -> bytes:
+    """Return an archive; of a name only what stands before "#" is in it."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Duplicate name")
+        for name, data in parts.items():
+            info = zipfile.ZipInfo(name.partition("#")[0])
+            for key, value in kinds.items():
+                setattr(info, key, value)
+            archive.writestr(info, data)
+    return file.getvalue()
+
+
+def _with(**more: bytes) -> Callable[[Parts], bytes]:
+    return lambda parts: packed({**parts, **more})
+
+
+def _named(name: str, **kinds: Any) -> Callable[[Parts], bytes]:
+    """Return what adds a member with a name, whatever the name is."""
+
+    def pack(parts: Parts) -> bytes:
+        whole = packed({**parts, "x" * len(name): b"1"}, **kinds)
+        return whole.replace(b"x" * len(name), name.encode())
+
+    return pack
+
+
+def _without(*names: str) -> Callable[[Parts], bytes]:
+    return lambda parts: packed({k: v for k, v in parts.items() if k not in names})
+
+
+def _config(change: Callable[[Any], Any]) -> Callable[[Parts], bytes]:
+    def pack(parts: Parts) -> bytes:
+        text = json.dumps(change(json.loads(parts[CONFIG])))
+        return packed({**parts, CONFIG: text.encode()})
+
+    return pack
+
+
+def _patched(place: int, size: int, value: int, mark: bytes = b"PK\1\2") -> Any:
+    """Return what changes a number in the header of the weights, in the archive's directory."""
+
+    def pack(parts: Parts) -> bytes:
+        data = bytearray(packed(parts, compress_type=zipfile.ZIP_DEFLATED))
+        start = data.rindex(mark, 0, data.rindex(WEIGHTS.encode()))
+        data[start + place : start + place + size] = value.to_bytes(size, "little")
+        return bytes(data)
+
+    return pack
+
+
+def _flipped(parts: Parts) -> bytes:
+    data = bytearray(packed(parts))
+    data[data.index(parts[WEIGHTS]) + len(parts[WEIGHTS]) // 2] ^= 1
+    return bytes(data)
+
+
+def _larger(config: Any) -> Any:
+    config["config"]["layers"][1]["config"]["units"] = 1 << 28
+    return config
+
+
+def _deep(parts: Parts) -> bytes:
+    return packed({**parts, CONFIG: b"[" * 100_000})
+
+
+ROWS: dict[str, tuple[Callable[[Parts], bytes], str]] = {
+    "no archive": (lambda _: b"hello", "not a zip file"),
+    "nothing": (lambda _: b"", "not a zip file"),
+    "a member twice": (lambda parts: packed({**parts, f"{CONFIG}#": b"{}"}), "'config.json' twice"),
+    "a folder above": (_named("../x"), "leads out of it"),
+    "an absolute path": (_named("/etc"), "leads out of it"),
+    "a drive": (_named("C:/x"), "leads out of it"),
+    "another separator": (_named("a\\..\\b"), "leads out of it"),
+    "a link": (_named("l", external_attr=0o120777 << 16), "is no file"),
+    "encrypted": (_patched(8, 2, 1), "is encrypted"),
+    "another compression": (_patched(10, 2, 12), "compressed in another way"),
+    "a bomb": (_patched(24, 4, 1 << 31), "says that it becomes 2147483648 of them"),
+    "more members than there are": (_with(**{f"{i}": b"" for i in range(8)}), "it has 11 members"),
+    "a member elsewhere": (_patched(42, 4, 7), "truncated, corrupt"),
+    "no configuration": (_without(CONFIG), "it has no 'config.json'"),
+    "a long configuration": (_with(**{CONFIG: b" " * 10_000}), "more than 9999 bytes"),
+    "no weights": (_without(WEIGHTS), "has no 'model.weights.h5'"),
+    "no JSON": (_with(**{CONFIG: b"{"}), "is no configuration of a model"),
+    "other JSON": (_with(**{CONFIG: b"[1]"}), "is no configuration of a model"),
+    "JSON without end": (_deep, "is no configuration of a model|more than 9999 bytes"),
+    "a flipped bit": (_flipped, "the checksum of 'model.weights.h5' does not fit"),
+    "other weights": (_with(**{WEIGHTS: b"x" * 99}), "not in the HDF5 format"),
+    "a layer": (
+        _config(lambda config: config["config"]["layers"][1]),
+        "has no model, but <Dense name=dense",
+    ),
+}
+CONFIGS: dict[str, tuple[Callable[[Parts], bytes], type[Exception], str]] = {
+    "larger weights than it has": (_config(_larger), ValueError, "larger weights than its file"),
+    "a class that there is not": (
+        _config(lambda config: {**config, "class_name": "Popen", "module": "subprocess"}),
+        TypeError,
+        "Could not locate class 'Popen'",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def clean_state(shared: Any, clean_names: None) -> None:
+    """Let devices stay from row to row."""
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: Any) -> Parts:
+    path = tmp_path_factory.mktemp("good") / "m.keras"
+    mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(3)]).save(path)
+    with zipfile.ZipFile(path) as archive:
+        return Parts({name: archive.read(name) for name in archive.namelist()})
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that a test reaches."""
+    monkeypatch.setattr(zip_members, "_MOST", 10)
+    monkeypatch.setattr(model_files, "_MOST_TEXT", 9999)
+
+
+@pytest.mark.parametrize(("spoil", "message"), ROWS.values(), ids=ROWS)
+def test_what_is_not_read(spoil: Any, message: str, parts: Parts, tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    path.write_bytes(spoil(parts))
+    with pytest.raises(WeightsFileError, match=f"(?s)^The model file '{path}'.*({message})"):
+        mr.keras.models.load_model(path)
+
+
+@pytest.mark.parametrize(("spoil", "error", "message"), CONFIGS.values(), ids=CONFIGS)
+def test_configurations(
+    spoil: Any, error: type[Exception], message: str, parts: Parts, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.keras"
+    path.write_bytes(spoil(parts))
+    tracemalloc.start()
+    try:
+        with pytest.raises(error, match=message):
+            mr.keras.models.load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_other_programs_pack(parts: Parts, tmp_path: Path) -> None:
+    """Compressed, in another order, or with a folder's own entry: it is read all the same."""
+    path = tmp_path / "m.keras"
+    other = {"assets/": b"", **dict(reversed(parts.items()))}
+    path.write_bytes(packed(other, compress_type=zipfile.ZIP_DEFLATED))
+    model = mr.keras.models.load_model(path)
+    (tmp_path / "n.keras").write_bytes(packed(parts))
+    other = mr.keras.models.load_model(tmp_path / "n.keras")
+    for one, same in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
+def test_bytes_that_are_others(
+    parts: Parts, tmp_path_factory: Any, changes: list[tuple[int, int]]
+) -> None:
+    """A file is refused, or read as it was: all that matters in it has a checksum."""
+    path = tmp_path_factory.mktemp("fuzz") / "m.keras"
+    data = bytearray(packed(parts))
+    for place, byte in changes:
+        data[place % len(data)] = byte
+    path.write_bytes(data)
+    refused: Any = None
+    try:
+        loaded = mr.keras.models.load_model(path)
+    except WeightsFileError as error:
+        refused = error
+    if refused is not None:
+        assert str(path) in str(refused)
+    else:
+        path.write_bytes(packed(parts))
+        good = mr.keras.models.load_model(path)
+        assert loaded.to_json() == good.to_json()
+        assert [each.tobytes() for each in loaded.get_weights()] == [
+            each.tobytes() for each in good.get_weights()
+        ]
