@@ -56,18 +56,20 @@ class Counted(Constant):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Triangle(Constant):
-    """A matrix of two values: one up to a diagonal, and another one above it.
+class Band(Constant):
+    """A matrix of two values: one around the diagonal, and another one elsewhere.
 
     Attributes:
         value: The two values.
         axes: How many axes there are; all but the last two have size 1.
-        diagonal: How many columns after its row the last column of the first value comes.
+        upper: How many columns right of the diagonal have the first value.
+        lower: How many left of it have it; None: all.
         shape: The sizes of the last two.
     """
 
     axes: int
-    diagonal: Dim
+    upper: Dim
+    lower: Dim
     shape: tuple[Dim, ...]
 
 
@@ -100,7 +102,7 @@ def constant_of(arrays: Sequence[Array], samples: Samples) -> Constant | None:
     )
     if None in shape:
         return None
-    for find in (_numbers, _repeated, _counted, _triangle):
+    for find in (_numbers, _repeated, _counted, _band):
         found: Constant | None = find(arrays, shape, samples)
         if found is not None:
             return found
@@ -147,19 +149,28 @@ def _counted(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) 
     return Counted(value, axes[0], len(shape), shape[axes[0]])
 
 
-def _triangle(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) -> Constant | None:
+def _band(arrays: Sequence[Array], shape: tuple[Dim, ...], samples: Samples) -> Constant | None:
     if len(shape) < 2 or any(size != 1 for size in shape[:-2]) or not arrays[0].size:
         return None
     matrices = [each.reshape(each.shape[-2:]) for each in arrays]
-    kept, other = matrices[0][-1, 0], matrices[0][0, -1]
-    diagonals = []
-    for each in matrices:
-        first = int((each[0] == kept).sum())
-        diagonals.append(first - 1 if first else -int((each[:, 0] != kept).sum()))
-    for each, diagonal in zip(matrices, diagonals, strict=True):
-        below = np.tri(each.shape[0], each.shape[1], diagonal, dtype=np.bool_)
-        if not _same(np.asarray(np.where(below, kept, other), each.dtype), each):
+    last, other = matrices[0][-1, 0], matrices[0][0, -1]
+    whole = bool(last != other)  # What has no bound on the left has its value in that corner.
+    kept = last if whole else matrices[0][0, 0]
+    widths = [(_beside(each, kept), _beside(each.T, kept)) for each in matrices]
+    for each, (upper, lower) in zip(matrices, widths, strict=True):
+        rows, columns = np.ogrid[: each.shape[0], : each.shape[1]]
+        inside = columns - rows <= upper
+        inside &= whole | (rows - columns <= lower)
+        if not _same(np.asarray(np.where(inside, kept, other), each.dtype), each):
             return None
-    fitted = samples.fitted(diagonals)
+    right, left = (samples.fitted(sizes) for sizes in zip(*widths, strict=True))
+    if right is None or (left is None and not whole):
+        return None
     values = np.array([kept, other], arrays[0].dtype)
-    return None if fitted is None else Triangle(values, len(shape), fitted, shape[-2:])
+    return Band(values, len(shape), right, None if whole else left, shape[-2:])
+
+
+def _beside(matrix: Array, value: Any) -> int:
+    """Return how many places right of the diagonal a value ends, in the first row or before."""
+    count = int((matrix[0] == value).sum())
+    return count - 1 if count else -int((matrix[:, 0] != value).sum())

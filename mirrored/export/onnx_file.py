@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirrored._files import PathName, as_path, check_replaceable, replacing
-from mirrored.export.constants import Constant, Counted, Numbers, Repeated, Triangle
+from mirrored.export.constants import Band, Constant, Counted, Numbers, Repeated
 from mirrored.export.recording import Call as Function
 from mirrored.export.sizes import Dim
 from mirrored.export.tables import RULES, written
@@ -175,12 +175,15 @@ def _counted(w: Writer, constant: Any) -> Ref:
     return w.unsqueeze(counted, [each for each in range(constant.axes) if each != constant.axis])
 
 
-def _triangle(w: Writer, constant: Any) -> Ref:
+def _band(w: Writer, constant: Any) -> Ref:
     rows, columns = (w.range(each) for each in constant.shape)
-    last = w.add("Add", w.unsqueeze(rows, [1]), w.dims([constant.diagonal]))
-    below = w.compare("LessOrEqual", w.unsqueeze(columns, [0]), last)
+    right = w.add("Sub", w.unsqueeze(columns, [0]), w.unsqueeze(rows, [1]))
+    inside = w.compare("LessOrEqual", right, w.dims([constant.upper]))
+    if constant.lower is not None:
+        left = w.compare("LessOrEqual", w.add("Neg", right), w.dims([constant.lower]))
+        inside = w.add("And", inside, left)
     one, other = (w.constant(each) for each in constant.value)
-    return w.unsqueeze(w.where(below, one, other), list(range(constant.axes - 2)))
+    return w.unsqueeze(w.where(inside, one, other), list(range(constant.axes - 2)))
 
 
 def _numbers(w: Writer, constant: Any) -> Ref:
@@ -191,6 +194,6 @@ def _numbers(w: Writer, constant: Any) -> Ref:
 _MAKERS: tuple[tuple[type[Constant], Callable[[Writer, Any], Ref]], ...] = (
     (Repeated, _repeated),
     (Counted, _counted),
-    (Triangle, _triangle),
+    (Band, _band),
     (Numbers, _numbers),
 )

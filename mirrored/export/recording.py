@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 from mirrored.devices import Device
 from mirrored.devices import device as device_scope
 from mirrored.layers import Layer
-from mirrored.ops.hooks import RecordedTensor, only
+from mirrored.ops.hooks import CustomCall, RecordedTensor, only
 from mirrored.ops.op import Op
 from mirrored.ops.spec import TensorSpec
 from mirrored.ops.tensor import Tensor
@@ -35,6 +35,52 @@ class Owner(NamedTuple):
         return f"the layer {self.name!r} ({self.kind})" if self.name else "the function"
 
 
+class Made(NamedTuple):
+    """How a constant was made.
+
+    Attributes:
+        op: The op that computed it.
+        inputs: What that was called with: constants, too.
+        attrs: Its attributes.
+        output: The constant, which is kept: its number is no other's.
+        owner: The layer that called it.
+    """
+
+    op: Op
+    inputs: tuple[Tensor, ...]
+    attrs: Mapping[str, Any]
+    output: Tensor
+    owner: Owner
+
+
+class Makers:
+    """Notes how constants are made while a function is recorded, which computes them at once.
+
+    Attributes:
+        made: How each was made, by its number.
+    """
+
+    def __init__(self) -> None:
+        self.made: dict[int, Made] = {}
+
+    def follows(self, tensor: Tensor) -> bool:
+        """Return whether it is to be told of a call for the sake of this input."""
+        return True
+
+    def on_op(
+        self, op: Op, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], output: Tensor
+    ) -> None:
+        """Note an op whose result is a constant."""
+        if not isinstance(output, RecordedTensor) and not op.shape_only:
+            self.made[id(output)] = Made(op, inputs, attrs, output, running_layer())
+
+    def on_read(self, variable: Any, value: Tensor) -> None:
+        """Take no note."""
+
+    def on_custom_call(self, call: CustomCall) -> None:
+        """Take no note."""
+
+
 class ExportRecorder(GraphRecorder):
     """Notes a call op by op, and the variables that it reads.
 
@@ -44,6 +90,7 @@ class ExportRecorder(GraphRecorder):
     Attributes:
         weights: What stands for the value of each variable that was read, with the variable.
         owners: The layer in which each node was noted.
+        makers: Who notes how constants are made.
     """
 
     def __init__(self, ops: Collection[str]) -> None:
@@ -53,6 +100,7 @@ class ExportRecorder(GraphRecorder):
         self._seen: dict[int, Value] = {}
         self.weights: dict[Value, Any] = {}
         self.owners: dict[Node, Owner] = {}
+        self.makers = Makers()
 
     def record(
         self,
@@ -169,5 +217,5 @@ def recorded(
         ops: The names of the ops that have a mapping.
     """
     recorder = ExportRecorder(ops)
-    with only(), recorder.recording():
+    with only(recorder.makers), recorder.recording():
         return recorder, call([recorder.input(each, device, SHARED) for each in specs])

@@ -4,9 +4,9 @@ What is the same in all recordings is as it is; what differs is a size that is n
 refused, since a file has one text for all sizes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mirrored.export.recording import Call, ExportRecorder, Owner, recorded
 from mirrored.export.sizes import Dim, Samples
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import Node, Value
+from mirrored.program.graph import Value
 
 # Four numbers that sizes are tried with: primes, which leave a rest whatever divides them, of which
 # one is small and one large, or all small; then for functions that take only sizes without a rest.
@@ -122,7 +122,7 @@ def traced(call: Call, inputs: Sequence[Given], ops: Mapping[str, Any]) -> Trace
         except Exception as error:
             failures.append(error)
             continue
-        return _Joined(inputs, samples, runs).trace
+        return _Joined(ops, samples, runs).trace
     raise failures[0]
 
 
@@ -171,21 +171,30 @@ def _run(
     return recorded(call, specs, place("Placeholder", ("GPU", "CPU")), ops)
 
 
+class _Call(NamedTuple):
+    """A call of an op in one recording."""
+
+    op: str
+    inputs: tuple[Value, ...]
+    attrs: Mapping[str, Any]
+
+
 class _Joined:
     """Goes through several recordings side by side.
 
     Args:
-        inputs: The function's inputs.
+        ops: The ops that have a mapping.
         samples: The sizes of the recordings.
         runs: The recordings.
     """
 
     def __init__(
         self,
-        inputs: Sequence[Given],
+        ops: Collection[str],
         samples: Samples,
         runs: Sequence[tuple[ExportRecorder, list[Tensor]]],
     ) -> None:
+        self._ops = ops
         self._samples = samples
         self._recorders = [recorder for recorder, _ in runs]
         self._known: dict[tuple[Value, ...], Traced] = {}
@@ -197,29 +206,29 @@ class _Joined:
         if len({len(nodes) for nodes, _ in parts}) > 1:
             self._refuse("calls another number of operations")
         for nodes in zip(*(nodes for nodes, _ in parts), strict=True):
-            self._step(nodes)
+            calls = [_Call(each.op.name, each.inputs, each.attrs) for each in nodes]
+            owner = self._recorders[0].owners[nodes[0]]
+            self._step(calls, tuple(each.output for each in nodes), owner)
         results = zip(*(values for _, values in parts), strict=True)
         self.trace.results = [self._value(values, "the result") for values in results]
 
-    def _step(self, nodes: tuple[Node, ...]) -> None:
-        first = nodes[0]
-        layer = self._recorders[0].owners[first]
-        shown = f"{first.op.name!r} in {layer}"
-        if any(each.op.name != first.op.name for each in nodes) or (
-            len({len(each.inputs) for each in nodes}) > 1
-        ):
+    def _step(self, calls: Sequence[_Call], outputs: tuple[Value, ...], owner: Owner) -> Traced:
+        """Add a step, and return its result."""
+        first = calls[0]
+        shown = f"{first.op!r} in {owner}"
+        if any(each.op != first.op or len(each.inputs) != len(first.inputs) for each in calls):
             self._refuse(f"calls something else than {shown}")
         inputs = tuple(
             self._value(values, f"an argument of {shown}")
-            for values in zip(*(each.inputs for each in nodes), strict=True)
+            for values in zip(*(each.inputs for each in calls), strict=True)
         )
         attrs = {
-            name: self._joined([each.attrs[name] for each in nodes], shown, name in _SIZES)
+            name: self._joined([each.attrs[name] for each in calls], shown, name in _SIZES)
             for name in first.attrs
         }
-        outputs = tuple(each.output for each in nodes)
-        self._known[outputs] = self._like(outputs)
-        self.trace.steps.append(Step(first.op.name, inputs, attrs, self._known[outputs], layer))
+        result = self._known[outputs] = self._like(outputs)
+        self.trace.steps.append(Step(first.op, inputs, attrs, result, owner))
+        return result
 
     def _value(self, values: tuple[Value, ...], what: str) -> Traced:
         found = self._known.get(values)
@@ -234,14 +243,28 @@ class _Joined:
         ]
         if variables[0] is not None and all(each is variables[0] for each in variables):
             return self._like(values, variable=variables[0])
-        tensors = [each.constant for each in values]
-        if any(each is None for each in tensors):
+        tensors = [each.constant for each in values if each.constant is not None]
+        if len(tensors) < len(values):
             self._refuse(f"takes something else as {what}")
-        arrays = [np.asarray(each.numpy()) for each in tensors if each is not None]
-        constant = constant_of(arrays, self._samples)
+        constant = constant_of([np.asarray(each.numpy()) for each in tensors], self._samples)
         if constant is None:
-            self._refuse(f"computes another constant as {what}")
+            return self._computed(values, tensors, what)
         return replace(self._like(values), constant=constant)
+
+    def _computed(self, values: tuple[Value, ...], tensors: list[Tensor], what: str) -> Traced:
+        """Return a constant that nobody knows how it grows, by the step that computed it."""
+        made = [
+            (recorder, recorder.makers.made[id(tensor)])
+            for recorder, tensor in zip(self._recorders, tensors, strict=True)
+            if id(tensor) in recorder.makers.made
+        ]
+        if len(made) < len(values) or any(each.op.name not in self._ops for _, each in made):
+            self._refuse(f"computes another constant as {what}")
+        calls = [
+            _Call(each.op.name, tuple(map(recorder.value_of, each.inputs)), each.attrs)
+            for recorder, each in made
+        ]
+        return self._step(calls, values, made[0][1].owner)
 
     def _like(self, values: tuple[Value, ...], **kind: Any) -> Traced:
         specs = [each.spec for each in values]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mirrored as mr
-from mirrored.export.constants import Counted, Numbers, Repeated, Triangle, constant_of
+from mirrored.export.constants import Band, Counted, Numbers, Repeated, constant_of
 from mirrored.export.sizes import Samples, Size
 from mirrored.export.tables import RULES
 from mirrored.export.tracing import Given, Trace, traced
@@ -52,9 +52,11 @@ def test_a_number_that_is_no_sum_of_products(number: Numbered) -> None:
         (lambda n, t: np.broadcast_to(np.array([1.0, 2.0]), (n, t, 2)), Repeated),
         (lambda n, t: np.arange(t)[None, :], Counted),
         (lambda n, t: np.arange(n, dtype=np.float32) * 0.5 - 1, Counted),
-        (lambda n, t: np.tri(t, dtype=np.bool_)[None], Triangle),
-        (lambda n, t: np.where(np.tri(t, t + 2, 2), 0.0, -1e9), Triangle),
-        (lambda n, t: np.tri(n, t, -1), Triangle),
+        (lambda n, t: np.tri(t, dtype=np.bool_)[None], Band),
+        (lambda n, t: np.where(np.tri(t, t + 2, 2), 0.0, -1e9), Band),
+        (lambda n, t: np.tri(n, t, -1), Band),
+        (lambda n, t: np.eye(t, n, dtype=np.float32), Band),
+        (lambda n, t: np.tri(t, t, 1) - np.tri(t, t, -1), Band),
         (lambda n, t: np.array([n, 3, 2 * t]), Numbers),
         (lambda n, t: np.float32(n), Numbers),
         (lambda n, t: np.float32(1 / n), type(None)),

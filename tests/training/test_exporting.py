@@ -50,6 +50,22 @@ def attending() -> mr.Model:
     return mr.Model(words, layers.GlobalAveragePooling1D()(hidden))
 
 
+def reversed_() -> mr.Model:
+    """Return a model of words, and of scores of words."""
+    words, embedding = layers.Input((None,), dtype="int32"), layers.ReversibleEmbedding(5, 4)
+    hidden = embedding(words)
+    return mr.Model(words, [hidden, embedding(hidden, reverse=True)])
+
+
+def located(x: Any) -> Any:
+    """Return rows with their places in waves, and with what is beside them."""
+    count = x.shape[1]
+    places = mr.cast(mr.range(count), mr.float32)[:, None]
+    waves = mr.sin(places / mr.pow(100.0, mr.cast(mr.range(6), mr.float32) / 6.0))
+    beside = mr.linalg.band_part(mr.ones((count, count)), 1, 1) - mr.eye(count)
+    return mr.matmul(beside, x + waves) / mr.sqrt(mr.cast(count, mr.float32))
+
+
 class Two(mr.Model):
     """A model that takes two arguments."""
 
@@ -102,13 +118,16 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "MultiHeadAttention": attending,
     "Normalization": lambda: chain(layers.Normalization(mean=1.0, variance=2.0)),
     "PReLU": lambda: chain(layers.PReLU(shared_axes=[1])),
+    "Pipeline": lambda: chain(layers.Pipeline([layers.Dense(3), layers.Softmax()])),
     "Permute": lambda: chain(layers.Permute((2, 1)), shape=(None, 6)),
     "RMSNormalization": lambda: chain(layers.RMSNormalization()),
     "ReLU": lambda: chain(layers.ReLU(2.0, 0.1, 0.2)),
     "RepeatVector": lambda: chain(layers.RepeatVector(3), shape=(6,)),
     "Rescaling": lambda: chain(layers.Rescaling(0.5, 0.1)),
     "Reshape": lambda: chain(layers.Reshape((-1, 3)), layers.Reshape((6, -1)), shape=(None, 6)),
+    "ReversibleEmbedding": reversed_,
     "Softmax": lambda: chain(layers.Softmax(axis=1)),
+    "SpectralNormalization": lambda: chain(layers.SpectralNormalization(layers.Dense(3))),
     "UnitNormalization": lambda: chain(layers.UnitNormalization()),
     **{name: lambda name=name: pair(getattr(layers, name)()) for name in MERGES},
     **dict.fromkeys(NOISES, lambda: chain(*(getattr(layers, name)(0.5) for name in NOISES))),
@@ -116,6 +135,7 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "float16": lambda: chain(layers.Lambda(lambda x: mr.exp(mr.cast(x, mr.float16)) - 0.5)),
     "float64": lambda: chain(layers.Dense(3, "gelu", dtype="float64"), dtype="float64"),
     "of a user": Both,
+    "waves": lambda: chain(layers.Lambda(located), shape=(None, 6)),
     "one length": lambda: pair(layers.Add(), steps=None),
     "lengths of their own": lambda: pair(layers.Dot(axes=2), steps=None),
 }
@@ -191,7 +211,7 @@ def _dtypes(model: mr.Model) -> list[Any]:
 def test_every_layer_is_in_the_table() -> None:
     public = [getattr(layers, name) for name in layers.__all__]
     kinds = [each for each in public if isinstance(each, type) and issubclass(each, layers.Layer)]
-    assert {each.__name__ for each in kinds} - {"Layer"} <= {*MODELS}
+    assert {each.__name__ for each in kinds} - {"Layer", "Wrapper"} <= {*MODELS}
 
 
 def shared() -> mr.Model:
