@@ -136,3 +136,29 @@ def test_the_inputs_keep_their_masks() -> None:
 def test_what_does_not_fit_is_refused(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.slow
+def test_an_emulated_card_computes_the_same(emulated_cuda: Callable[..., Any]) -> None:
+    def trained(device: str) -> list[Any]:
+        mr.random.set_seed(7)
+        mr.config.experimental.enable_tensor_float_32_execution(False)
+        with mr.distribute.OneDeviceStrategy(device).scope():
+            x = mr.layers.Input((4, 6))
+            bins = mr.layers.Discretization([-1.0, 0.0, 1.0])(x)
+            counts = mr.layers.CategoryEncoding(4, "count")(bins)
+            h = Block()(mr.layers.Normalization(mean=0.5, variance=2.0)(x))
+            h = mr.layers.MultiHeadAttention(2, 3)(h, x, use_causal_mask=True)
+            h = mr.layers.SpectralNormalization(mr.layers.Dense(6))(h)
+            h = mr.layers.EinsumDense("abc,cd->abd", (4, 6), "tanh", "d")(h)
+            h = mr.layers.BatchNormalization(renorm=True)(h)
+            h = mr.layers.concatenate([mr.layers.Flatten()(each) for each in (h, counts)])
+            model = mr.Model(x, mr.layers.Dense(1)(h))
+            model.compile("sgd", "mse")
+        loss = model.fit(X[:10], X[:10, 0, :1], batch_size=5, verbose=0).history["loss"]
+        return [loss, *model.get_weights()]
+
+    expected = trained("CPU:0")
+    emulated_cuda()
+    for one, other in zip(expected, trained("GPU:0"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
