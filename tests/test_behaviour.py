@@ -593,6 +593,13 @@ HELD: dict[str, dict[str, str]] = {
     "bad_input/test_keras_files.py": {"keras-weights": "test_what_is_not_read"},
     "bad_input/test_model_files.py": {"keras-models": "test_what_is_not_read test_configurations"},
     "training/test_model_files.py": {"keras-models": "test_training_goes_on"},
+    "training/test_exporting.py": {
+        "exports": "test_every_layer test_what_is_refused_leaves_no_file test_wrong_arguments",
+    },
+    "training/test_sklearn_wrappers.py": {
+        "estimators": "test_scikit_learns_own_checks "
+        "test_a_fit_trains_a_clone_and_a_warm_start_goes_on",
+    },
     "training/test_keras_weights.py": {
         "keras-weights": "test_what_keras_wrote test_the_order_of_what_optimizers_keep",
     },
