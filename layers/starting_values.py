@@ -130,12 +130,10 @@ class Identity(Initializer):
         [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
     """
 
+    _if_changed = ("gain",)
+
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the gain; none where it is 1, as Keras."""
-        return {} if self.gain == 1.0 else super().get_config()
 
     def __call__(self, shape: Shape, dtype: Any = None) -> Tensor:
         """Return the matrix; ``dtype`` None means the default float.

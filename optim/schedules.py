@@ -363,7 +363,7 @@ def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) ->
     """Return the schedule that a configuration describes.
 
     Args:
-        config: What `serialize` returned, or a name, which gives a class.
+        config: What `serialize` returned, or a name.
         custom_objects: Classes and functions that it may name, by these names.
 
     Example:

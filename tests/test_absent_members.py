@@ -101,12 +101,6 @@ def test_every_class_is_made_here() -> None:
     assert set(MAKERS) == set(MEMBERS)
 
 
-@pytest.mark.parametrize("kind", [mr.metrics.Mean])
-def test_what_makes_objects_of_a_configuration_is_refused_by_the_class(kind: type) -> None:
-    with pytest.raises(AttributeError, match=r"from_config`: not provided here\. Make it"):
-        kind.from_config  # noqa: B018
-
-
 @pytest.mark.parametrize(
     ("make", "name"),
     [

@@ -26,6 +26,7 @@ COMPLETE = {
     "tf.keras.constraints",
     "tf.keras.datasets.mnist",
     "tf.keras.wrappers",
+    "tf.keras.metrics",
     "tf.keras.optimizers.schedules",
     "tf.keras.regularizers",
     "tf.keras.mixed_precision",

@@ -15,9 +15,11 @@ from mirrored.training.losses import Reduction as Reduction
 from mirrored.training.losses import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
 from mirrored.training.losses import binary_crossentropy as binary_crossentropy
 from mirrored.training.losses import categorical_crossentropy as categorical_crossentropy
+from mirrored.training.losses import deserialize as deserialize
 from mirrored.training.losses import get as get
 from mirrored.training.losses import mean_squared_error as mean_squared_error
 from mirrored.training.losses import mse as mse
+from mirrored.training.losses import serialize as serialize
 from mirrored.training.losses import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )

@@ -16,9 +16,11 @@ from mirrored.training.metrics import Metric as Metric
 from mirrored.training.metrics import SparseCategoricalAccuracy as SparseCategoricalAccuracy
 from mirrored.training.metrics import binary_crossentropy as binary_crossentropy
 from mirrored.training.metrics import categorical_crossentropy as categorical_crossentropy
+from mirrored.training.metrics import deserialize as deserialize
 from mirrored.training.metrics import get as get
 from mirrored.training.metrics import mean_squared_error as mean_squared_error
 from mirrored.training.metrics import mse as mse
+from mirrored.training.metrics import serialize as serialize
 from mirrored.training.metrics import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )

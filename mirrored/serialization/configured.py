@@ -6,11 +6,16 @@ Each argument is kept in an attribute of its name. Who does otherwise overrides 
 import inspect
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Configured:
     """What keeps its arguments in attributes of the same names, and can be made of these again."""
+
+    # Arguments that Keras' configurations leave out, and these where they are not the defaults.
+    _if_changed: ClassVar[Collection[str]] = ()
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make one like it, by name, as plain values."""
@@ -41,19 +46,17 @@ def arguments_of(thing: Any, without: Collection[str] = ()) -> dict[str, Any]:
         {'value': 2.0}
     """
     from mirrored.serialization.public_names import public_base
-    from mirrored.serialization.writing import serialize_activation, serialize_keras_object
 
     owner = public_base(type(thing))
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     signature = inspect.signature(getattr(owner, "__init__", object.__init__))
-    names = [each.name for each in signature.parameters.values() if each.kind in named]
-    return {
-        name: (serialize_activation if name == "activation" else serialize_keras_object)(
-            getattr(thing, name)
-        )
-        for name in names
-        if name != "self" and name not in without
-    }
+    unsaid: Collection[str] = getattr(thing, "_if_changed", ())
+    found = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.kind in _NAMED and name != "self" and name not in without:
+            value = getattr(thing, name)
+            if name not in unsaid or value != parameter.default:
+                found[name] = serialized(value, is_activation=name == "activation")
+    return found
 
 
 def serialized(obj: Any, *, is_activation: bool = False) -> Any:

@@ -140,6 +140,8 @@ def serialize_activation(activation: Any) -> Any:
 
 
 def _object(obj: Any) -> Any:
+    if "_stands_for" in getattr(obj, "__dict__", {}):
+        return serialize_keras_object(obj._stands_for)  # A function that Keras takes itself.
     get_config = getattr(obj, "get_config", None)
     if inspect.isclass(obj) or get_config is None:
         if in_memory():

@@ -10,7 +10,13 @@ from tests.support import config_values
 
 KERAS: dict[str, Any] = json.loads(config_values.FILE.read_text("utf-8"))
 # What Keras' own configuration leaves out; it takes it all the same.
-MORE = {"initializers.Identity(0.5)": {"gain": 0.5}}
+MORE = {
+    "initializers.Identity(0.5)": {"gain": 0.5},
+    "losses.CosineSimilarity(1)": {"axis": 1},
+    "losses.Huber(2.0)": {"delta": 2.0},
+    'losses.MeanSquaredError(dtype="float64")': {"dtype": "float64"},
+    "metrics.CosineSimilarity(axis=1)": {"axis": 1},
+}
 
 
 @pytest.mark.parametrize("case", config_values.CASES)

@@ -6,7 +6,7 @@ Each is a formula, with a check of the targets that go with it, in a file of its
 import inspect
 import sys
 import typing as _typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mirrored._arguments import explained
@@ -14,6 +14,8 @@ from mirrored._late import late_module as _late_module
 from mirrored.layers.identifiers import find as _find
 from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.serialization.configured import LateClasses as _LateClasses
+from mirrored.serialization.configured import deserialized as _deserialized
+from mirrored.serialization.configured import serialized as _serialized
 from mirrored.training.losses.crossentropy import BinaryCrossentropy as BinaryCrossentropy
 from mirrored.training.losses.crossentropy import CategoricalCrossentropy as CategoricalCrossentropy
 from mirrored.training.losses.crossentropy import (
@@ -137,6 +139,7 @@ __all__ = [
     "categorical_hinge",
     "circle",
     "cosine_similarity",
+    "deserialize",
     "dice",
     "get",
     "hinge",
@@ -155,6 +158,7 @@ __all__ = [
     "mse",
     "msle",
     "poisson",
+    "serialize",
     "sparse_categorical_crossentropy",
     "squared_hinge",
     "tversky",
@@ -208,6 +212,12 @@ _LOSSES: dict[str, tuple[str, ...]] = {
     "CategoricalGeneralizedCrossEntropy": (),
 }
 _BY_NAME = _LateClasses(__name__, _spelt(_LOSSES))
+_NO_LOSSES = frozenset(("Reduction", "deserialize", "get", "serialize"))
+# In configurations, as in Keras, the name of a function is that of the function.
+_DESCRIBED = _LateClasses(
+    __name__,
+    {**_spelt(_LOSSES), **{name: name for name in __all__ if name not in _NO_LOSSES}},
+)
 
 
 @explained
@@ -216,8 +226,8 @@ def get(identifier: Any) -> Loss:
 
     Args:
         identifier: A name such as "mse" or "SparseCategoricalCrossentropy", a `Loss`, a subclass
-            of it, or a function of (y_true, y_pred) that returns one value an example, or one
-            number: the mean over the examples.
+            of it, a configuration, or a function of (y_true, y_pred) that returns one value an
+            example, or one number: the mean over the examples.
 
     Raises:
         ValueError: There is no such loss.
@@ -227,7 +237,39 @@ def get(identifier: Any) -> Loss:
         >>> mr.losses.get("mse").name
         'mean_squared_error'
     """
+    if isinstance(identifier, dict):
+        identifier = deserialize(identifier)
     return _find("losses", identifier, Loss, _BY_NAME, _of_function)
+
+
+def serialize(loss: Any) -> Any:
+    """Return the configuration of a loss, or of a function.
+
+    Args:
+        loss: The loss, or a function of targets and predictions.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.losses.serialize(mr.losses.Poisson())["config"]["name"]
+        'poisson'
+    """
+    return _serialized(loss)
+
+
+@explained
+def deserialize(name: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the loss, or the function, that a configuration describes.
+
+    Args:
+        name: What `serialize` returned, or a name.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.losses.deserialize("mse") is mr.losses.mean_squared_error
+        True
+    """
+    return _deserialized(name, _DESCRIBED, custom_objects)
 
 
 def _of_function(function: Callable[..., Any]) -> Loss:

@@ -325,6 +325,8 @@ class SparseCategoricalCrossentropy(LossByLastAxis):
 
     targets_are_labels = True
 
+    _if_changed = ("axis",)
+
     def __init__(
         self,
         from_logits: bool = False,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mirrored import _overrides, ops
-from mirrored._absent import absent_members, refused_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._naming import snake_case
 from mirrored._symbolic import NotComputed, as_node, begins_nodes
@@ -21,6 +21,7 @@ from mirrored.layers.added_losses import are_ignored
 from mirrored.ops import Tensor
 from mirrored.ops.hooks import active_recorder, only
 from mirrored.ops.spec import DType, default_float
+from mirrored.serialization.configured import Configured, arguments_of
 from mirrored.training.losses import targets
 from mirrored.training.losses.targets import OutputShape
 from mirrored.training.losses.values import (
@@ -64,8 +65,7 @@ _REDUCTIONS = (
 
 @explained
 @absent_members("tf.keras.losses.Loss")
-@refused_members("tf.keras.losses.Loss", "from_config")
-class Loss(_overrides.Subclassable):
+class Loss(_overrides.Subclassable, Configured):
     """Base of the losses; a subclass gives the loss of each example in `call`.
 
     Args:
@@ -117,6 +117,15 @@ class Loss(_overrides.Subclassable):
     def dtype(self) -> DType:
         """The dtype that it was made with, or floatx: then that of the predictions counts."""
         return default_float() if self._dtype is None else self._dtype
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a loss like it, by name, as plain values.
+
+        A subclass adds its own to those of `super().get_config()`.
+        """
+        own = arguments_of(self, without=("name", "reduction", "dtype"))
+        dtype = {} if self._dtype is None else {"dtype": self._dtype.name}  # Keras leaves it out.
+        return {"name": self.name, "reduction": self.reduction, **dtype, **own}
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """Return the loss of each example, or of each of its elements, to be averaged.
@@ -391,6 +400,7 @@ class FunctionLoss(Loss):
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         super().__init__(getattr(function, "__name__", None) or type(function).__name__)
         self._function = function
+        self._stands_for = function  # In configurations.
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """Return what the function returns."""

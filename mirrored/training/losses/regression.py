@@ -251,6 +251,7 @@ class Huber(Elementwise):
         1.5
     """
 
+    _if_changed = ("delta",)
     _name = "huber_loss"
 
     def __init__(
@@ -307,6 +308,8 @@ class CosineSimilarity(LossByLastAxis):
         >>> float(mr.losses.CosineSimilarity()([[0.0, 2.0]], [[0.0, 3.0]]))
         -1.0
     """
+
+    _if_changed = ("axis",)
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ Those that there are are quotients of a total and a count, summed over all batch
 
 import sys
 import typing as _typing
+from collections.abc import Mapping
 from typing import Any
 
 from mirrored._arguments import explained
@@ -12,6 +13,8 @@ from mirrored._late import late_module as _late_module
 from mirrored.layers.identifiers import find as _find
 from mirrored.layers.identifiers import spelt as _spelt
 from mirrored.serialization.configured import LateClasses as _LateClasses
+from mirrored.serialization.configured import deserialized as _deserialized
+from mirrored.serialization.configured import serialized as _serialized
 from mirrored.training.losses import MSE as MSE
 from mirrored.training.losses import Loss as _Loss
 from mirrored.training.losses import binary_crossentropy as binary_crossentropy
@@ -193,6 +196,7 @@ __all__ = [
     "categorical_focal_crossentropy",
     "categorical_hinge",
     "concordance_correlation",
+    "deserialize",
     "get",
     "hinge",
     "huber",
@@ -211,6 +215,7 @@ __all__ = [
     "msle",
     "pearson_correlation",
     "poisson",
+    "serialize",
     "sparse_categorical_accuracy",
     "sparse_categorical_crossentropy",
     "sparse_top_k_categorical_accuracy",
@@ -285,6 +290,11 @@ _METRICS: dict[str, tuple[str, ...]] = {
 
 _NAMES = _spelt(_METRICS)
 _BY_NAME = _LateClasses(__name__, _NAMES)
+_NO_METRICS = frozenset(("Metric", "deserialize", "get", "serialize"))
+# In configurations, as in Keras, the name of a function that is no metric's is the function's.
+_DESCRIBED = _LateClasses(
+    __name__, {**{name: name for name in __all__ if name not in _NO_METRICS}, **_NAMES}
+)
 # What is the kind of accuracy that fits the loss and the shapes.
 AUTOMATIC = ("accuracy", "acc")
 
@@ -294,8 +304,9 @@ def get(identifier: Any) -> Metric:
     """Return the metric that `identifier` names or is.
 
     Args:
-        identifier: A name such as "mse" or "BinaryAccuracy", a `Metric`, a subclass of it, or a
-            function of (y_true, y_pred) that returns one value an example, or one number.
+        identifier: A name such as "mse" or "BinaryAccuracy", a `Metric`, a subclass of it, a
+            configuration, or a function of (y_true, y_pred) that returns one value an example, or
+            one number.
 
     Raises:
         ValueError: There is no such metric.
@@ -305,7 +316,39 @@ def get(identifier: Any) -> Metric:
         >>> mr.metrics.get("BinaryAccuracy").name
         'binary_accuracy'
     """
+    if isinstance(identifier, dict):
+        identifier = deserialize(identifier)
     return _find("metrics", identifier, Metric, _BY_NAME, _FunctionMetric, AUTOMATIC)
+
+
+def serialize(metric: Any) -> Any:
+    """Return the configuration of a metric, without its state, or of a function.
+
+    Args:
+        metric: The metric, or a function of targets and predictions.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.metrics.serialize(mr.metrics.Mean())["config"]["name"]
+        'mean'
+    """
+    return _serialized(metric)
+
+
+@explained
+def deserialize(config: Any, custom_objects: Mapping[str, Any] | None = None) -> Any:
+    """Return the metric, or the function, that a configuration describes.
+
+    Args:
+        config: What `serialize` returned, or a name.
+        custom_objects: Classes and functions that it may name, by these names.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.metrics.deserialize("mse").name
+        'mean_squared_error'
+    """
+    return _deserialized(config, _DESCRIBED, custom_objects)
 
 
 def kind_of(identifier: Any) -> type[Any] | None:

@@ -5,6 +5,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import serialized
 from mirrored.training.metrics.counting import NEGATIVE_INFINITY, Counting, confusion, parsed
 
 
@@ -15,12 +16,18 @@ class _Condition(Counting):
     _counted = ("accumulator",)
     _condition: str
 
+    _kept_otherwise = ("thresholds",)
+
     def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(dtype, name)
         self.init_thresholds = thresholds
         self._levels = parsed(thresholds, 0.5)
         self.thresholds = self._levels.values
         self._start((len(self.thresholds),))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a metric like it, by name, as plain values."""
+        return {**super().get_config(), "thresholds": serialized(self.init_thresholds)}
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.
@@ -138,6 +145,8 @@ class _Share(Counting):
 
     _direction = "up"
 
+    _kept_otherwise = ("thresholds",)
+
     def __init__(
         self,
         thresholds: Any = None,
@@ -151,6 +160,10 @@ class _Share(Counting):
         self._levels = parsed(thresholds, 0.5 if top_k is None else NEGATIVE_INFINITY)
         self.thresholds = self._levels.values
         self._start((len(self.thresholds),))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a metric like it, by name, as plain values."""
+        return {**super().get_config(), "thresholds": serialized(self.init_thresholds)}
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch.

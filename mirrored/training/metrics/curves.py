@@ -5,6 +5,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import deserialized
 from mirrored.training.losses.values import EPSILON, cast
 from mirrored.training.metrics.counting import (
     ALL,
@@ -51,6 +52,8 @@ class AUC(Counting):
 
     _direction = "up"
 
+    _kept_otherwise = ("thresholds", "from_logits")
+
     def __init__(
         self,
         num_thresholds: int = 200,
@@ -74,13 +77,21 @@ class AUC(Counting):
         even = thresholds is None or are_even([0.0, *inner, 1.0])
         self._levels = Thresholds([-EPSILON, *inner, 1.0 + EPSILON], even)
         self.multi_label, self.num_labels = multi_label, num_labels
+        label_weights = deserialized(label_weights, None)
         self.label_weights = (
             None if label_weights is None else ops.constant(label_weights, self.dtype)
         )
         self._from_logits = from_logits
         self._built = False
+        self._given_thresholds = None if thresholds is None else inner
         if not multi_label or num_labels:
             self._build((None, num_labels))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a metric like it, by name, as plain values."""
+        config = {**super().get_config(), "from_logits": self._from_logits}
+        given = self._given_thresholds
+        return config if given is None else {**config, "thresholds": given}
 
     @property
     def thresholds(self) -> list[float]:

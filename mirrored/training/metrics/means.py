@@ -3,12 +3,14 @@
 Totals and counts are those of elements, so that any number of replicas adds up to the same.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored._naming import snake_case
 from mirrored.ops import Tensor
+from mirrored.serialization.configured import deserialized, serialized
 from mirrored.training.losses import margins, probabilistic, regression
 from mirrored.training.losses.values import cast
 from mirrored.training.metrics.mean import Errors, MeanSquaredError
@@ -29,7 +31,7 @@ class MeanMetricWrapper(FunctionMetric):
 
     Args:
         fn: Called as `fn(y_true, y_pred, **kwargs)`; it returns a value an example, or one number.
-        name: The name in logs and history; None: the function's.
+        name: The name in logs and history; None takes that of the class.
         dtype: Accepted for compatibility.
         **kwargs: Further arguments of the function.
 
@@ -48,10 +50,25 @@ class MeanMetricWrapper(FunctionMetric):
         dtype: Any = None,
         **kwargs: Any,
     ) -> None:
-        del dtype
         super().__init__(fn)
-        self.name = name or self.name
+        del self._stands_for
+        self.name = name or snake_case(type(self).__name__)
+        self.fn = fn
         self._options = kwargs
+        del dtype
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a metric like it, by name, as plain values."""
+        return {**super().get_config(), **serialized(self._options)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a metric that is made with the arguments of a configuration.
+
+        Args:
+            config: What `get_config` returned.
+        """
+        return cls(**(deserialized(dict(config), None) if "fn" in config else config))
 
     def _called(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return self._function(y_true, y_pred, **self._options)
@@ -308,6 +325,8 @@ class CosineSimilarity(Comparison):
     """
 
     _direction = "up"
+
+    _if_changed = ("axis",)
 
     def __init__(self, name: str = "cosine_similarity", dtype: Any = None, axis: int = -1) -> None:
         super().__init__(dtype, name)

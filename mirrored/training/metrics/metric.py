@@ -1,12 +1,13 @@
 """What all metrics share: variables that replicas add to on their own, and one result of all."""
 
 import functools
-from typing import Any
+from collections.abc import Collection
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mirrored import _nest, _overrides, ops
-from mirrored._absent import absent_members, refused_members
+from mirrored._absent import absent_members
 from mirrored._arguments import explained
 from mirrored._name_scope import name_scope
 from mirrored._naming import snake_case
@@ -14,13 +15,13 @@ from mirrored.distribute import DistributedVariable, SyncOnReadVariable, get_str
 from mirrored.distribute.global_batch import global_batch
 from mirrored.layers import initializers
 from mirrored.layers.weights import find
+from mirrored.serialization.configured import Configured, arguments_of
 from mirrored.variables import Variable, VariableAggregation, VariableSynchronization
 
 
 @explained
 @absent_members("tf.keras.metrics.Metric")
-@refused_members("tf.keras.metrics.Metric", "from_config")
-class Metric(_overrides.Subclassable):
+class Metric(_overrides.Subclassable, Configured):
     """Base of the metrics: a subclass makes variables, adds to them, and says what they result in.
 
     It is made in the scope of the strategy whose replicas update it. They do so without waiting for
@@ -60,6 +61,7 @@ class Metric(_overrides.Subclassable):
     _for_itself = _overrides.METRIC_ITSELF
     # "up" where more is better, "down" where less is: callbacks that look for the best ask for it.
     _direction: str | None = None
+    _kept_otherwise: ClassVar[Collection[str]] = ()  # Arguments that are no attributes.
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Have ``result`` see what all replicas have together."""
@@ -79,6 +81,14 @@ class Metric(_overrides.Subclassable):
     def dtype(self) -> np.dtype[Any]:
         """The dtype of variables that are made without one."""
         return self._dtype
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that make a metric like it, by name, as plain values.
+
+        A subclass adds its own to those of `super().get_config()`.
+        """
+        own = arguments_of(self, without=("name", "dtype", *self._kept_otherwise))
+        return {"name": self.name, "dtype": self._dtype.name, **own}
 
     def add_variable(
         self,

@@ -23,7 +23,7 @@ class IoU(Counting):
         num_classes: How many classes there are.
         target_class_ids: Those that the mean is of.
         name: The name in logs and history.
-        dtype: The dtype of labels and weights; None: int32, in which weights are cut to integers.
+        dtype: The dtype of labels and weights; None: int64, in which weights are cut to integers.
         ignore_class: The target of elements that do not count, or None.
         sparse_y_true: Whether targets are labels, not one-hot rows.
         sparse_y_pred: Whether predictions are labels, not a score a class.
@@ -60,7 +60,7 @@ class IoU(Counting):
             raise ValueError(
                 f"Target class id {wrong} is out of range, which is [0, {num_classes})."
             )
-        super().__init__(ops.int32 if dtype is None else dtype, name)
+        super().__init__(ops.int64 if dtype is None else dtype, name)
         self.num_classes, self.target_class_ids = num_classes, ids
         self.ignore_class, self.axis = ignore_class, axis
         self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
@@ -144,7 +144,7 @@ class BinaryIoU(IoU):
         target_class_ids: Of which: 1 is what is above, 0 the rest.
         threshold: What a prediction is 1 from.
         name: The name in logs and history.
-        dtype: The dtype of labels and weights; None: int32, in which weights are cut to integers.
+        dtype: The dtype of labels and weights; None: int64, in which weights are cut to integers.
 
     Raises:
         ValueError: There is no such class.
@@ -190,7 +190,7 @@ class MeanIoU(IoU):
     Args:
         num_classes: How many classes there are.
         name: The name in logs and history.
-        dtype: The dtype of labels and weights; None: int32, in which weights are cut to integers.
+        dtype: The dtype of labels and weights; None: int64, in which weights are cut to integers.
         ignore_class: The target of elements that do not count, or None.
         sparse_y_true: Whether targets are labels, not one-hot rows.
         sparse_y_pred: Whether predictions are labels, not a score a class.
@@ -227,7 +227,7 @@ class OneHotIoU(IoU):
         num_classes: How many classes there are.
         target_class_ids: Those that the mean is of.
         name: The name in logs and history.
-        dtype: The dtype of labels and weights; None: int32, in which weights are cut to integers.
+        dtype: The dtype of labels and weights; None: int64, in which weights are cut to integers.
         ignore_class: The target of elements that do not count, or None.
         sparse_y_pred: Whether predictions are labels, not a score a class.
         axis: The axis of one-hot rows and scores.
@@ -264,7 +264,7 @@ class OneHotMeanIoU(MeanIoU):
     Args:
         num_classes: How many classes there are.
         name: The name in logs and history.
-        dtype: The dtype of labels and weights; None: int32, in which weights are cut to integers.
+        dtype: The dtype of labels and weights; None: int64, in which weights are cut to integers.
         ignore_class: The target of elements that do not count, or None.
         sparse_y_pred: Whether predictions are labels, not a score a class.
         axis: The axis of one-hot rows and scores.

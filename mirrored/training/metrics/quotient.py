@@ -210,6 +210,7 @@ class FunctionMetric(Comparison):
         underscores = name[: len(name) - len(name.lstrip("_"))]
         super().__init__(name=underscores + snake_case(name))  # As in Keras' logs.
         self._function = function
+        self._stands_for = function  # In configurations.
         # As in Keras: a loss as a metric is to become less.
         if getattr(function, "__module__", "").startswith("mirrored.training.losses"):
             self._direction = "down"
