@@ -15,6 +15,7 @@ from mirrored.layers.dropout import Dropout, from_0_to_1
 from mirrored.layers.einsum_dense import EinsumDense
 from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
+from mirrored.layers.starting_values import another
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
 from mirrored.ops.spec import is_narrow
@@ -117,8 +118,8 @@ class AttentionHeads(Layer):
             output_shape=sizes,
             activation=activation,
             bias_axes=bias_axes if self._use_bias else None,
-            kernel_initializer=initializers.another(self.kernel_initializer),
-            bias_initializer=initializers.another(self.bias_initializer),
+            kernel_initializer=another(self.kernel_initializer),
+            bias_initializer=another(self.bias_initializer),
             kernel_regularizer=self.kernel_regularizer,
             bias_regularizer=self.bias_regularizer,
             activity_regularizer=self._activity_regularizer,

@@ -15,6 +15,7 @@ from mirrored.layers import initializers
 from mirrored.layers.layer import LayerOptions
 from mirrored.layers.normalizing import ScaledAndMoved, as_axis, positions
 from mirrored.layers.shapes import Shape
+from mirrored.layers.starting_values import another
 from mirrored.ops import Tensor
 from mirrored.variables import Variable, VariableAggregation
 
@@ -128,7 +129,7 @@ class BatchNormalization(ScaledAndMoved):
         )
         if self.renorm:
             self.moving_stddev = self._add_moving("moving_stddev", shape, self._first_deviation)
-            mean = initializers.another(self.moving_mean_initializer)
+            mean = another(self.moving_mean_initializer)
             self.renorm_mean = self._add_moving("renorm_mean", shape, mean)
             self.renorm_stddev = self._add_moving("renorm_stddev", shape, self._first_deviation)
 
@@ -144,7 +145,7 @@ class BatchNormalization(ScaledAndMoved):
         )
 
     def _first_deviation(self, shape: Shape, dtype: Any = None) -> Tensor:
-        make: Any = initializers.another(self.moving_variance_initializer)
+        make: Any = another(self.moving_variance_initializer)
         return ops.sqrt(make(shape, dtype=dtype))
 
     def check_input_shape(self, input_shape: Shape) -> None:

@@ -244,15 +244,6 @@ class LecunNormal(_OfLayer):
     _scaling = (1.0, "fan_in", "truncated_normal")
 
 
-def another(initializer: Any) -> Any:
-    """Return an initializer like one, which draws anew unless it has a seed.
-
-    Args:
-        initializer: The initializer; what is none of this library's stays as it is.
-    """
-    return initializer.clone() if hasattr(initializer, "clone") else initializer
-
-
 def _fans(
     shape: Shape, inputs: Sequence[int] | None = None, outputs: Sequence[int] | None = None
 ) -> tuple[int, int]:

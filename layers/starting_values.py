@@ -287,3 +287,12 @@ def as_dtype(dtype: Any) -> DType:
         dtype: Whatever names one.
     """
     return ops.as_dtype(ops.floatx() if dtype is None else dtype)
+
+
+def another(initializer: Any) -> Any:
+    """Return an initializer like one, which draws anew unless it has a seed.
+
+    Args:
+        initializer: The initializer; what is none of this library's stays as it is.
+    """
+    return initializer.clone() if hasattr(initializer, "clone") else initializer
