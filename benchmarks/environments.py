@@ -109,13 +109,16 @@ def make(contender: Contender, environment: Path, pip_options: Sequence[str] = (
         install_checkout(environment, pip_options)
 
 
-def install_checkout(environment: Path, pip_options: Sequence[str] = ()) -> None:
-    """Install this checkout as it is now, from a copy, so that nothing is built in it."""
+def install_checkout(environment: Path, pip_options: Sequence[str] = (), *more: str) -> None:
+    """Install this checkout as it is now, and further packages.
+
+    It is installed from a copy, so that nothing is built in it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "mirrored"
         ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
         shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
-        _pip_install(environment, [*pip_options, str(copy)])
+        _pip_install(environment, [*pip_options, str(copy), *more])
         _pip_install(environment, [*pip_options, "--force-reinstall", "--no-deps", str(copy)])
 
 
