@@ -76,6 +76,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers.reshaping import RepeatVector as RepeatVector
     from mirrored.layers.reshaping import Reshape as Reshape
     from mirrored.layers.reversible_embedding import ReversibleEmbedding as ReversibleEmbedding
+    from mirrored.layers.time_distributed import TimeDistributed as TimeDistributed
     from mirrored.layers.wrapper import SpectralNormalization as SpectralNormalization
     from mirrored.layers.wrapper import Wrapper as Wrapper
 
@@ -133,6 +134,7 @@ __all__ = [
     "SpectralNormalization",
     "Subtract",
     "SymbolicTensor",
+    "TimeDistributed",
     "UnitNormalization",
     "Wrapper",
     "activations",
@@ -153,6 +155,7 @@ __all__ = [
 _LATE = {
     "mirrored.layers.reversible_embedding": "ReversibleEmbedding",
     "mirrored.layers.pipeline": "Pipeline",
+    "mirrored.layers.time_distributed": "TimeDistributed",
     "mirrored.layers.wrapper": "SpectralNormalization Wrapper",
     "mirrored.layers.attention": "Attention AdditiveAttention",
     "mirrored.layers.grouped_query_attention": "GroupQueryAttention",

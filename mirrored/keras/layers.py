@@ -60,6 +60,7 @@ if _typing.TYPE_CHECKING:
     from mirrored.layers import SpatialDropout1D as SpatialDropout1D
     from mirrored.layers import SpectralNormalization as SpectralNormalization
     from mirrored.layers import Subtract as Subtract
+    from mirrored.layers import TimeDistributed as TimeDistributed
     from mirrored.layers import UnitNormalization as UnitNormalization
     from mirrored.layers import Wrapper as Wrapper
     from mirrored.layers import add as add
@@ -82,7 +83,8 @@ _LATE = {
         LayerNormalization LeakyReLU Masking Maximum Minimum MultiHeadAttention Multiply
         Normalization PReLU Permute Pipeline RMSNormalization ReLU RepeatVector Rescaling Reshape
         ReversibleEmbedding Softmax SpatialDropout1D SpectralNormalization Subtract
-        UnitNormalization Wrapper add average concatenate dot maximum minimum multiply subtract
+        TimeDistributed UnitNormalization Wrapper add average concatenate dot maximum minimum
+        multiply subtract
     """,
     "mirrored.layers.configurations": "deserialize serialize",
 }

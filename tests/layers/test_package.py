@@ -94,7 +94,12 @@ def test_every_public_layer_is_in_the_table() -> None:
     against_keras = {getattr(layers, case.layer) for case in layer_values.CASES}
     against_keras -= {each for each in against_keras if issubclass(each, Merge)}
     others = {*map(layers.__dict__.get, test_noise.LAYERS), layers.Lambda}  # In files of their own.
-    others |= {layers.Pipeline, layers.SpectralNormalization, layers.Wrapper}
+    others |= {
+        layers.Pipeline,
+        layers.SpectralNormalization,
+        layers.TimeDistributed,
+        layers.Wrapper,
+    }
     assert public == {*(case.make for case in CASES.values()), *against_keras, *others}
 
 

@@ -110,6 +110,7 @@ GroupQueryAttention(3, 4, 2, activity_regularizer="l2", name="g")
 ReversibleEmbedding(5, 3, name="e") | (None, 2)
 ReversibleEmbedding(5, 3, False, "ones", mask_zero=True, logit_soft_cap=2.0, name="e")
 SpectralNormalization(keras.layers.Dense(2, name="d"), 3, name="s") | (None, 3)
+TimeDistributed(keras.layers.Dense(2, name="d"), name="t") | (None, 4, 3)
 Pipeline([keras.layers.Rescaling(0.5, name="s"), keras.layers.ReLU(name="r")], name="p")
 Attention(name="a") | [(None, 3, 4), (None, 5, 4)]
 Attention(True, "concat", 0.5, 3, name="a")

@@ -187,6 +187,11 @@ LAYERS: dict[str, Row] = {
     "SpectralNormalization": dense(
         lambda: mr.layers.SpectralNormalization(mr.layers.Dense(4, "tanh"), 2)
     ),
+    "TimeDistributed": dense(
+        lambda: mr.layers.Reshape((-1, 2)),
+        lambda: mr.layers.TimeDistributed(mr.Sequential([mr.layers.Dense(3, "tanh")])),
+        lambda: mr.layers.Flatten(),
+    ),
     "Wrapper": dense(lambda: Twice(mr.layers.Dense(4, "tanh"))),
     "Normalization": dense(lambda: mr.layers.Normalization(mean=0.5, variance=2.0)),
     **dict.fromkeys(
