@@ -13,7 +13,7 @@ import numpy as np
 from mirrored.devices import place
 from mirrored.export.constants import Constant, constant_of
 from mirrored.export.recording import Call, ExportRecorder, Owner, recorded
-from mirrored.export.sizes import Dim, Samples
+from mirrored.export.sizes import Dim, Samples, Size
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor import Tensor
 from mirrored.program.graph import Value
@@ -122,8 +122,35 @@ def traced(call: Call, inputs: Sequence[Given], ops: Mapping[str, Any]) -> Trace
         except Exception as error:
             failures.append(error)
             continue
-        return _Joined(ops, samples, runs).trace
+        trace = _Joined(ops, samples, runs).trace
+        for place_, name in enumerate(samples.names):
+            ones = (*samples.runs[0][:place_], 1, *samples.runs[0][place_ + 1 :])
+            try:
+                _, results = _run(call, inputs, names, samples, ones, ops)
+            except Exception:  # It takes no such size, and there is nothing to compare.
+                continue
+            _check_results(trace, ones, name, results)
+        return trace
     raise failures[0]
+
+
+def _check_results(
+    trace: Trace, sizes: tuple[int, ...], name: str, results: Sequence[Tensor]
+) -> None:
+    """Raise NotImplementedError where results for a size of 1 have other shapes than for others."""
+    for result, value in zip(results, trace.results, strict=True):
+        # A slice that begins behind the end has no elements.
+        expected = [
+            max(each.value(sizes), 0) if isinstance(each, Size) else each for each in value.shape
+        ]
+        wrong = [each not in (None, n) for each, n in zip(expected, result.shape, strict=False)]
+        if len(expected) != len(result.shape) or any(wrong):
+            raise NotImplementedError(
+                "A file has one computation for all sizes of inputs. Received: a function that "
+                f"returns shape {tuple(result.shape)} where the size of {name} is 1, and "
+                f"{tuple(expected)} by the rule of all others. Give `squeeze` its axes, and "
+                "`Input` its sizes."
+            )
 
 
 def _attempts(inputs: Sequence[Given]) -> Any:
