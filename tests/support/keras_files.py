@@ -41,6 +41,8 @@ def main() -> None:
         keras.utils.set_random_seed(0)
         model = keras_models.compiled(name, keras)
         _pack(model.save_weights, FOLDER / f"{name}.weights.h5")
+        if name == "zoo":
+            _pack(model.save, FOLDER / f"{name}.keras")
         before = model.predict(keras_models.inputs_of(name), verbose=0)
         keras_models.step(model, 3)
         after = model.predict(keras_models.inputs_of(name), verbose=0)
