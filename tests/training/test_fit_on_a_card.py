@@ -27,7 +27,7 @@ def make(names: Sequence[str]) -> mr.Model:
     return make_model(mr.MirroredStrategy(names), widths=(8,))
 
 
-def test_a_checkpoint_in_the_middle(emulated_cuda: Emulate, tmp_path: Path) -> None:
+def test_files_in_the_middle(emulated_cuda: Emulate, tmp_path: Path) -> None:
     """Who goes on from it ends with the bits of who never stopped."""
     emulated_cuda()
     names = make_devices((2,))
@@ -37,13 +37,20 @@ def test_a_checkpoint_in_the_middle(emulated_cuda: Emulate, tmp_path: Path) -> N
 
     model = make(names)
     train(model)
+    mr.random.set_seed(3)  # Of which a file of the model alone has nothing.
     path = mr.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "c")
+    model.save(tmp_path / "model.keras")
     train(model)
     other = make(names)
     train(other)
     mr.train.Checkpoint(model=other, optimizer=other.optimizer).restore(path)
     train(other)
     assert same(state(other), state(model))
+    with mr.MirroredStrategy(names).scope():
+        loaded = mr.keras.models.load_model(tmp_path / "model.keras")
+    mr.random.set_seed(3)
+    train(loaded)
+    assert same(state(loaded), state(model))
 
 
 def one_epoch(model: mr.Model) -> list[float]:
