@@ -14,6 +14,7 @@ from mirrored.layers.not_provided import only
 from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.ops.spec import INTEGERS
+from mirrored.serialization.configured import arguments_of
 from mirrored.variables import Variable
 
 
@@ -28,6 +29,8 @@ class Embedding(Layer):
         embeddings_regularizer: The penalty on the table, if any.
         embeddings_constraint: What optimizers bring the table back to after a step, if anything.
         mask_zero: Whether 0 only fills up: then the outputs carry a mask, False where there is one.
+        weights: The table to begin with, as an array or alone in a list; None leaves it to the
+            initializer.
         quantization_config: None, as Keras' configurations say: weights are not quantized.
         **options: ``name``, ``trainable``, ``dtype`` and ``input_shape``, as for every layer.
 
@@ -51,6 +54,7 @@ class Embedding(Layer):
         embeddings_regularizer: Any = None,
         embeddings_constraint: Any = None,
         mask_zero: bool = False,
+        weights: Any = None,
         *,
         quantization_config: None = None,
         **options: Unpack[LayerOptions],
@@ -66,10 +70,15 @@ class Embedding(Layer):
         self.quantization_config = only(
             "quantization_config", quantization_config, None, "Weights are not quantized."
         )
+        if weights is not None:
+            self.build((None,))
+            alone = isinstance(weights, list) and len(weights) == 1
+            self.set_weights(weights if alone else [weights])
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that make a layer like it, by name, as plain values."""
-        return {"activity_regularizer": None, **super().get_config()}
+        given = arguments_of(self, without=("weights",))
+        return {"activity_regularizer": None, **self._shared_config(), **given}
 
     def build(self, input_shape: Shape) -> None:
         """Create the table."""

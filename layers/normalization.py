@@ -4,6 +4,7 @@ It is for inputs; `BatchNormalization` and `LayerNormalization` go by what passe
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,6 +19,7 @@ from mirrored.layers.shapes import Shape
 from mirrored.ops import Tensor
 from mirrored.variables import Variable
 
+_PART = 2**18  # Elements, of 2 MB in double precision: they stay in a cache.
 _EPSILON = 1e-7  # The least deviation, Keras' for all that is divided by.
 
 
@@ -153,7 +155,9 @@ class Normalization(SameShape):
             if not self.built:
                 self._build_for_all(batch.shape)
             first = len(batch.shape) - len(self._broadcasting or ())
-            total.add(batch, tuple(first + axis for axis in self._kept))
+            kept = tuple(first + axis for axis in self._kept)
+            for part in _parts(batch, kept):
+                total.add(part, kept)
         if not total.count:
             raise ValueError("`adapt` takes the mean of examples, and was given none.")
         self.adapt_mean.assign(total.mean)
@@ -227,6 +231,16 @@ class _Moments:
         before = self.variance + (self.mean - new) ** 2
         self.variance = before * (1 - part) + (variance + (mean - new) ** 2) * part
         self.mean = new
+
+
+def _parts(batch: NDArray[Any], kept: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+    """Yield parts of a batch, of which double precision takes little memory."""
+    if not batch.size or 0 in kept or not batch.ndim:
+        yield batch
+        return
+    rows = max(1, _PART * len(batch) // batch.size)
+    for start in range(0, len(batch), rows):
+        yield batch[start : start + rows]
 
 
 def _as_axes(axis: Any) -> tuple[int, ...]:

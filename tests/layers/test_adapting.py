@@ -1,5 +1,6 @@
 """Layers that learn from data before training: from which data, what of them, and where."""
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -51,6 +52,18 @@ def test_data_in_any_form_have_one_mean_and_variance(make: Callable[[], Any]) ->
     np.testing.assert_allclose(layer(X), EXPECTED, rtol=1e-4, atol=1e-4)
     assert [weight.dtype.name for weight in layer.weights] == ["float32", "float32", "int64"]
     assert layer.trainable_weights == []
+
+
+def test_large_arrays_are_gone_over_in_parts() -> None:
+    x = (DRAWS.normal(size=(300_000, 3)) + np.array([0.0, 1.0, 1000.0])).astype(np.float32)
+    layer = mr.layers.Normalization()
+    tracemalloc.start()
+    layer.adapt(x)
+    assert tracemalloc.get_traced_memory()[1] < 8 * x.size  # A copy of all in float64.
+    tracemalloc.stop()
+    expected = x.mean(axis=0, dtype=np.float64), x.var(axis=0, dtype=np.float64)
+    for found, one in zip((layer.adapt_mean, layer.adapt_variance), expected, strict=True):
+        np.testing.assert_allclose(found, one, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,16 @@ def test_a_row_that_is_not_there() -> None:
         layer(np.array([0, 3]))
 
 
+def test_an_embedding_begins_with_a_table_that_is_given() -> None:
+    table = np.arange(6.0).reshape(3, 2)
+    for weights in (table, [table]):
+        layer = mr.layers.Embedding(3, 2, weights=weights)
+        np.testing.assert_array_equal(layer.embeddings, table)
+        assert "weights" not in layer.get_config()
+    with pytest.raises(ValueError, match=r"weight shape \(2, 2\)"):
+        mr.layers.Embedding(2, 2, weights=table)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
