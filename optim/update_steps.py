@@ -4,6 +4,7 @@ They assign what they compute at once. So that a step still happens wholly or no
 taken back, and written with all else that a step has computed.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -24,6 +25,13 @@ from mirrored.variables.device_variable import Undone
 
 class UpdateSteps(AddedVariables):
     """Runs `update_step` where a subclass has one; `Optimizer` says what else there is."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Have a `build` of a subclass's own called once, whoever calls it how often."""
+        super().__init_subclass__(**kwargs)
+        build = vars(cls).get("build")
+        if callable(build) and cls.update_step is not UpdateSteps.update_step:
+            type.__setattr__(cls, "build", _once(build))
 
     @property
     def by_variable(self) -> bool:
@@ -189,6 +197,17 @@ class UpdateSteps(AddedVariables):
                     f"and those of the optimizer. Received: a new value of {each.name!r}. Make "
                     "variables with `add_variable`, or keep them in attributes of the optimizer."
                 )
+
+
+def _once(build: Any) -> Any:
+    """Return a `build` that makes nothing where it was called before."""
+
+    @functools.wraps(build)
+    def run(self: UpdateSteps, *args: Any, **kwargs: Any) -> None:
+        if not self.built:
+            build(self, *args, **kwargs)
+
+    return run
 
 
 def _unknown(variable: Variable) -> str:

@@ -82,7 +82,7 @@ def test_what_is_kept_in_attributes(simulate: Callable[..., Any]) -> None:
     assert float(twin.variables[2]) == 1.0
 
 
-@pytest.mark.parametrize("name", ["Means", "Doubled"])
+@pytest.mark.parametrize("name", ["Means", "Doubled", "Momentum"])
 def test_a_checkpoint_goes_on(name: str, tmp_path: Path) -> None:
     """Also in a model whose optimizer was not asked for anything yet."""
     strategy = mr.distribute.get_strategy()
@@ -130,7 +130,9 @@ def test_variables_are_those_of_build() -> None:
     v, w = mr.Variable(1.0), mr.Variable(1.0)
     optimizer = CLASSES["Momentum"]()
     optimizer.apply([None, mr.constant(1.0)], [v, w])
+    optimizer.build([v, w])
     assert len(optimizer.momentums) == 2  # As in Keras also for what has no gradient.
+    assert len(optimizer.variables) == 4
     with pytest.raises(ValueError, match=r"^Unknown variable: .*originally built with"):
         optimizer.apply([mr.constant(1.0)], [mr.Variable(1.0)])
     with pytest.raises(ValueError, match=r"^Unknown variable"):

@@ -150,6 +150,11 @@ def optimizers(keras: Any) -> dict[str, Any]:
         "Adam": kinds.Adam(0.01, amsgrad=True, **kept),
         "RMSprop, centered": kinds.RMSprop(0.01, momentum=0.5, centered=True),
         "SGD, scheduled": kinds.SGD(rate, momentum=0.9),
+        "Muon": kinds.Muon(0.01),
+        "LossScaleOptimizer": kinds.LossScaleOptimizer(kinds.RMSprop(0.01, momentum=0.5), 8.0),
+        "MultiOptimizer": kinds.MultiOptimizer(
+            kinds.OptimizerMap(kinds.SGD(0.01, momentum=0.9), {".*kernel": kinds.Nadam(0.01)})
+        ),
     }
 
 
