@@ -35,6 +35,7 @@ from mirrored.layers.sparse_nonlinearities import hard_shrink as hard_shrink
 from mirrored.layers.sparse_nonlinearities import soft_shrink as soft_shrink
 from mirrored.layers.sparse_nonlinearities import sparse_plus as sparse_plus
 from mirrored.layers.sparse_nonlinearities import sparse_sigmoid as sparse_sigmoid
+from mirrored.layers.sparse_nonlinearities import sparsemax as sparsemax
 from mirrored.layers.sparse_nonlinearities import squareplus as squareplus
 from mirrored.layers.sparse_nonlinearities import tanh_shrink as tanh_shrink
 from mirrored.layers.sparse_nonlinearities import threshold as threshold
@@ -72,6 +73,7 @@ __all__ = [
     "softsign",
     "sparse_plus",
     "sparse_sigmoid",
+    "sparsemax",
     "squareplus",
     "swish",
     "tanh",

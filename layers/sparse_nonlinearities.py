@@ -7,6 +7,7 @@ from typing import Any
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.errors import InvalidArgumentError
 from mirrored.ops import Tensor
 
 
@@ -148,3 +149,40 @@ def glu(x: Any, axis: int = -1) -> Tensor:
         )
     first, second = ops.split(x, 2, axis=axis)
     return first * ops.sigmoid(second)
+
+
+@explained
+def sparsemax(x: Any, axis: int = -1) -> Tensor:
+    """Return ``max(x - t, 0)``, where Keras' t is above the paper's unless one value is left.
+
+    Keras adds up the sums of the largest values, where Martins and Astudillo, From Softmax to
+    Sparsemax, 2016 (https://arxiv.org/abs/1602.02068) have the last of them. So what it returns,
+    as this does, need not add up to 1 where several values are left.
+
+    Args:
+        x: A floating-point tensor of rank 1 or more.
+        axis: The axis of the values.
+
+    Raises:
+        InvalidArgumentError: There is no such axis.
+
+    Example:
+        >>> sparsemax([1.0, 3.0, 2.0]).numpy().tolist()
+        [0.0, 1.0, 0.0]
+        >>> sparsemax([0.5, 0.25]).numpy().tolist()  # The paper's are 0.625 and 0.375.
+        [0.375, 0.125]
+    """
+    x = ops.convert_to_tensor(x)
+    if not -x.ndim <= axis < x.ndim:
+        raise InvalidArgumentError(
+            f"`axis` is one of the values' axes. Received: x.shape={x.shape} with axis={axis}"
+        )
+    shape = [1] * x.ndim
+    shape[axis] = x.shape[axis]
+    counts = ops.reshape(ops.range(1, x.shape[axis] + 1, dtype=x.dtype), shape)
+    ordered = ops.sort(x, axis=axis, direction="DESCENDING")
+    sums = ops.cumsum(ordered, axis=axis)
+    left = ops.greater(ordered - (sums - 1.0) / counts, 0)
+    total = ops.reduce_sum(ops.where(left, sums, 0), axis=axis, keepdims=True)
+    count = ops.reduce_sum(ops.cast(left, x.dtype), axis=axis, keepdims=True)
+    return ops.maximum(x - (total - 1.0) / count, 0)

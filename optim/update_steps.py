@@ -96,7 +96,7 @@ class UpdateSteps(AddedVariables):
         for i, each in enumerate(self._trainable_variables):
             if variable is each or any(variable is copy for copy in copies_of(each)):
                 return i
-        raise ValueError(_unknown(variable))
+        raise KeyError(_unknown(variable))
 
     # ------------------------------------------------------------------ what is kept
 

@@ -18,6 +18,7 @@ NAMES = tables().modules
 KNOWN = {**tables().modules, **tables().classes}
 ROWS = [*tables().absent, *tables().older]
 COMPLETE = {
+    "tf.keras.activations",
     "tf.nn.experimental",
     "tf.experimental.dlpack",
     "tf.keras.datasets.boston_housing",

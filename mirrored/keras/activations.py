@@ -33,6 +33,7 @@ from mirrored.layers.activations import softplus as softplus
 from mirrored.layers.activations import softsign as softsign
 from mirrored.layers.activations import sparse_plus as sparse_plus
 from mirrored.layers.activations import sparse_sigmoid as sparse_sigmoid
+from mirrored.layers.activations import sparsemax as sparsemax
 from mirrored.layers.activations import squareplus as squareplus
 from mirrored.layers.activations import swish as swish
 from mirrored.layers.activations import tanh as tanh

@@ -11,6 +11,13 @@ import mirrored as mr
 from mirrored import ops
 from mirrored.layers import activations
 
+
+def sparsemax_as_keras(x: Any) -> Any:
+    sums = [[sorted(row)[-i:] for i in range(1, 1 + len(row))] for row in x.tolist()]
+    kept = [[sum(v) for v in row if v[0] - (sum(v) - 1) / len(v) > 0] for row in sums]
+    return np.maximum(x - [[(sum(row) - 1) / len(row)] for row in kept], 0)
+
+
 X = np.array([[-2.0, -0.5, 0.0], [0.5, 2.0, 30.0]])
 EXPECTED: dict[str, Callable[[Any], Any]] = {
     "linear": lambda x: x,
@@ -42,6 +49,7 @@ EXPECTED: dict[str, Callable[[Any], Any]] = {
     "squareplus": lambda x: x / 2 + np.sqrt(x * x / 4 + 1),
     "sparse_plus": lambda x: np.where(x > 1, x, np.maximum(x + 1, 0) ** 2 / 4),
     "sparse_sigmoid": lambda x: np.clip((x + 1) / 2, 0, 1),
+    "sparsemax": lambda x: sparsemax_as_keras(x),
 }
 OF_OTHER_ARGUMENTS = {"threshold", "glu"}
 
@@ -85,6 +93,17 @@ def test_two_halves() -> None:
     np.testing.assert_allclose(activations.glu(x, axis=0).numpy(), x[:2] * gates, rtol=1e-14)
     with pytest.raises(ValueError, match=r"axis size must be divisible by 2. Received: x.shape"):
         activations.glu(np.ones((2, 3)))
+
+
+def test_what_keras_leaves_of_values_that_are_alike() -> None:
+    """Numbers of Keras 3.15.1 on TensorFlow: they do not add up to 1."""
+    x = np.array([[0.1, 0.2, 0.3], [0.0, 0.0, 0.0], [5.0, 5.0, 1.0]], np.float32)
+    expected = [[0.0, 0.06666663, 0.16666664], [1 / 3] * 3, [0.0] * 3]
+    for axis, given in ((-1, x), (0, x.T)):
+        found = activations.sparsemax(given, axis=axis).numpy()
+        np.testing.assert_allclose(found if axis else found.T, expected, rtol=1e-6)
+    with pytest.raises(mr.errors.InvalidArgumentError, match=r"x.shape=\(3, 3\) with axis=2"):
+        activations.sparsemax(x, axis=2)
 
 
 def test_softmax_runs_along_the_axis_asked_for() -> None:

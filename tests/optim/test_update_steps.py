@@ -135,7 +135,7 @@ def test_variables_are_those_of_build() -> None:
     assert len(optimizer.variables) == 4
     with pytest.raises(ValueError, match=r"^Unknown variable: .*originally built with"):
         optimizer.apply([mr.constant(1.0)], [mr.Variable(1.0)])
-    with pytest.raises(ValueError, match=r"^Unknown variable"):
+    with pytest.raises(KeyError, match="Unknown variable"):
         optimizer._get_variable_index(mr.Variable(1.0))
 
 
