@@ -240,12 +240,12 @@ class ConfiguredModel(SteppedOnBatches):
         objects_to_skip: Collection[Any] | None = None,
         by_name: bool | None = None,
     ) -> None:
-        """Set all weights from a file that `save_weights` or Keras wrote, on every replica.
+        """Set all weights from a file that `save_weights`, `save` or Keras wrote, on every replica.
 
         Args:
             filepath: The file, from a model of the same layers on any number of replicas.
-            skip_mismatch: Whether layers that do not fit a ".weights.h5" file stay as they are,
-                with a warning.
+            skip_mismatch: Whether layers that do not fit a file in Keras' formats stay as they
+                are, with a warning.
             objects_to_skip: Layers that such a file does not change.
             by_name: None: layers are found by their places.
 

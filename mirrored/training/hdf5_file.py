@@ -19,6 +19,7 @@ from mirrored.training.tensor_file import Spec
 from mirrored.variables import Variable
 
 _VARS = "vars"
+_OLD = "_layer_checkpoint_dependencies"
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
 
 
@@ -212,12 +213,18 @@ class Hdf5Reader:
         Args:
             path: Its place, as in "layers/dense_1"; "" for the model itself.
         """
-        group: Any = self._file
-        for part in (*path.split("/"), _VARS) if path else (_VARS,):
-            group = None if group is None else self.child(group, part, path)
+        group = self._at(path)
+        if group is None and "layers" in path:  # As Keras 2.13 called them.
+            group = self._at(path.replace("layers", _OLD))
         if group is not None and not isinstance(group, hdf5().Group):
             raise WeightsFileError(f"{self.noun} has {path!r} as something else than a group.")
         return ReadGroup(group, path, self)
+
+    def _at(self, path: str) -> Any:
+        group: Any = self._file
+        for part in (*path.split("/"), _VARS) if path else (_VARS,):
+            group = None if group is None else self.child(group, part, path)
+        return group
 
     def child(self, group: Any, name: str, where: str) -> Any:
         """Return what a group has by a name; None where there is nothing, or it is no group.

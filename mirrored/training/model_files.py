@@ -29,7 +29,7 @@ from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
 from mirrored.training.keras_assets import load_assets, loads_assets, save_assets
 from mirrored.training.keras_weights import load_state, save_state, unbuilt_state
 from mirrored.training.weights_files import WEIGHTS, check_overwrite, opened, state_of
-from mirrored.training.zip_members import Members
+from mirrored.training.zip_members import Members, written_in_place
 
 ENDING = ".keras"
 CONFIG, METADATA = "config.json", "metadata.json"
@@ -91,15 +91,8 @@ def save_model(
     if zipped is False:
         _write_folder(model, path, texts)
         return
-    folder = os.path.dirname(os.path.realpath(path))
-    with (
-        replacing(path, "model file") as file,
-        tempfile.TemporaryFile(dir=folder) as state,
-        tempfile.TemporaryDirectory() as assets,
-    ):
-        _write_state(model, state)
-        save_assets(model, assets)
-        _write_archive(file, texts, state, assets)
+    with replacing(path, "model file") as file:
+        _write_archive(model, file, texts)
 
 
 @explained_only
@@ -211,32 +204,26 @@ def _texts(model: CompiledNetwork) -> dict[str, bytes]:
     return {METADATA: metadata.encode(), CONFIG: config.encode()}
 
 
-def _write_state(model: CompiledNetwork, file: IO[bytes]) -> None:
-    with writing(file) as writer:
-        save_state(model, writer, with_streams=True)
-    file.seek(0)
-
-
-def _write_archive(
-    file: IO[bytes], texts: Mapping[str, bytes], state: IO[bytes], assets: str
-) -> None:
+def _write_archive(model: CompiledNetwork, file: IO[bytes], texts: Mapping[str, bytes]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
-        with archive.open(WEIGHTS, "w", force_zip64=True) as member:
-            shutil.copyfileobj(state, member, 1 << 20)
-        for folder, _, names in os.walk(assets):
-            for name in names:
-                whole = os.path.join(folder, name)
-                place = os.path.join("assets", os.path.relpath(whole, assets))
-                archive.write(whole, place.replace(os.sep, "/"))
+        with written_in_place(archive, file, WEIGHTS) as state, writing(state) as writer:
+            save_state(model, writer, with_streams=True)
+        with tempfile.TemporaryDirectory() as assets:
+            save_assets(model, assets)
+            for folder, _, names in os.walk(assets):
+                for name in names:
+                    whole = os.path.join(folder, name)
+                    place = os.path.join("assets", os.path.relpath(whole, assets))
+                    archive.write(whole, place.replace(os.sep, "/"))
 
 
 def _write_folder(model: CompiledNetwork, path: str, texts: Mapping[str, bytes]) -> None:
     """Write the files of a folder, each wholly or not at all."""
     os.makedirs(path, exist_ok=True)
-    with replacing(os.path.join(path, WEIGHTS), "model file") as file:
-        _write_state(model, file)
+    with replacing(os.path.join(path, WEIGHTS), "model file") as file, writing(file) as writer:
+        save_state(model, writer, with_streams=True)
     for name, text in texts.items():
         with replacing(os.path.join(path, name), "model file") as file:
             file.write(text)

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -137,6 +138,8 @@ class Members:
         kind = stat.S_IFMT(member.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise self._spoilt(f"{name!r:.100} is no file")
+        if member.header_offset < 0:
+            raise self._spoilt(f"{name!r:.100} is before the file")
         if member.flag_bits & 1:
             raise self._spoilt(f"{name!r:.100} is encrypted")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -189,15 +192,15 @@ class Members:
 
 
 class Section(io.RawIOBase):
-    """A part of a file, as a file of its own that is read.
+    """A part of a file, as a file of its own.
 
     Args:
         file: The file.
         place: Where the part begins.
-        size: How many bytes it has.
+        size: How many bytes it has; None: all that follows, and what is written to it.
     """
 
-    def __init__(self, file: IO[bytes], place: int, size: int) -> None:
+    def __init__(self, file: IO[bytes], place: int, size: int | None = None) -> None:
         super().__init__()
         self._whole = file
         self._place = place
@@ -208,13 +211,19 @@ class Section(io.RawIOBase):
         """Return True."""
         return True
 
+    def writable(self) -> bool:
+        """Return whether it may grow."""
+        return self._size is None
+
     def seekable(self) -> bool:
         """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Go to another place in the part."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        start = 0 if whence == os.SEEK_SET else self._at
+        if whence == os.SEEK_END:
+            start = self._end()
         self._at = max(0, start + offset)
         return self._at
 
@@ -225,8 +234,53 @@ class Section(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         """Read as many bytes as a buffer takes, or as there are."""
         view = memoryview(buffer).cast("B")
-        count = max(0, min(len(view), self._size - self._at))
+        count = max(0, min(len(view), self._end() - self._at))
         self._whole.seek(self._place + self._at)
         found: int = self._whole.readinto(view[:count])  # type: ignore[attr-defined]
         self._at += found
         return found
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes at the present place."""
+        self._whole.seek(self._place + self._at)
+        count = self._whole.write(data)
+        self._at += count
+        return count
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Make the part end after so many bytes, and the file with it."""
+        size = self._at if size is None else size
+        self._whole.truncate(self._place + size)
+        return size
+
+    def _end(self) -> int:
+        if self._size is not None:
+            return self._size
+        return self._whole.seek(0, os.SEEK_END) - self._place
+
+
+@contextlib.contextmanager
+def written_in_place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    """Add a member that is written at any of its places, as `ZipFile.open` cannot.
+
+    Args:
+        archive: The archive, which is being written.
+        file: Its file, which can be read too.
+        name: The member's name.
+    """
+    member = zipfile.ZipInfo(name, time.localtime()[:6])
+    member.external_attr = 0o600 << 16
+    member.CRC = 0
+    member.header_offset = file.seek(archive.start_dir)
+    file.write(member.FileHeader(zip64=True))  # As long whatever the size is.
+    section = Section(file, file.tell())
+    yield cast(IO[bytes], section)
+    section.seek(0)
+    while piece := section.read(_PIECE):
+        member.CRC = zlib.crc32(piece, member.CRC)
+    member.file_size = member.compress_size = section.tell()
+    archive.start_dir = file.tell()
+    file.seek(member.header_offset)
+    file.write(member.FileHeader(zip64=True))
+    archive.filelist.append(member)
+    archive.NameToInfo[name] = member

@@ -194,6 +194,17 @@ def test_weights_that_no_path_leads_to(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_file_of_keras_2_13(tmp_path: Path) -> None:
+    """Which calls the layers by another name."""
+    path = tmp_path / "x.weights.h5"
+    saved, other = two(4), two(4)
+    saved.save_weights(path)
+    with h5py.File(path, "r+") as file:
+        file.move("layers", "_layer_checkpoint_dependencies")
+    other.load_weights(path)
+    assert bits(other) == bits(saved)
+
+
 def test_dtypes(tmp_path: Path) -> None:
     class Mixed(mr.layers.Layer):
         def build(self, shape: Any) -> None:
