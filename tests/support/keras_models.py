@@ -83,7 +83,7 @@ def zoo(keras: Any) -> Any:
     rows = layers.EinsumDense("abc,cd->abd", output_shape=(None, 4), bias_axes="d")(rows)
     rows = layers.MultiHeadAttention(2, 2, dropout=0.5)(rows, rows)
     rows = layers.GroupQueryAttention(2, 2, 1)(rows, rows)
-    rows = layers.Dense(4, activation="relu")(rows)
+    rows = layers.TimeDistributed(layers.Dense(4, activation="relu"))(rows)
     rows = layers.Attention(use_scale=True)([rows, layers.AdditiveAttention()([rows, rows])])
     for norm in (
         layers.LayerNormalization(),
