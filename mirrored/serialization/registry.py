@@ -67,7 +67,7 @@ def get_custom_objects() -> dict[str, Any]:
         >>> mr.keras.utils.get_custom_objects()["halved"] = lambda x: x / 2.0
         >>> mr.keras.utils.deserialize_keras_object("halved")(1.0)
         0.5
-        >>> mr.keras.utils.get_custom_objects().clear()
+        >>> del mr.keras.utils.get_custom_objects()["halved"]
     """
     return _registered
 
@@ -89,7 +89,7 @@ def register_keras_serializable(
         ...     return x / 2.0
         >>> mr.layers.Dense(2, activation=halved).get_config()["activation"]["config"]
         'mine>halved'
-        >>> mr.keras.utils.get_custom_objects().clear()
+        >>> del mr.keras.utils.get_custom_objects()["mine>halved"]
     """
 
     def register(thing: Any) -> Any:

@@ -363,6 +363,7 @@ class DeviceVariable(Variable):
         if undone is not None:
             undone.note(self)
         copy_from_host(self._device, value, self._tensor._array)
+        devices.log_placement("AssignVariableOp", self._device)
 
     def _kept(self) -> Tensor:
         """Return the value, which what is written afterwards does not change."""

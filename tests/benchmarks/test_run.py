@@ -106,7 +106,8 @@ def test_quick_is_only_printed() -> None:
 
 def test_contenders_have_their_scripts() -> None:
     folder = {path.name for path in environments.SCRIPTS.glob("*.py")}
-    assert {each.script.name for each in ALL} == folder - {"__init__.py", "protocol.py", "blas.py"}
+    others = {"__init__.py", "protocol.py", "blas.py", "files.py", "optimizers.py"}
+    assert {each.script.name for each in ALL} == folder - others
 
 
 def test_pairs() -> None:

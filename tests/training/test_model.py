@@ -28,8 +28,8 @@ SIGNATURES: dict[str, tuple[Callable[..., object], str]] = {
     ),
     "predict": (mr.Model.predict, "x batch_size verbose steps callbacks"),
     "get_layer": (mr.Model.get_layer, "name index"),
-    "save_weights": (mr.Model.save_weights, "filepath overwrite"),
-    "load_weights": (mr.Model.load_weights, "filepath"),
+    "save_weights": (mr.Model.save_weights, "filepath overwrite max_shard_size"),
+    "load_weights": (mr.Model.load_weights, "filepath skip_mismatch"),
 }
 
 
