@@ -56,7 +56,13 @@ def _expm1(w: Writer, call: Call) -> Ref:
     return w.where(is_near, near, w.add("Sub", power, one))
 
 
-def _log1p_of(w: Writer, x: Ref) -> Ref:
+def log1p(w: Writer, x: Ref) -> Ref:
+    """Return the logarithm of 1 + x.
+
+    Args:
+        w: What writes the nodes.
+        x: The value.
+    """
     # What 1 + x loses of x it loses of the divisor too, so that the quotient makes up for it.
     one = _like(w, x, 1)
     sum_ = w.add("Add", one, x)
@@ -68,12 +74,12 @@ def _log1p_of(w: Writer, x: Ref) -> Ref:
 
 
 def _log1p(w: Writer, call: Call) -> Ref:
-    return _log1p_of(w, call.inputs[0])
+    return log1p(w, call.inputs[0])
 
 
 def _softplus(w: Writer, call: Call) -> Ref:
     (x,) = call.inputs  # By the logarithm of exp(x) large numbers would become infinite.
-    rest = _log1p_of(w, w.add("Exp", w.add("Neg", w.add("Abs", x))))
+    rest = log1p(w, w.add("Exp", w.add("Neg", w.add("Abs", x))))
     return w.add("Add", w.add("Max", x, _like(w, x, 0)), rest)
 
 
@@ -132,8 +138,13 @@ def _rounded(op: str) -> Rule:
     return rule
 
 
-def _zero_where(place: int, rule: Rule) -> Rule:
-    """Return a rule of a result that is 0 where an input is, whatever the other one is."""
+def zero_where(place: int, rule: Rule) -> Rule:
+    """Return a rule of a result that is 0 where an input is, whatever the other one is.
+
+    Args:
+        place: Which input it is.
+        rule: The rule of the result elsewhere.
+    """
 
     def guarded(w: Writer, call: Call) -> Ref:
         result = rule(w, call)
@@ -150,7 +161,7 @@ def _times_log(w: Writer, call: Call) -> Ref:
 
 def _times_log1p(w: Writer, call: Call) -> Ref:
     x, y = call.inputs
-    return w.add("Mul", x, _log1p_of(w, y))
+    return w.add("Mul", x, log1p(w, y))
 
 
 def _cast(w: Writer, call: Call) -> Ref:
@@ -198,7 +209,7 @@ RULES: Mapping[str, Rule] = {
     "BiasAdd": plain("Add"),
     "Cast": _cast,
     "Ceil": _rounded("Ceil"),
-    "DivNoNan": _zero_where(1, plain("Div")),
+    "DivNoNan": zero_where(1, plain("Div")),
     "Elu": _elu,
     "Equal": _comparison("Equal"),
     "Erfc": _erfc,
@@ -219,7 +230,7 @@ RULES: Mapping[str, Rule] = {
     "LogicalOr": plain("Or"),
     "Maximum": plain("Max"),
     "Minimum": plain("Min"),
-    "MulNoNan": _zero_where(1, plain("Mul")),
+    "MulNoNan": zero_where(1, plain("Mul")),
     "NotEqual": _comparison("Equal", negated=True),
     "RealDiv": plain("Div"),
     "Relu": _relu,
@@ -232,7 +243,7 @@ RULES: Mapping[str, Rule] = {
     "Softsign": _softsign,
     "Square": _square,
     "SquaredDifference": _squared_difference,
-    "Xdivy": _zero_where(0, plain("Div")),
-    "Xlog1py": _zero_where(0, _times_log1p),
-    "Xlogy": _zero_where(0, _times_log),
+    "Xdivy": zero_where(0, plain("Div")),
+    "Xlog1py": zero_where(0, _times_log1p),
+    "Xlogy": zero_where(0, _times_log),
 }

@@ -6,6 +6,7 @@ from typing import Any
 from mirrored.export.elementwise import Rule
 from mirrored.export.sizes import Dim, Size
 from mirrored.export.writer import Call, Ref, Writer
+from mirrored.ops.spec import int64
 
 _FAR = 2**31 - 1  # Behind the end of any axis.
 
@@ -34,7 +35,7 @@ def _transposed(w: Writer, call: Call) -> Ref:
     return w.add("Transpose", call.inputs[0], perm=list(call.attrs["perm"]))
 
 
-def _full_index(call: Call, index: tuple[Any, ...], axes: int) -> list[Any]:
+def _full_index(index: tuple[Any, ...], axes: int) -> list[Any]:
     """Return an index with an item for each axis, and None where there is a new one."""
     taken = sum(item is not None and item is not Ellipsis for item in index)
     whole = [slice(None)] * (axes - taken)
@@ -45,14 +46,18 @@ def _full_index(call: Call, index: tuple[Any, ...], axes: int) -> list[Any]:
 
 
 def _sliced(w: Writer, call: Call) -> Ref:
-    (x,), (shape,) = call.inputs, call.shapes
+    return _part(w, call, call.inputs[0], len(call.shapes[0]))
+
+
+def _part(w: Writer, call: Call, x: Ref, rank: int) -> Ref:
+    """Return what the call's index takes of a value with so many axes."""
     starts: list[Dim] = []
     ends: list[Dim] = []
     steps: list[int] = []
     axes: list[int] = []
     alone: list[int] = []
     axis = 0
-    items = _full_index(call, call.attrs["index"], len(shape))
+    items = _full_index(call.attrs["index"], rank)
     for item in items:
         if item is None:
             continue
@@ -102,6 +107,29 @@ def _ends(call: Call, part: slice) -> tuple[Dim, Dim, int]:
     return start, end, step
 
 
+def _written(w: Writer, call: Call, flat: Ref, sizes: Ref, part: Ref) -> Ref:
+    """Return all elements in order with those anew that the call's index takes, in their shape."""
+    count = w.add("ReduceProd", sizes, keepdims=0)
+    numbers = w.add("Range", w.constant(0, int64), count, w.constant(1, int64))
+    places = _part(w, call, w.add("Reshape", numbers, sizes), len(call.shape))
+    index = w.unsqueeze(w.reshape(places, (None,)), [1])
+    elements = w.add("ScatterND", flat, index, w.reshape(part, (None,)))
+    return w.add("Reshape", elements, sizes)
+
+
+def _slice_gradient(w: Writer, call: Call) -> Ref:
+    (part,) = call.inputs
+    sizes = w.dims(call.shape)
+    count = w.add("ReduceProd", sizes, keepdims=1)
+    zeros = w.add("Expand", w.constant(0, part.dtype), count)
+    return _written(w, call, zeros, sizes, part)
+
+
+def _slice_update(w: Writer, call: Call) -> Ref:
+    x, part = call.inputs
+    return _written(w, call, w.reshape(x, (None,)), w.dims(call.shape), part)
+
+
 RULES: Mapping[str, Rule] = {
     "BroadcastTo": _broadcast,
     "ConcatV2": _joined,
@@ -112,5 +140,7 @@ RULES: Mapping[str, Rule] = {
     "Squeeze": _reshaped,
     "StopGradient": _same,
     "StridedSlice": _sliced,
+    "StridedSliceGrad": _slice_gradient,
+    "TensorStridedSliceUpdate": _slice_update,
     "Transpose": _transposed,
 }

@@ -6,16 +6,17 @@ Each kind of operations has its rules in a file of its own; here they are one ta
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mirrored.export import elementwise, places, reductions, shapes
+from mirrored.export import elementwise, gradients, places, reductions, shapes
 from mirrored.export.elementwise import Rule
 from mirrored.export.writer import Call, Ref, Writer
 from mirrored.ops.spec import float32, is_narrow
 
 RULES: Mapping[str, Rule] = {
     **elementwise.RULES,
+    **gradients.RULES,
+    **places.RULES,
     **reductions.RULES,
     **shapes.RULES,
-    **places.RULES,
 }
 # They move values and compute nothing, whatever their dtype.
 _MOVES = frozenset(shapes.RULES) | {"Cast", "GatherV2", "SelectV2", "TensorScatterUpdate"}

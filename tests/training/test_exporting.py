@@ -66,6 +66,16 @@ def located(x: Any) -> Any:
     return mr.matmul(beside, x + waves) / mr.sqrt(mr.cast(count, mr.float32))
 
 
+def slopes(x: Any) -> Any:
+    """Return the gradient of an energy."""
+    with mr.GradientTape() as tape:
+        tape.watch(x)
+        energy = mr.reduce_sum(
+            mr.tanh(x[:, 1:, :3] * x[:, :-1, 3:]) * mr.sigmoid(x[:, :1, ::-2]), (1, 2)
+        )
+    return tape.gradient(energy, x)
+
+
 class Two(mr.Model):
     """A model that takes two arguments."""
 
@@ -128,6 +138,9 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "ReversibleEmbedding": reversed_,
     "Softmax": lambda: chain(layers.Softmax(axis=1)),
     "SpectralNormalization": lambda: chain(layers.SpectralNormalization(layers.Dense(3))),
+    "TimeDistributed": lambda: chain(
+        layers.Masking(), layers.TimeDistributed(layers.Dense(3, "relu"))
+    ),
     "UnitNormalization": lambda: chain(layers.UnitNormalization()),
     **{name: lambda name=name: pair(getattr(layers, name)()) for name in MERGES},
     **dict.fromkeys(NOISES, lambda: chain(*(getattr(layers, name)(0.5) for name in NOISES))),
@@ -135,6 +148,7 @@ MODELS: dict[str, Callable[[], mr.Model]] = {
     "float16": lambda: chain(layers.Lambda(lambda x: mr.exp(mr.cast(x, mr.float16)) - 0.5)),
     "float64": lambda: chain(layers.Dense(3, "gelu", dtype="float64"), dtype="float64"),
     "of a user": Both,
+    "slopes": lambda: chain(layers.Lambda(slopes)),
     "waves": lambda: chain(layers.Lambda(located), shape=(None, 6)),
     "one length": lambda: pair(layers.Add(), steps=None),
     "lengths of their own": lambda: pair(layers.Dot(axes=2), steps=None),
