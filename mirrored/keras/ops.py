@@ -60,6 +60,7 @@ from mirrored.keras_functions.reductions import prod as prod
 from mirrored.keras_functions.reductions import std as std
 from mirrored.keras_functions.reductions import sum as sum
 from mirrored.keras_functions.reductions import var as var
+from mirrored.keras_functions.shapes import arange as arange
 from mirrored.keras_functions.shapes import cast as cast
 from mirrored.keras_functions.shapes import concatenate as concatenate
 from mirrored.keras_functions.shapes import convert_to_numpy as convert_to_numpy

@@ -11,10 +11,11 @@ import numpy as np
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.keras_functions.promotion import common as _common
+from mirrored.keras_functions.promotion import result_type as _result_type
 from mirrored.keras_functions.promotion import tensors as _tensors
 from mirrored.ops import Tensor
 from mirrored.ops.conversion import is_tensor as _is_tensor
-from mirrored.ops.spec import default_float
+from mirrored.ops.spec import INDICES, INTEGERS, default_float
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -263,6 +264,35 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
         array([3., 3.], dtype=float32)
     """
     return ops.broadcast_to(ops.cast(fill_value, dtype or default_float()), shape)
+
+
+@explained
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
+    """Return numbers that are a step apart: from a start to below a stop.
+
+    Args:
+        start: The first one; or the stop, where that is None, and then the first one is 0.
+        stop: What all are below.
+        step: How far they are apart; None: 1.
+        dtype: The dtype; None: what those of the others promote to.
+
+    Raises:
+        InvalidArgumentError: The step is 0, or leads away from the stop.
+
+    Example:
+        >>> import mirrored as mr
+        >>> mr.keras.ops.arange(2, 5).numpy()
+        array([2, 3, 4], dtype=int32)
+    """
+    given = [each for each in (start, stop, step) if each is not None]
+    kinds = [
+        type(each) if type(each) in (int, float) else ops.convert_to_tensor(each).dtype
+        for each in given
+    ]
+    wanted = _result_type(*kinds) if dtype is None else ops.as_dtype(dtype)
+    computed = ops.float32 if wanted in INTEGERS - INDICES else wanted
+    numbers = ops.range(start, stop, 1 if step is None else step, dtype=computed)
+    return ops.cast(numbers, wanted)
 
 
 @explained

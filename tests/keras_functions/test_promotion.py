@@ -72,6 +72,10 @@ RESULTS: list[tuple[Callable[[], Any], Any, str]] = [
     (lambda: K.stack([1, 2.5]), [1.0, 2.5], "float32"),
     (lambda: K.swapaxes([[1, 2]], 0, -1), [[1], [2]], "int32"),
     (lambda: K.full((2,), 2.5, "int32"), [2, 2], "int32"),
+    (lambda: K.arange(3), [0, 1, 2], "int32"),
+    (lambda: K.arange(1, 2, 0.5), [1.0, 1.5], "float32"),
+    (lambda: K.arange(C(1, "int64"), 4, 2), [1, 3], "int64"),
+    (lambda: K.arange(start=2, stop=0, step=-1, dtype="int8"), [2, 1], "int8"),
     (lambda: K.convert_to_tensor(C([1.5]), "int32"), [1], "int32"),
     (lambda: K.one_hot(C([1.9, -1.0]), 2, dtype="int32"), [[0, 1], [0, 0]], "int32"),
 ]
