@@ -78,7 +78,7 @@ def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
     With slots for all that is trained, whether it got a gradient or not, in the model's order.
     """
     if not optimizer.built:
-        return unbuilt_state(optimizer)
+        return _unbuilt_state(optimizer)
     if optimizer is getattr(model, "optimizer", None):
         optimizer.build(model.trainable_weights)
         places = {id(each): i for i, each in enumerate(model.weights)}
@@ -89,12 +89,8 @@ def _state_of(optimizer: Optimizer, model: Network) -> list[Variable]:
     return optimizer.variables
 
 
-def unbuilt_state(optimizer: Optimizer) -> list[Variable]:
-    """Return what Keras' optimizer has before its first step: no slots, nor numbers beside them.
-
-    Args:
-        optimizer: The optimizer.
-    """
+def _unbuilt_state(optimizer: Optimizer) -> list[Variable]:
+    """Return what Keras' optimizer has before its first step: no slots, nor numbers beside them."""
     slots = [slot for _, own in optimizer.slots().values() for slot in own]
     shared = [each for inner in optimizer.within for each in inner._shared]
     later = {id(each) for each in (*slots, *shared)}
@@ -142,7 +138,7 @@ def load_state(
     found = places(model, skipped_objects)
     with variable_writes, _undone_on_failure(model, plan):
         for place in found:
-            _plan_part(plan, place, reader.group(place.path), model)
+            _plan_part(plan, place, reader.group(place.path), model, is_new)
         if plan.problems:
             text = _problems_text(plan.problems)
             if not skip_mismatch:
@@ -159,7 +155,7 @@ def load_state(
             _set_streams(found, reader)
 
 
-def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network) -> None:
+def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network, is_new: bool) -> None:
     """Compare what a file has of one part with the part."""
     owner = place.owner
     try:
@@ -167,7 +163,7 @@ def _plan_part(plan: Plan, place: Place, group: ReadGroup, model: Network) -> No
             plan.undo.append((owner, [(each, each.numpy()) for each in _variables_of(owner)]))
             owner.load_own_variables(group)
         elif isinstance(owner, Optimizer):
-            plan.targets += _targets_of_optimizer(owner, group, model)
+            plan.targets += _targets_of_optimizer(owner, group, model, is_new)
         else:
             plan.targets += _targets_of_layer(owner, group)
     except WeightsFileError:
@@ -182,9 +178,13 @@ def _targets_of_layer(layer: Layer, group: ReadGroup) -> list[Target]:
     return [_target(each, group, str(i)) for i, each in enumerate(layer._own_weights())]
 
 
-def _targets_of_optimizer(optimizer: Optimizer, group: ReadGroup, model: Network) -> list[Target]:
+def _targets_of_optimizer(
+    optimizer: Optimizer, group: ReadGroup, model: Network, is_new: bool
+) -> list[Target]:
     """Return the variables of an optimizer; none, with a warning, where the file has others."""
     own = _state_of(optimizer, model)
+    if is_new and len(group) == len(start := _unbuilt_state(optimizer)):
+        own = start  # It was saved before its first step.
     if len(group) != len(own):
         warnings.warn(skipped(optimizer, len(own), len(group)), stacklevel=5)
         return []

@@ -20,14 +20,13 @@ from mirrored._arguments import explained_only
 from mirrored._files import PathName, as_path, replacing
 from mirrored._logging import logger
 from mirrored.errors import WeightsFileError
-from mirrored.optim import Optimizer
 from mirrored.program.variable_creation import within_room
 from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
 from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
 from mirrored.training.keras_assets import load_assets, loads_assets, save_assets
-from mirrored.training.keras_weights import load_state, save_state, unbuilt_state
+from mirrored.training.keras_weights import load_state, save_state
 from mirrored.training.weights_files import WEIGHTS, check_overwrite, opened, state_of
 from mirrored.training.zip_members import Members, written_in_place
 
@@ -283,11 +282,4 @@ def _made(config: dict[str, Any], size: int, options: dict[str, Any]) -> Any:
 def _set_state(model: Any, reader: Hdf5Reader) -> None:
     if not isinstance(model, CompiledNetwork):
         raise WeightsFileError(f"{reader.noun} has no model, but {model!r:.200}.")
-    optimizer = model.optimizer
-    if isinstance(optimizer, Optimizer):
-        has_steps = len(reader.group("optimizer")) > len(unbuilt_state(optimizer))
-        if not has_steps:
-            optimizer.restore_slots({})  # The first step makes them.
-        elif not optimizer.built:
-            optimizer.build(model.trainable_weights)
     load_state(model, reader, is_new=True)
