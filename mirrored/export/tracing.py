@@ -16,7 +16,7 @@ from mirrored.export.recording import Call, ExportRecorder, Owner, recorded
 from mirrored.export.sizes import Dim, Samples, Size
 from mirrored.ops.spec import DType, TensorSpec
 from mirrored.ops.tensor import Tensor
-from mirrored.program.graph import Value
+from mirrored.program.graph import Node, Value
 
 # Four numbers that sizes are tried with: primes, which leave a rest whatever divides them, of which
 # one is small and one large, or all small; then for functions that take only sizes without a rest.
@@ -231,13 +231,22 @@ class _Joined:
             self._known[values] = self._like(values)
             self.trace.inputs.append(self._known[values])
         if len({len(nodes) for nodes, _ in parts}) > 1:
-            self._refuse("calls another number of operations")
+            owner = self._first_difference([nodes for nodes, _ in parts])
+            self._refuse(f"calls another number of operations in {owner}")
         for nodes in zip(*(nodes for nodes, _ in parts), strict=True):
             calls = [_Call(each.op.name, each.inputs, each.attrs) for each in nodes]
             owner = self._recorders[0].owners[nodes[0]]
             self._step(calls, tuple(each.output for each in nodes), owner)
         results = zip(*(values for _, values in parts), strict=True)
         self.trace.results = [self._value(values, "the result") for values in results]
+
+    def _first_difference(self, runs: Sequence[Sequence[Node]]) -> Owner:
+        """Return what calls the first op that not all recordings have at its place."""
+        longest = max(range(len(runs)), key=lambda number: len(runs[number]))
+        for place_, node in enumerate(runs[longest]):
+            if any(place_ >= len(run) or run[place_].op is not node.op for run in runs):
+                return self._recorders[longest].owners[node]
+        return Owner("", "")
 
     def _step(self, calls: Sequence[_Call], outputs: tuple[Value, ...], owner: Owner) -> Traced:
         """Add a step, and return its result."""
