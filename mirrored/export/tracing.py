@@ -131,6 +131,10 @@ def traced(call: Call, inputs: Sequence[Given], ops: Mapping[str, Any]) -> Trace
                 continue
             _check_results(trace, ones, name, results)
         return trace
+    failures[0].add_note(
+        "It was raised when what is exported was recorded for some sizes in the place of those "
+        "that are not known. Give `Input` these sizes, or pass an `input_signature` that has them."
+    )
     raise failures[0]
 
 
