@@ -27,8 +27,7 @@ class AddedVariables(Updating):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._added: list[tuple[Variable | None, str, Variable]] = []  # For what, name, itself.
-        self._added_first = 0  # So many were there before `build`.
-        self._early: list[Variable] = []  # Those in attributes before `build`.
+        self._early: list[Variable] = []  # What was there before `build`.
         self._trainable_variables: list[Variable] = []
 
     @property
@@ -50,10 +49,14 @@ class AddedVariables(Updating):
         """
         given = list(variables)
         if not self._trainable_variables:
-            self._added_first, self._early = len(self._added), self._in_attributes()
+            self._early = [*(v for _, _, v in self._added), *self._in_attributes()]
         super().build(given)
+        self._know(given)
+
+    def _know(self, variables: Iterable[Variable]) -> None:
+        """Remember the order of variables that are trained."""
         known = set(map(id, self._trainable_variables))
-        self._trainable_variables += [each for each in given if id(each) not in known]
+        self._trainable_variables += [each for each in variables if id(each) not in known]
 
     def add_variable(
         self,
@@ -190,11 +193,10 @@ class AddedVariables(Updating):
         """Return all that is kept, in Keras' order: that of `build`."""
         if not (self._added or self.by_variable):
             return super()._ordered_slots()
-        added = [variable for _, _, variable in self._added]
-        first, early = self._added_first, set(map(id, self._early))
-        late = [each for each in self._in_attributes() if id(each) not in early]
-        behind = [*super()._ordered_slots(), *added[first:], *late]
-        return [*added[:first], *self._early, *behind]
+        early = set(map(id, self._early))
+        found = [*(variable for _, _, variable in self._added), *self._in_attributes()]
+        late = [each for each in found if id(each) not in early]
+        return [*self._early, *super()._ordered_slots(), *late]
 
     def _names_added(self, variable: Variable) -> dict[str, Variable]:
         """Return what was added for a variable, by names that differ."""

@@ -325,7 +325,8 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         gradients = list(grads)
         if not gradients:
             return
-        known = [variable for variable, _ in self.slots().values()]
+        slots = self.slots()
+        known = [each for each in self._trainable_variables if id(each) in slots]
         variables = known if trainable_variables is None else list(trainable_variables)
         if not variables:
             raise ValueError(

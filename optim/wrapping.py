@@ -83,6 +83,7 @@ class Wrapping(Optimizer):
         given = list(variables)
         for inner, places in self._parts(given):
             inner.build([given[i] for i in places])
+        self._know(given)
 
     def build_for(self, variables: Sequence[Variable], among: Sequence[Variable]) -> None:
         """Make the slots for a step; see `Optimizer`."""
@@ -90,6 +91,7 @@ class Wrapping(Optimizer):
         for inner, places in self._parts(among):
             own = [variables[i] for i in updated.get(id(inner), ())]
             inner.build_for(own, [among[i] for i in places])
+        self._know(among)
 
     @property
     def builds_once(self) -> bool:

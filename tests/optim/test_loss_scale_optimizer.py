@@ -125,10 +125,18 @@ def test_a_function_gives_the_optimizer_of_each_variable() -> None:
     kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
     assert optimizer.optimizers == []
     optimizer.build([kernel, bias])
+    other = MultiOptimizer(OptimizerMap(SGD(0.25), {"kernel": SGD(0.5)}))
+    other.build([bias, kernel])
+    other.apply([mr.constant(0.0), mr.constant(-1.0)])  # In the order of `build`.
+    other.apply([mr.constant(0.0), mr.constant(1.0)])
+    assert float(bias) == 1.0
     assert optimizer.optimizers == [slow, fast]
     assert optimizer.built
     optimizer.apply([mr.constant(1.0)] * 2, [kernel, bias])
     assert (float(kernel), float(bias)) == (0.75, 0.5)
+    optimizer.optimizers.reverse()  # It is a copy.
+    optimizer.apply([mr.constant(1.0), mr.constant(0.0)])
+    assert (float(kernel), float(bias)) == (0.5, 0.5)
     assert [each.name for each, _ in optimizer.averages()] == ["bias:0"]
     assert (slow.loss_scale_factor, optimizer.name) == (None, "both")
     optimizer.loss_scale_factor = 2.0
