@@ -29,6 +29,8 @@ class AddedVariables(Updating):
         self._added: list[tuple[Variable | None, str, Variable]] = []  # For what, name, itself.
         self._early: list[Variable] = []  # What was there before `build`.
         self._trainable_variables: list[Variable] = []
+        # The attributes before a `build` of a subclass's own, once that was called.
+        self._unbuilt: dict[str, Any] | None = None
 
     @property
     def by_variable(self) -> bool:

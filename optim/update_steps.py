@@ -110,9 +110,17 @@ class UpdateSteps(AddedVariables):
         return [*rules, *(variable for _, _, variable in self._added), *self._in_attributes()]
 
     def restore_slots(self, slots: Slots) -> None:
-        """Have the slots that `slots` returned before, and no others; added ones stay."""
-        if not self.by_variable:
+        """Have the slots that `slots` returned before, and no others.
+
+        What a subclass's own `build` made goes where nothing of it was there before.
+        """
+        if self._unbuilt is None:
             super().restore_slots(slots)
+        elif not slots:
+            _reset(self, self._unbuilt)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_unbuilt": None if self._unbuilt is None else {}}
 
     @property
     def builds_once(self) -> bool:
@@ -200,14 +208,28 @@ class UpdateSteps(AddedVariables):
 
 
 def _once(build: Any) -> Any:
-    """Return a `build` that makes nothing where it was called before."""
+    """Return a `build` that makes nothing where it was called before, and all or nothing."""
 
     @functools.wraps(build)
     def run(self: UpdateSteps, *args: Any, **kwargs: Any) -> None:
-        if not self.built:
+        if self.built:
+            return
+        before = {k: list(v) if type(v) is list else v for k, v in vars(self).items()}
+        before["_slots"] = dict(self._slots)
+        try:
             build(self, *args, **kwargs)
+        except BaseException:  # The device may have no room for the last of its variables.
+            _reset(self, before)
+            raise
+        self._unbuilt = before
 
     return run
+
+
+def _reset(optimizer: UpdateSteps, before: dict[str, Any]) -> None:
+    """Give an optimizer the attributes that it had before its `build`."""
+    vars(optimizer).clear()
+    vars(optimizer).update(before)
 
 
 def _unknown(variable: Variable) -> str:

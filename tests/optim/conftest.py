@@ -9,6 +9,7 @@ import pytest
 import mirrored as mr
 from mirrored.distribute import MirroredStrategy
 from mirrored.optim import SGD, Adafactor, Adam, Nadam, Optimizer
+from tests.support import user_optimizers
 
 Simulate = Callable[..., list[mr.config.LogicalDevice]]
 KINDS: list[Callable[..., Optimizer]] = [
@@ -19,6 +20,21 @@ KINDS: list[Callable[..., Optimizer]] = [
     Nadam,  # It keeps a number for all variables.
     Adafactor,  # It keeps values of other shapes.
 ]
+
+
+def around_others(**settings: Any) -> Optimizer:
+    """Return one around one around one."""
+    several = mr.optim.MultiOptimizer(mr.optim.OptimizerMap(SGD(momentum=0.9, **settings)))
+    return mr.optim.LossScaleOptimizer(several)
+
+
+def of_a_user(**settings: Any) -> Optimizer:
+    """Return one with an `update_step`."""
+    made: Optimizer = user_optimizers.made_with(mr.keras)["Momentum"](**settings)
+    return made
+
+
+OTHERS = [pytest.param(each, marks=pytest.mark.slow) for each in (around_others, of_a_user)]
 # What the comparisons with Keras start from, and the gradients of their steps.
 START = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
 GRADIENTS = [
@@ -26,10 +42,10 @@ GRADIENTS = [
     ([[-0.5, 0.25], [0.0, 1.5]], [4.0, -5.0, 0.5]),
     ([[2.0, -0.125], [0.3, -0.6]], [0.0, 0.7, -1.25]),
 ]
-NAMES = ["sgd", "momentum", "adam", "amsgrad", "nadam", "adafactor"]
+NAMES = ["sgd", "momentum", "adam", "amsgrad", "nadam", "adafactor", "around others", "own"]
 
 
-@pytest.fixture(params=KINDS, ids=NAMES)
+@pytest.fixture(params=[*KINDS, *OTHERS], ids=NAMES)
 def kind(request: pytest.FixtureRequest) -> Callable[..., Optimizer]:
     """Return a class of optimizers, or one with settings of its own."""
     make: Callable[..., Optimizer] = request.param

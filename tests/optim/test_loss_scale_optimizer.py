@@ -48,8 +48,17 @@ INNER: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [mr.Model, OwnStep])
-@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize(
+    ("inner", "kind"),
+    [
+        ("Adam", OwnStep),
+        ("several", mr.Model),
+        ("accumulating", mr.Model),
+        pytest.param("Adam", mr.Model, marks=pytest.mark.slow),
+        pytest.param("several", OwnStep, marks=pytest.mark.slow),
+        pytest.param("accumulating", OwnStep, marks=pytest.mark.slow),
+    ],
+)
 def test_fit_goes_on_behind_an_infinite_batch(
     inner: str, kind: type[mr.Model], simulate: Callable[..., Any]
 ) -> None:
