@@ -263,6 +263,10 @@ class MemoryPlanner:
         into.start = min(into.start, block.start)
         parent = into.parent or block.parent
         if parent is not None:
+            if block.replica != parent.replica:  # As where parts are placed.
+                makers = [each.node for each in self._values[block] if each.node is not None]
+                beside = map(self._liveness.begin_beside, makers)
+                into.start = min([into.start, *beside])
             if into.parent is None:
                 self._parts[parent].append(into)
             into.become_part(parent, block.place if into.parent is None else into.place)

@@ -28,14 +28,15 @@ from mirrored.training.losses.values import (
     aligned,
     as_predictions,
     cast,
+    cast_values,
     check_one_weight,
     check_values,
     computed_in,
     fitted_shape,
+    of_examples,
     refusal,
     sum_of_replicas,
     weighted,
-    weighted_means,
 )
 
 
@@ -166,7 +167,7 @@ class Loss(_overrides.Subclassable, Configured):
             array([4., 0.], dtype=float32)
         """
         y_pred = ops.convert_to_tensor(y_pred)
-        return _of_examples(self._values(y_true, y_pred, sample_weight), y_pred, sample_weight)
+        return of_examples(self._values(y_true, y_pred, sample_weight), y_pred, sample_weight)
 
     def shard(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any, examples: int) -> Tensor:
         """Return a shard's part of the loss of its global batch: the parts add up to the loss.
@@ -190,7 +191,7 @@ class Loss(_overrides.Subclassable, Configured):
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
             return mean * (y_pred.shape[0] / examples) if is_whole else mean
-        return ops.reduce_sum(_of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
+        return ops.reduce_sum(of_examples(values, y_pred, sample_weight)) * (1.0 / examples)
 
     def _mask(self, values: Tensor, y_pred: Tensor) -> Tensor | None:
         """Return the mask of predictions and of what `call` returned; None: all counts."""
@@ -255,7 +256,7 @@ class Loss(_overrides.Subclassable, Configured):
         check_values(f"loss {self.name!r}", values, y_pred, advice)
         if not values.shape and sample_weight is not None:
             check_one_weight(f"loss {self.name!r}", sample_weight)
-        return values if values.dtype == y_pred.dtype else _cast(values, y_pred.dtype)
+        return cast_values(values, y_pred.dtype)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
         """Return the loss of a batch, reduced as `reduction` says.
@@ -293,7 +294,7 @@ class Loss(_overrides.Subclassable, Configured):
         if self._has_divisor(mask, sample_weight):
             mean, is_whole = self._divided(values, mask, sample_weight)
             return mean if is_whole else _by_share(mean, share)
-        values = _of_examples(values, y_pred, sample_weight)
+        values = of_examples(values, y_pred, sample_weight)
         return ops.reduce_sum(values) / float(max(values.size, 1))  # 0 for no examples.
 
     def _share(self) -> float | None:
@@ -355,20 +356,6 @@ def _weighed(values: Tensor, mask: Tensor | None, sample_weight: Any) -> Tensor:
     from mirrored.training.losses.masks import mask_weights, weighed
 
     return weighed(values, mask_weights(sample_weight, mask, values.dtype))
-
-
-def _of_examples(values: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
-    """Return the weighted loss of each example, given what `call` returned."""
-    if not values.shape:
-        values = ops.broadcast_to(values, y_pred.shape[:1])
-    return weighted_means(values, sample_weight)
-
-
-def _cast(values: Tensor, dtype: Any) -> Tensor:
-    """Return what `call` returned in the dtype of the predictions, with its mask."""
-    from mirrored.ops.masks import masked
-
-    return masked(ops.cast(values, dtype), values._keras_mask)
 
 
 def _by_share(part: Tensor, share: float | None) -> Tensor:

@@ -66,6 +66,15 @@ def cast(x: Tensor, dtype: Any) -> Tensor:
     return x if x.dtype == dtype else ops.cast(x, dtype)
 
 
+def cast_values(values: Tensor, dtype: Any) -> Tensor:
+    """Return what a loss's `call` returned in a dtype, with its mask."""
+    if values.dtype == dtype or values._keras_mask is None:
+        return cast(values, dtype)
+    from mirrored.ops.masks import masked  # Few programs need it.
+
+    return masked(ops.cast(values, dtype), values._keras_mask)
+
+
 def in_one_dtype(tensors: list[Tensor]) -> list[Tensor]:
     """Return tensors in the widest of their dtypes."""
     widest = max((each.dtype for each in tensors), key=lambda dtype: dtype.itemsize)
@@ -167,6 +176,17 @@ def weighted_means(values: Tensor, sample_weight: Any) -> Tensor:
     if weights.ndim > 1:
         return mean_of_rest(values * weights)
     return mean_of_rest(values) * weights
+
+
+def of_examples(values: Tensor, y_pred: Tensor, sample_weight: Any) -> Tensor:
+    """Return the weighted loss of each example, given what a loss's `call` returned.
+
+    Raises:
+        ValueError: The weights' shape does not fit.
+    """
+    if not values.shape:
+        values = ops.broadcast_to(values, y_pred.shape[:1])
+    return weighted_means(values, sample_weight)
 
 
 def example_weights(sample_weight: Any, values: Tensor, axes: int | None = None) -> Tensor:

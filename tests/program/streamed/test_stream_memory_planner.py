@@ -179,3 +179,24 @@ def test_what_another_stream_reads_is_not_overwritten_by_a_group(
         return [ops.softmax(ops.concat([long, ops.tanh(second)], axis=1))]
 
     check_plan(cards.record(function, X, X), streams=True)
+
+
+def test_what_becomes_a_part_beside_others_takes_none_of_their_memory(
+    cards: Any, check_plan: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A branch sums gradients over the first of them, in what all gradients are joined in."""
+    (name,) = cards.make(1)
+    graphs: list[Graph] = []
+    monkeypatch.setattr(
+        "mirrored.program.streamed.program.make_schedule",
+        lambda graph, overlap: graphs.append(graph) or make_schedule(graph, overlap),
+    )
+    with mr.MirroredStrategy([name]).scope():
+        steps = mr.layers.TimeDistributed(mr.layers.Dense(2))
+        model = mr.Sequential([mr.layers.Input((3,)), mr.layers.Embedding(4, 2), steps])
+        model.compile("sgd", "mse", weighted_metrics=["mae"])
+    one = np.ones(1, np.float32)
+    model.fit(np.zeros((1, 3)), np.zeros((1, 3, 2)), sample_weight=one, verbose=0)
+    assert graphs
+    for graph in graphs:
+        check_plan(graph, streams=True)
