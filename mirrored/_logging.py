@@ -6,6 +6,7 @@ It stays out of the way of an application that configures logging itself.
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TextIO
@@ -129,3 +130,16 @@ def _make_logger(name: str) -> logging.Logger:
 
 
 logger = _make_logger("mirrored")
+
+
+def warn_caller(text: str) -> None:
+    """Warn at the line that called this library, however deep within it the caller is.
+
+    Args:
+        text: The warning.
+    """
+    level, frame = 1, sys._getframe()
+    package = __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)

@@ -3,12 +3,12 @@
 It is apart from the optimizers, since few programs read such files.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from mirrored._interrupt import InterruptGuard
+from mirrored._logging import warn_caller
 from mirrored.program.variable_access import variable_writes
 
 
@@ -16,7 +16,7 @@ def load_into(optimizer: Any, store: Any) -> None:
     """Set an optimizer's variables; `Optimizer.load_own_variables` says what the arguments are."""
     own = optimizer.variables
     if len(store.keys()) != len(own):
-        warnings.warn(skipped(optimizer, len(own), len(store.keys())), stacklevel=3)
+        warn_caller(skipped(optimizer, len(own), len(store.keys())))
         return
     prepared: list[Any] = []
     with variable_writes:

@@ -21,9 +21,14 @@ def save_assets(model: Network, folder: str) -> None:
         owner.save_assets(own)
 
 
-def loads_assets(model: Network) -> bool:
-    """Return whether a layer has a `load_assets`."""
-    return any(True for _ in _having(model, "load_assets"))
+def keeps_assets(model: Network, method: str) -> bool:
+    """Return whether a layer has files of its own.
+
+    Args:
+        model: The model.
+        method: What it has then: "save_assets" or "load_assets".
+    """
+    return any(True for _ in _having(model, method))
 
 
 def load_assets(model: Network, folder: str) -> None:

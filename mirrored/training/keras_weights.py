@@ -4,7 +4,6 @@ All that a file has is compared with the model, and all new values are there, be
 written: so a file that does not fit changes nothing.
 """
 
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirrored._interrupt import InterruptGuard
+from mirrored._logging import warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.layers import Layer
 from mirrored.layers.stored import check_count, shape_problem
@@ -143,7 +143,7 @@ def load_state(
             text = _problems_text(plan.problems)
             if not skip_mismatch:
                 raise WeightsFileError(f"{reader.noun} does not fit the model. {text}")
-            warnings.warn(text, stacklevel=3)
+            warn_caller(text)
         prepared: list[tuple[Variable, Any]] = []
         for target in plan.targets:
             prepared += _prepared(target)
@@ -186,7 +186,7 @@ def _targets_of_optimizer(
     if is_new and len(group) == len(start := _unbuilt_state(optimizer)):
         own = start  # It was saved before its first step.
     if len(group) != len(own):
-        warnings.warn(skipped(optimizer, len(own), len(group)), stacklevel=5)
+        warn_caller(skipped(optimizer, len(own), len(group)))
         return []
     return [_target(each, group, str(i)) for i, each in enumerate(own)]
 

@@ -9,23 +9,21 @@ import contextlib
 import datetime
 import json
 import os
-import shutil
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Mapping
 from typing import IO, Any
 
 from mirrored._arguments import explained_only
 from mirrored._files import PathName, as_path, replacing
-from mirrored._logging import logger
+from mirrored._logging import logger, warn_caller
 from mirrored.errors import WeightsFileError
 from mirrored.program.variable_creation import within_room
 from mirrored.serialization.reading import deserialize_keras_object, sharing_what_is_read
 from mirrored.serialization.writing import serialize_keras_object, sharing_what_is_written
 from mirrored.training.compilation import CompiledNetwork
 from mirrored.training.hdf5_file import Hdf5Reader, hdf5, reading, writing
-from mirrored.training.keras_assets import load_assets, loads_assets, save_assets
+from mirrored.training.keras_assets import keeps_assets, load_assets, save_assets
 from mirrored.training.keras_weights import load_state, save_state
 from mirrored.training.weights_files import WEIGHTS, check_overwrite, opened, state_of
 from mirrored.training.zip_members import Members, written_in_place
@@ -81,10 +79,9 @@ def save_model(
     check_overwrite(path, overwrite)
     hdf5()  # Before there is a file.
     if not model.built:
-        warnings.warn(
+        warn_caller(
             "You are saving a model that has not yet been built. It might not contain any weights "
-            "yet. Consider building the model first by calling it on some data.",
-            stacklevel=3,
+            "yet. Consider building the model first by calling it on some data."
         )
     texts = _texts(model)
     if zipped is False:
@@ -139,7 +136,7 @@ def load_model(
             model = _made(config, os.path.getsize(weights), options)
             _set_state(model, reader)
         assets = os.path.join(path, "assets")
-        if os.path.isdir(assets) and loads_assets(model):
+        if os.path.isdir(assets) and keeps_assets(model, "load_assets"):
             load_assets(model, assets)
         return model
     with opened(path, "model file") as file:
@@ -148,7 +145,7 @@ def load_model(
         with state_of(members, noun) as reader:
             model = _made(config, members.size(WEIGHTS), options)
             _set_state(model, reader)
-        if loads_assets(model):
+        if keeps_assets(model, "load_assets"):
             with members.unpacked("assets") as folder:
                 load_assets(model, folder)
     return model
@@ -209,6 +206,8 @@ def _write_archive(model: CompiledNetwork, file: IO[bytes], texts: Mapping[str, 
             archive.writestr(name, text)
         with written_in_place(archive, file, WEIGHTS) as state, writing(state) as writer:
             save_state(model, writer, with_streams=True)
+        if not keeps_assets(model, "save_assets"):
+            return
         with tempfile.TemporaryDirectory() as assets:
             save_assets(model, assets)
             for folder, _, names in os.walk(assets):
@@ -226,10 +225,8 @@ def _write_folder(model: CompiledNetwork, path: str, texts: Mapping[str, bytes])
     for name, text in texts.items():
         with replacing(os.path.join(path, name), "model file") as file:
             file.write(text)
-    with tempfile.TemporaryDirectory() as assets:
-        save_assets(model, assets)
-        if os.listdir(assets):
-            shutil.copytree(assets, os.path.join(path, "assets"), dirs_exist_ok=True)
+    if keeps_assets(model, "save_assets"):
+        save_assets(model, os.path.join(path, "assets"))
 
 
 # ---------------------------------------------------------------------------- loading
