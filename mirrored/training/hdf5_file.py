@@ -143,6 +143,7 @@ class ReadGroup:
     def __init__(self, group: Any, where: str, reader: "Hdf5Reader") -> None:
         self._group = group
         self._where = where
+        self._checked: dict[str, Any] = {}
         self.reader = reader
 
     def keys(self) -> list[str]:
@@ -181,6 +182,8 @@ class ReadGroup:
             KeyError: There is none.
             WeightsFileError: It is something else, or it is elsewhere.
         """
+        if key in self._checked:
+            return self._checked[key]
         *folders, last = str(key).split("/")
         group, where = self._group, f"{self._where}/{_VARS}/{key}"
         for part in folders:
@@ -192,6 +195,7 @@ class ReadGroup:
             problem = _problem_of(dataset)
         if problem is not None:
             raise WeightsFileError(f"{self.reader.noun} has {where!r} as {problem}")
+        self._checked[key] = dataset
         return dataset
 
 
@@ -234,9 +238,9 @@ class Hdf5Reader:
         """
         h5py = hdf5()
         with self.understood():
-            if not isinstance(group, h5py.Group) or not name or name not in group:
+            link = group.get(name, getlink=True) if name and isinstance(group, h5py.Group) else None
+            if link is None:
                 return None
-            link = group.get(name, getlink=True)
             found = group[name] if type(link) is h5py.HardLink else None
         if found is None:
             raise WeightsFileError(
