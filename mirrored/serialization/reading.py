@@ -5,8 +5,8 @@ that it names is never imported.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, NoReturn
@@ -313,7 +313,7 @@ def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_
             "class is missing a `from_config()` method. Full object config: "
             f"{config!r:.200}"
         )
-    with CustomObjectScope(known), safe_mode_scope(safe_mode):
+    with CustomObjectScope(known), safe_mode_scope(safe_mode), failures_are_errors(config):
         try:
             made = cls.from_config(dict(inner))
         except TypeError as error:
@@ -329,3 +329,18 @@ def _instance(cls: Any, inner: Any, config: Any, known: Mapping[str, Any], safe_
         if said.get("compile_config"):
             made.compile_from_config(said["compile_config"])
     return made
+
+
+@contextmanager
+def failures_are_errors(config: Any) -> Iterator[None]:
+    """Within this context what fails because of wrong values in a configuration is a ValueError.
+
+    Args:
+        config: The configuration.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+        raise ValueError(
+            f"The configuration says what cannot be: {error}. Received: config={config!r:.200}"
+        ) from error

@@ -22,7 +22,6 @@ _scope: ContextVar[Mapping[str, Any]] = ContextVar(
     default=MappingProxyType({}),
 )
 _safe_mode: ContextVar[bool | None] = ContextVar("mirrored_safe_mode", default=None)
-_unsafe_everywhere: list[bool] = []
 
 
 @explained
@@ -164,14 +163,4 @@ def safe_mode_scope(safe_mode: bool | None) -> AbstractContextManager[None]:
 
 def in_safe_mode() -> bool | None:
     """Return what the scope says about code in configurations; None where there is no scope."""
-    said = _safe_mode.get()
-    return False if said is None and _unsafe_everywhere else said
-
-
-def enable_unsafe_deserialization() -> None:
-    """Turn safe mode off where nothing else is said.
-
-    What safe mode refuses, Python lambdas in configurations, is refused here without it too: they
-    are bytecode, which this library does not run.
-    """
-    _unsafe_everywhere[:] = [True]
+    return _safe_mode.get()

@@ -12,13 +12,13 @@ from typing import Any
 
 from mirrored import _nest
 from mirrored._naming import snake_case
-from mirrored.graph import Node, SymbolicTensor
+from mirrored.graph import Node, SymbolicTensor, placeholders
 from mirrored.graph.calls import Operation, get_item
 from mirrored.graph.tensor import Span
 from mirrored.layers import Layer
 from mirrored.ops.spec import FLOATS
 from mirrored.serialization.public_names import public_operation
-from mirrored.serialization.reading import deserialize_keras_object
+from mirrored.serialization.reading import deserialize_keras_object, failures_are_errors
 from mirrored.serialization.writing import in_memory, serialize_keras_object
 from mirrored.training.network import Network
 
@@ -190,6 +190,8 @@ class _Called:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, as a part of a graph."""
         result = self._function(*args, **kwargs, **self._settings)
+        if not placeholders(result):
+            raise ValueError(f"The operation {self.name!r} is of no layer's outputs.")
         for tensor in _nest.flatten(result)[:1]:
             node = tensor.node
             if isinstance(node.callee, Operation):
@@ -317,7 +319,8 @@ class _Drawing:
             except _NotDrawnYet:
                 break
             calls.popleft()
-            self._layers[name](*args, **kwargs)
+            with failures_are_errors(name):
+                self._layers[name](*args, **kwargs)
             made += 1
         return made
 

@@ -1,14 +1,18 @@
 """Configurations of users' own classes and functions, and what configurations cannot name."""
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored.keras import layers, models, utils
+from tests.support import config_values
 
 
 @pytest.fixture(autouse=True)
@@ -149,11 +153,11 @@ def test_lambdas_are_refused() -> None:
         layers.serialize(layers.Lambda(lambda x: x))
     code = {"class_name": "__lambda__", "config": {"code": "4wE=", "defaults": None}}
     config = {"module": "keras.layers", "class_name": "Lambda", "config": {"function": code}}
-    for given in (code, config):
+    for each in (code, config):
         with pytest.raises(ValueError, match="Requested the deserialization of a Python lambda"):
-            utils.deserialize_keras_object(given)
+            utils.deserialize_keras_object(each)
         with pytest.raises(ValueError, match="bytecode, which is never run here"):
-            utils.deserialize_keras_object(given, safe_mode=False)
+            utils.deserialize_keras_object(each, safe_mode=False)
 
 
 def test_a_model_of_own_classes() -> None:
@@ -202,3 +206,32 @@ WRONG: dict[str, tuple[Any, type[Exception]]] = {
 def test_what_is_refused(config: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         utils.deserialize_keras_object(config)
+
+
+MODEL = json.dumps(json.loads(config_values.FILE.read_text("utf-8"))["graph"])
+VALUES = (None, True, -1, 10**30, 1e308, "", "Dense", "keras.layers", [], [None], ["x", 0, 0], {})
+NODES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12)
+
+
+@pytest.mark.filterwarnings("ignore:Model '.*' had a build config")
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(NODES, st.sampled_from(VALUES), st.booleans())
+def test_a_value_that_is_wrong_somewhere(path: list[int], value: Any, is_left_out: bool) -> None:
+    """What is made of it is an error, or a model; never anything else, and nothing runs on."""
+    whole = parent = json.loads(MODEL)
+    for step in path:
+        keys: Any = list(parent) if isinstance(parent, dict) else range(len(parent))
+        if not keys:
+            return
+        key = keys[step % len(keys)]
+        if not isinstance(parent[key], dict | list):
+            break
+        last, parent = parent, parent[key]
+    else:
+        parent, key = last, key
+    if is_left_out:
+        del parent[key]
+    else:
+        parent[key] = value
+    with contextlib.suppress(ValueError, TypeError, mr.errors.ResourceExhaustedError):
+        utils.deserialize_keras_object(whole)

@@ -18,6 +18,22 @@ NEGATIVE_INFINITY = -1e10  # Keras': what is below all scores that count.
 ALL = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 
 
+_MOST_THRESHOLDS = 2**20
+
+
+def check_most(num_thresholds: int) -> None:
+    """Raise ValueError where there are so many thresholds that lists of them would fill memory.
+
+    Args:
+        num_thresholds: Their number, as a configuration may say it.
+    """
+    if num_thresholds > _MOST_THRESHOLDS:
+        raise ValueError(
+            f"Argument `num_thresholds` is at most {_MOST_THRESHOLDS}. "
+            f"Received: num_thresholds={num_thresholds}"
+        )
+
+
 class Thresholds(NamedTuple):
     """What predictions are compared with.
 

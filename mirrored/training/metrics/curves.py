@@ -12,6 +12,7 @@ from mirrored.training.metrics.counting import (
     Counting,
     Thresholds,
     are_even,
+    check_most,
     confusion,
 )
 
@@ -174,6 +175,7 @@ def _inner(num_thresholds: int, thresholds: Any) -> list[float]:
             "Argument `num_thresholds` must be an integer > 1. "
             f"Received: num_thresholds={num_thresholds}"
         )
+    check_most(num_thresholds)
     return [each / (num_thresholds - 1) for each in range(1, num_thresholds - 1)]
 
 

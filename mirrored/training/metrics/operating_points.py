@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from mirrored import ops
 from mirrored._arguments import explained
 from mirrored.ops import Tensor
-from mirrored.training.metrics.counting import ALL, Counting, Thresholds, confusion
+from mirrored.training.metrics.counting import ALL, Counting, Thresholds, check_most, confusion
 
 
 class OperatingPoint(Counting):
@@ -33,6 +33,7 @@ class OperatingPoint(Counting):
                 "Argument `num_thresholds` must be an integer > 0. "
                 f"Received: num_thresholds={num_thresholds}"
             )
+        check_most(num_thresholds)
         super().__init__(dtype, name)
         self.value, self.num_thresholds, self.class_id = value, num_thresholds, class_id
         setattr(self, self._argument, value)
