@@ -12,7 +12,7 @@ from mirrored._naming import snake_case, unique_name
 from mirrored.graph.inference import results_of
 from mirrored.graph.tensor import Node, Span, SymbolicTensor, placeholders
 
-# What Keras calls the operations behind Python's operators.
+# What Keras calls operations that have other names here.
 _NAMES = {
     "AddV2": "add",
     "Sub": "subtract",
@@ -26,7 +26,24 @@ _NAMES = {
     "BatchMatMulV2": "matmul",
     "Neg": "negative",
     "Abs": "absolute",
+    "Acos": "arccos",
+    "Asin": "arcsin",
+    "Atan": "arctan",
+    "IsFinite": "isfinite",
+    "IsInf": "isinf",
+    "IsNan": "isnan",
+    "clip_by_value": "clip",
 }
+
+
+def keras_name(function: Any) -> str:
+    """Return what Keras calls a function or an op in a graph.
+
+    Args:
+        function: A public function, an op, or an object that is called and has a name.
+    """
+    own = function.__name__.rstrip("_") if isinstance(function, FunctionType) else function.name
+    return _NAMES.get(own, snake_case(own))
 
 
 class Operation:
@@ -73,10 +90,8 @@ def make_node(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     Raises:
         ValueError: It returns something else than tensors.
     """
-    named = isinstance(function, FunctionType)
-    own = function.__name__.rstrip("_") if named else function.name
     given = kwargs.get("name")
-    name = given if isinstance(given, str) else unique_name(_NAMES.get(own, snake_case(own)))
+    name = given if isinstance(given, str) else unique_name(keras_name(function))
     operation = Operation(function, name)
     results = results_of(operation, args, kwargs, name, passes=True)
     if isinstance(results, SymbolicTensor) and hasattr(results, "node"):

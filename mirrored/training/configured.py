@@ -124,9 +124,9 @@ class ConfiguredModel(SteppedOnBatches):
                 "optimizer": compilation.optimizer,
                 **dict(zip(_COMPILED, compilation.given, strict=True)),
                 "run_eagerly": compilation.run_eagerly,
-                # What "auto" stands for in Keras.
+                # What "auto" stands for in Keras, the second without GPUs.
                 "steps_per_execution": 1 if steps == "auto" else steps,
-                "jit_compile": not compilation.run_eagerly if jit == "auto" else jit,
+                "jit_compile": False if jit == "auto" else jit,
             }
         )
         return config

@@ -4,19 +4,16 @@ A call says which layer's which call gave each of its inputs; calls are counted 
 """
 
 import inspect
-import operator
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mirrored import _nest
 from mirrored._naming import snake_case
 from mirrored.graph import Node, SymbolicTensor, placeholders
-from mirrored.graph.calls import Operation, get_item
+from mirrored.graph.calls import Operation, get_item, keras_name, make_node
 from mirrored.graph.tensor import Span
 from mirrored.layers import Layer
-from mirrored.ops.spec import FLOATS
 from mirrored.serialization.public_names import public_operation
 from mirrored.serialization.reading import deserialize_keras_object, failures_are_errors
 from mirrored.serialization.writing import in_memory, serialize_keras_object
@@ -30,16 +27,9 @@ _HOMES = {
     **dict.fromkeys(("logsumexp", "rsqrt"), "math"),
     **dict.fromkeys(("cast", "stop_gradient"), "core"),
 }
+# Layers whose calls have no default mode in Keras.
+_QUIET = ("BatchNormalization", "Lambda")
 # The arguments of operations that are those of a call; the others are settings.
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "true_divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "mod": operator.mod,
-    "power": operator.pow,
-}
 _TENSORS = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
 
 
@@ -87,7 +77,7 @@ def configuration_of(model: Any) -> dict[str, Any]:
         nodes = [each for each in callee._inbound_nodes if id(each) in own and each.inputs]
         if isinstance(callee, Layer):
             config = serialize_keras_object(callee)
-            calls = [(node.args, _with_mask(callee, node.kwargs)) for node in nodes]
+            calls = [(node.args, _as_noted(callee, node.kwargs)) for node in nodes]
         else:
             config, call = _of_operation(callee, nodes[0])
             calls = [call]
@@ -108,11 +98,16 @@ def configuration_of(model: Any) -> dict[str, Any]:
     }
 
 
-def _with_mask(layer: Layer, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call as Keras notes them: with the mask, where there may be one."""
+def _as_noted(layer: Layer, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call as Keras notes them: with the mode, and without a mask."""
     of_layers = isinstance(layer, Network) and bool(layer._chain)
     takes_mask = of_layers or "mask" in inspect.signature(layer.call).parameters
-    return {**kwargs, **({"mask": None} if takes_mask and "mask" not in kwargs else {})}
+    mask = {"mask": None} if takes_mask else {}
+    mode = layer._training_default
+    says_mode = (
+        layer._takes_training and mode is not None and layer.__class__.__name__ not in _QUIET
+    )
+    return {**({"training": mode} if says_mode else {}), **mask, **kwargs}
 
 
 def _of_arguments(structure: Any, numbers: _Numbers) -> Any:
@@ -153,14 +148,11 @@ def _of_operation(operation: Operation, node: Node) -> tuple[dict[str, Any], Any
 def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any]] | None:
     """Return the function of `keras.ops`, the arguments of the call, and the settings."""
     function, args, kwargs = operation.function, node.args, dict(node.kwargs)
-    own = getattr(function, "name", None) or function.__name__
-    if own == "StridedSlice" or function is get_item:
-        index = kwargs["index"] if own == "StridedSlice" else args[1:]
+    name = keras_name(function)
+    if name == "get_item":
+        index = args[1:] if function is get_item else kwargs["index"]
         parts = [slice(*each) if isinstance(each, Span) else each for each in index]
-        return "get_item", [args[0], parts[0] if len(parts) == 1 else parts], {}
-    named = isinstance(function, FunctionType)
-    name = function.__name__ if named else operation.kind
-    name = name if named else snake_case(name)
+        return name, [args[0], parts[0] if len(parts) == 1 else parts], {}
     keras = public_operation(name)
     if keras is None:
         return None
@@ -169,7 +161,7 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
         # One of this library's own, which means the same where there is nothing to choose.
         kwargs = {key: each for key, each in kwargs.items() if each is not False}
         choice = any(each.default is not each.empty for each in parameters.values())
-        if kwargs or choice or len(args) != len(parameters):
+        if kwargs or (choice and name != "transpose") or len(args) != len(parameters):
             return None
     bound = inspect.signature(keras).bind(*args, **kwargs)
     bound.apply_defaults()
@@ -189,14 +181,15 @@ class _Called:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, as a part of a graph."""
-        result = self._function(*args, **kwargs, **self._settings)
-        if not placeholders(result):
+        if not placeholders((args, kwargs)):
             raise ValueError(f"The operation {self.name!r} is of no layer's outputs.")
+        if self._function is _item:
+            result = _item(*args)
+        else:
+            result = make_node(self._function, args, {**kwargs, **self._settings})
         for tensor in _nest.flatten(result)[:1]:
-            node = tensor.node
-            if isinstance(node.callee, Operation):
-                node.callee.name = self.name
-            self._inbound_nodes.append(node)
+            tensor.node.callee.name = self.name
+            self._inbound_nodes.append(tensor.node)
         return result
 
 
@@ -208,7 +201,7 @@ def _operation(config: Mapping[str, Any]) -> _Called | None:
     if not (isinstance(module, str) and module.startswith(_OPERATIONS) and isinstance(kind, str)):
         return None
     name = snake_case(kind)
-    function = _SPECIAL.get(name) or public_operation(name)
+    function = _item if name == "get_item" else public_operation(name)
     settings = config.get("config")
     if function is None or not isinstance(settings, dict):
         raise TypeError(f"There is no operation {kind!r} in `keras.ops`. Received: {config!r:.200}")
@@ -218,24 +211,6 @@ def _operation(config: Mapping[str, Any]) -> _Called | None:
 
 def _item(x: Any, key: Any) -> Any:
     return x[tuple(key) if isinstance(key, list) else key]
-
-
-def _by_operator(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a function of `keras.ops` that draws what Python's operator does, where it can."""
-
-    def call(one: Any, other: Any) -> Any:
-        numbers = [each for each in (one, other) if isinstance(each, int | float)]
-        floats = [each for each in (one, other) if getattr(each, "_dtype", None) in FLOATS]
-        plain = len(numbers) + len(floats) == 2
-        return compute(one, other) if plain else public_operation(name)(one, other)
-
-    return call
-
-
-_SPECIAL: dict[str, Callable[..., Any]] = {
-    "get_item": _item,
-    **{name: _by_operator(name, each) for name, each in _OPERATORS.items()},
-}
 
 
 # From configurations to graphs.

@@ -353,7 +353,79 @@ def built(keras: Any) -> Any:
     return model
 
 
-MODELS = {each.__name__: each for each in (chain, graph, structures, again, listed, begun, built)}
+def compiled(keras: Any) -> Any:
+    """Return a model that is compiled with objects."""
+    model = begun(keras)
+    losses, metrics = keras.losses, keras.metrics
+    rate = keras.optimizers.schedules.CosineDecay(0.1, 10)
+    model.compile(
+        keras.optimizers.Adam(rate, clipnorm=1.0),
+        losses.Huber(name="h"),
+        loss_weights=0.5,
+        metrics=[metrics.Precision(0.3, name="p"), "mae", losses.mean_squared_error],
+        weighted_metrics=[metrics.MeanSquaredError(name="w")],
+        steps_per_execution=2,
+    )
+    return model
+
+
+def compiled_by_names(keras: Any) -> Any:
+    """Return a model of two outputs that is compiled with names, for each of them."""
+    x = keras.Input((4,), name="x")
+    y, z = keras.layers.Dense(3, "softmax", name="y")(x), keras.layers.Dense(2, name="z")(x)
+    model = keras.Model(x, [y, z], name="named")
+    model.compile(
+        "adamw",
+        {"y": "categorical_crossentropy", "z": "mse"},
+        {"y": 0.5, "z": 2.0},
+        {"y": ["accuracy"], "z": ["mae", "mse"]},
+        run_eagerly=True,
+    )
+    return model
+
+
+def masked(keras: Any) -> Any:
+    """Return a model with masks."""
+    layers = keras.layers
+    x = keras.Input((4,), dtype="int32", name="x")
+    y = layers.Embedding(5, 3, mask_zero=True, name="e")(x)
+    y = layers.GlobalAveragePooling1D(name="p")(layers.Dropout(0.5, name="d")(y))
+    return keras.Model(x, layers.Softmax(name="s")(y), name="masked")
+
+
+def operations(keras: Any) -> Any:
+    """Return a model of operations, by Python's operators and by functions."""
+    ops = keras.ops
+    x, y = keras.Input((4,), name="x"), keras.Input((4,), name="y")
+    outputs = [
+        *(
+            x + y,
+            x - 1.0,
+            2.0 * x,
+            x / y,
+            x // 2.0,
+            x % 3.0,
+            x**2,
+            -x,
+            abs(y),
+            x @ ops.ones((4, 2)),
+        ),
+        *(x > y, x >= 1.0, x < y, x <= 1.0, x[0], x[:, 1:], x[..., None], x[1:3, ::2]),
+        *(ops.exp(x), ops.log1p(x), ops.sqrt(x), ops.rsqrt(x), ops.tanh(x), ops.sigmoid(x)),
+        *(ops.softplus(x), ops.softmax(x), ops.log_softmax(x, axis=-1), ops.floor(x), ops.sign(x)),
+        *(ops.mean(x, axis=1), ops.max(x, axis=-1, keepdims=True), ops.logsumexp(x, axis=1)),
+        *(ops.concatenate([x, y], axis=1), ops.stack([x, y], axis=1), ops.transpose(x, (1, 0))),
+        *(ops.reshape(x, (-1, 2)), ops.expand_dims(x, 1), ops.clip(x, 0.0, 1.0), ops.argmax(x, 1)),
+        *(ops.where(x > 0.0, x, y), ops.maximum(x, y), ops.matmul(x, ops.transpose(y))),
+        *(ops.not_equal(x, y), ops.logical_and(x > 0.0, y > 0.0), ops.zeros_like(x)),
+        ops.stop_gradient(x),
+    ]
+    return keras.Model([x, y], outputs, name="operations")
+
+
+_GRAPHS = (chain, graph, structures, again, masked, operations)
+_LISTS = (listed, begun, built, compiled, compiled_by_names)
+MODELS = {each.__name__: each for each in (*_GRAPHS, *_LISTS)}
 CASES = [
     *(f"{kind}.{line}" for kind, lines in KINDS.items() for line in lines.strip().splitlines()),
     *MODELS,
