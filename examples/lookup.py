@@ -70,7 +70,7 @@ def main() -> None:
     mr.random.set_seed(1)
     with mr.MirroredStrategy().scope():
         model = build_model()
-    model.fit(*make_lists(4096, seed=0), batch_size=128, epochs=arguments.epochs, verbose=2)
+    model.fit(*make_lists(2048, seed=0), batch_size=64, epochs=arguments.epochs, verbose=2)
     loss, accuracy = model.evaluate(*make_lists(1024, seed=1), verbose=0)
     print(f"New lists: loss {loss:.4f}, accuracy {accuracy:.2%}")
 

@@ -9,7 +9,7 @@ def test_it_answers_lists_that_it_never_saw(run_example) -> None:
     done = run_example("lookup.py", "--gpus", 3, "--epochs", 4)
     assert len(re.findall(r"^Epoch ./4 ", done.stdout, re.MULTILINE)) == 4
     found = re.search(r"^New lists: loss ([\d.]+), accuracy ([\d.]+)%$", done.stdout, re.MULTILINE)
-    assert float(found[2]) > 99.0
+    assert float(found[2]) > 95.0
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,7 @@ class Attends(mr.layers.Layer):
         super().__init__()
         self.heads = [
             mr.layers.MultiHeadAttention(2, 3, dropout=0.4, use_gate=True),
-            mr.layers.MultiHeadAttention(2, 3, sliding_window=2),
-            mr.layers.GroupQueryAttention(2, 4, 2, dropout=0.2),
+            mr.layers.GroupQueryAttention(2, 4, 2, sliding_window=2),
         ]
         self.plain = [
             mr.layers.Attention(True, dropout=0.4),
