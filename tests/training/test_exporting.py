@@ -278,6 +278,15 @@ def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
+def test_what_no_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx")
+    monkeypatch.setattr("mirrored.export.onnx_file._LARGEST", 83)
+    with pytest.raises(NotImplementedError, match=r"at most 2 GiB.* of 84 bytes"):
+        chain(layers.Dense(3), shape=(6,)).export(tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("model", "path", "options", "error", "text"),
     [

@@ -3,7 +3,9 @@
 Models start alike and take the examples in order, so that a fit can be compared with another.
 """
 
+import importlib
 import pickle
+import sys
 import unittest
 import warnings
 from collections.abc import Callable
@@ -158,6 +160,13 @@ def test_what_cannot_be_fitted(estimator: Any, y: Any, error: type[Exception], t
     with pytest.raises(error, match=text):
         estimator.fit(X, y)
     assert not hasattr(estimator, "model_")
+
+
+def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.delitem(sys.modules, "mirrored.training.sklearn_wrappers")
+    with pytest.raises(ImportError, match=r"need the package scikit-learn.* extra `sklearn`"):
+        importlib.import_module("mirrored.training.sklearn_wrappers")
 
 
 def test_a_pipeline_hands_on_what_was_requested() -> None:
