@@ -298,7 +298,9 @@ def _problem_of(dataset: Any) -> str | None:
             "an array in chunks, or compressed: what that takes is not known before. Write the "
             "file anew as Keras does, or with `h5repack -f NONE -l CONTI`."
         )
-    if dataset.id.get_storage_size() != math.prod(dataset.shape) * dtype.itemsize:
+    size, place = math.prod(dataset.shape) * dtype.itemsize, dataset.id.get_offset()
+    ends = 0 if place is None else place + size  # None: beside what describes it.
+    if dataset.id.get_storage_size() != size or ends > dataset.file.id.get_filesize():
         return "an array of which the file has not all values."
     return None
 

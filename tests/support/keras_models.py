@@ -144,7 +144,10 @@ def optimizers(keras: Any) -> dict[str, Any]:
     kinds = keras.optimizers
     rate = kinds.schedules.ExponentialDecay(0.1, 10, 0.5)
     kept = {"use_ema": True, "gradient_accumulation_steps": 2}
-    plain = "Adagrad Adadelta AdamW Adamax Nadam Ftrl Lion Adafactor Lamb RMSprop SGD"
+    plain = (
+        "Adagrad Adadelta AdamW Adamax Nadam Ftrl Lion Adafactor Lamb Muon RMSprop SGD "
+        "ScheduleFreeAdamW"
+    )
     return {
         **{name: getattr(kinds, name)(0.01) for name in plain.split()},
         "Adam": kinds.Adam(0.01, amsgrad=True, **kept),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -202,6 +203,17 @@ def test_models_without_a_configuration(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="A lambda has no name"):
         model.save(path)
     assert [each.read_text() for each in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize("name", ["m.keras", "m.weights.h5"])
+def test_without_the_package(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which says what to install, before there is a file."""
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    model = sequential()
+    for method in (model.save if name == "m.keras" else model.save_weights, model.load_weights):
+        with pytest.raises(ImportError, match=r"pip install 'mirrored\[hdf5\]'"):
+            method(tmp_path / name)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_file_of_another_model(tmp_path: Path) -> None:
