@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -194,6 +195,8 @@ def test_searches_run_side_by_side(backend: str) -> None:
     alone = GridSearchCV(regressor, settings, cv=2).fit(X, VALUES)
     with joblib.parallel_config(backend, n_jobs=2):
         search = GridSearchCV(regressor, settings, cv=2).fit(X, VALUES)
+    if backend == "loky":  # Its processes, and the threads that look after them, wait for more.
+        get_reusable_executor().shutdown(wait=True)
     scores = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(scores, alone.cv_results_["mean_test_score"], rtol=1e-6)
     assert search.best_params_["model_kwargs"] == settings["model_kwargs"][scores.argmax()]
