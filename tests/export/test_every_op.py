@@ -52,7 +52,7 @@ def test_every_op(name: str, tmp_path: Path) -> None:
         (row.inputs(case, dtype, rng), case.attrs)
         for dtype in DTYPES
         if dtype in row.dtypes
-        for case in (*row.small[:4], *row.empty[:1])
+        for case in (*row.small[:3], *row.empty[:1])
     ]
     hard = name in elementwise.RULES and "float32" in row.dtypes and name not in ("BiasAdd", "Cast")
     if hard and len(row.small[0].shapes) < 3:

@@ -54,7 +54,7 @@ def compiled(units: int = 1, loss: str = "mse", last: str | None = None) -> mr.M
 ALIKE = {"shuffle": False, "verbose": 0}  # Two fits are the same.
 LABELS = {"loss": "categorical_crossentropy", "last": "softmax", "rate": 0.1}
 CHECKED: list[BaseEstimator] = [
-    SKLearnClassifier(made, model_kwargs=LABELS, fit_kwargs={"epochs": 5, **ALIKE}),
+    SKLearnClassifier(made, model_kwargs=LABELS, fit_kwargs=ALIKE),
     SKLearnRegressor(made, fit_kwargs=ALIKE),
     SKLearnTransformer(made, fit_kwargs=ALIKE),
 ]
