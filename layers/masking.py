@@ -7,6 +7,7 @@ from mirrored._arguments import explained
 from mirrored.layers.layer import LayerOptions, SameShape
 from mirrored.ops import Tensor
 from mirrored.ops.masks import masked
+from mirrored.ops.spec import FLOATS
 
 
 @explained
@@ -51,4 +52,8 @@ class Masking(SameShape):
             inputs: Shape (batch, ..., features).
             previous_mask: A mask that they have already, which does not matter.
         """
+        if not hasattr(inputs, "dtype"):
+            inputs = ops.convert_to_tensor(inputs)
+        if inputs.dtype not in FLOATS:  # The value may be none of theirs.
+            inputs = ops.cast(inputs, ops.floatx())
         return ops.reduce_any(ops.not_equal(inputs, self.mask_value), axis=-1)

@@ -148,6 +148,7 @@ CASES = [
     ),
     Case("Masking", (5, 4, 1), {"mask_value": 1.118}),
     Case("Masking", (5, 4, 3), masks="1"),
+    Case("Masking", (5, 4, 2), {"mask_value": 2.0}, integers=3),
     Case("Softmax", (5, 4), masks="1"),
     Case("Softmax", (4, 4, 4), {"axis": [1]}, masks="1"),
     Case("GlobalAveragePooling1D", (5, 4, 3), masks="1"),
