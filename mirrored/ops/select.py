@@ -43,7 +43,14 @@ def _grad(call: OpCall, g: Tensor) -> Grads:
 
 
 SELECT = register(
-    Op(name="SelectV2", infer=_infer, kernel=_select, gradient=_grad, elementwise=True)
+    Op(
+        name="SelectV2",
+        infer=_infer,
+        kernel=_select,
+        gradient=_grad,
+        may_alias=(2,),  # What is there already is not copied to itself.
+        elementwise=True,
+    )
 )
 
 
