@@ -17,11 +17,9 @@ from mirrored.layers.layer import Layer, PlainOptions
 from mirrored.layers.shapes import Shape
 from mirrored.layers.starting_values import another
 from mirrored.ops import Tensor
+from mirrored.ops.attention import attended
 from mirrored.ops.masks import masked
-from mirrored.ops.spec import is_narrow
 from mirrored.serialization.configured import arguments_of, serialized
-
-_LOWEST = -0.7 * 3.38953e38  # Keras' score of what a mask leaves out, where `Softmax` has no part.
 
 
 class AttentionHeads(Layer):
@@ -202,7 +200,7 @@ class AttentionHeads(Layer):
                 "There is no flash attention here. Leave `flash_attention` out: results are the "
                 "same."
             )
-        return self._plainly_weighed(query, key, value, mask), None
+        return attended(query, key, value, mask, self._scale), None
 
     def _weighed(
         self,
@@ -217,21 +215,6 @@ class AttentionHeads(Layer):
         weights = self._softmax(scores, mask=mask)
         kept = self._dropout_layer(weights) if self._dropout > 0 else weights
         return ops.einsum(equations[1], kept, value), weights
-
-    def _plainly_weighed(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-    ) -> Tensor:
-        """Return means in float32 or more; a query that may look at no key has that of all."""
-        narrow = is_narrow(query.dtype)
-        if not narrow:  # As well as the scores, which are more.
-            query = query * self._scale
-        scores = ops.einsum("btnh,bsnh->bnts", query, key)
-        if narrow:
-            scores = ops.cast(scores, ops.float32) * self._scale
-        if mask is not None:
-            scores = ops.where(mask, scores, ops.constant(_LOWEST, scores.dtype))
-        weights = ops.cast(ops.softmax(scores), value.dtype)
-        return ops.einsum("bnts,bsnh->btnh", weights, value)
 
 
 def bare(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -4,6 +4,7 @@ An alias module without logic of its own.
 """
 
 from mirrored._absent import public_module as _public_module
+from mirrored.keras_functions.attention import dot_product_attention as dot_product_attention
 from mirrored.keras_functions.elements import abs as abs
 from mirrored.keras_functions.elements import absolute as absolute
 from mirrored.keras_functions.elements import clip as clip
