@@ -188,9 +188,10 @@ def get(identifier: object) -> Activation:
     if identifier is None:
         return linear
     if isinstance(identifier, dict):
-        identifier = deserialized(identifier, None)
-    found: Activation = resolve("activation function", identifier, _NAMES)
-    return found
+        found = deserialized(identifier, None)
+        identifier = found if callable(found) else str(identifier)
+    activation: Activation = resolve("activation function", identifier, _NAMES)
+    return activation
 
 
 def serialize(activation: Any) -> Any:

@@ -108,7 +108,7 @@ def _made(
     if isinstance(config, str) and known.get(config) is not None:
         return known[config]
     if isinstance(config, list | tuple):
-        return [_made(each, known, safe_mode, module_objects) for each in config]
+        return [_made(each, known, safe_mode) for each in config]
     if module_objects is not None:
         return _among(module_objects, config, known, safe_mode)
     if isinstance(config, _PLAIN):

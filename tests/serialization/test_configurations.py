@@ -1,5 +1,6 @@
 """What objects are written as is what Keras writes, and Keras' dicts make the same objects."""
 
+import importlib
 import json
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.support.config_values import plain
 
 KERAS: dict[str, Any] = json.loads(config_values.FILE.read_text("utf-8"))
 KINDS = [*config_values.KINDS, "models"]
+BASES = {"Layer", "Wrapper", "Initializer", "Regularizer", "Constraint"}
+BASES |= {"Optimizer", "Loss", "Metric"}
 # What Keras' own configuration leaves out; it takes it all the same.
 MORE = {
     "initializers.Identity(0.5)": {"gain": 0.5},
@@ -29,6 +32,12 @@ def kind_of(case: str) -> str:
 def test_the_table_has_every_case() -> None:
     assert KERAS.keys() == set(config_values.CASES)
     assert {kind_of(case) for case in KERAS} == set(KINDS)
+    called = {case.partition("(")[0] for case in KERAS}
+    for kind in config_values.KINDS:
+        module = importlib.import_module(f"mirrored.keras.{kind}")
+        classes = {name for name in dir(module) if hasattr(getattr(module, name), "get_config")}
+        own = {name for name in classes if getattr(module, name).__name__ == name} - BASES
+        assert {f"{kind}.{name}" for name in own} <= called
 
 
 @pytest.mark.parametrize("kind", KINDS)
