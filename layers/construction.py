@@ -233,11 +233,11 @@ def made_again(layer: Any) -> Any:
     from mirrored.serialization.writing import kept_in_memory
 
     classes: dict[str, type] = {}
-    try:
-        with kept_in_memory(classes):
+    with kept_in_memory(classes):
+        try:
             config = layer.get_config()
-    except NotImplementedError as error:
-        error.add_note("Or give `clone_model` a `clone_function`, which makes another one.")
-        raise
-    with CustomObjectScope(classes):
-        return type(layer).from_config(config)
+        except NotImplementedError as error:
+            error.add_note("Or give `clone_model` a `clone_function`, which makes another one.")
+            raise
+        with CustomObjectScope(classes):
+            return type(layer).from_config(config)

@@ -585,6 +585,14 @@ HELD: dict[str, dict[str, str]] = {
         "test_an_error_names_the_file",
         "leftovers": "test_leftovers test_the_file_of_a_living_writer_is_no_leftover",
     },
+    "serialization/test_configurations.py": {
+        "configurations": "test_keras_dicts test_masks_that_keras_draws",
+    },
+    "serialization/test_own_classes.py": {
+        "configurations": "test_lambdas_are_refused",
+        "crafted-configurations": "test_what_is_refused test_a_value_that_is_wrong_somewhere "
+        "test_lambdas_are_refused",
+    },
     "training/test_checkpoint_manager.py": {"leftovers": "test_what_a_killed_program_left"},
     "training/test_tensor_file.py": {
         "crafted-files": "test_what_a_checkpoint_says test_what_a_weights_file_says "

@@ -24,6 +24,7 @@ from mirrored.serialization.registry import (
     in_safe_mode,
     safe_mode_scope,
 )
+from mirrored.serialization.writing import in_memory
 
 _PLAIN = (str, int, float, bool)
 _DEEPEST = 200  # Levels of lists and dicts; a model within a model takes about four.
@@ -114,6 +115,8 @@ def _made(
     if isinstance(config, _PLAIN):
         return config
     if not isinstance(config, dict):
+        if in_memory():
+            return config
         raise TypeError(f"Could not parse config: {config!r:.200}")
     if "class_name" not in config or "config" not in config:
         return {key: _made(value, known, safe_mode) for key, value in config.items()}

@@ -195,7 +195,7 @@ class _Called:
 
 def _operation(config: Mapping[str, Any]) -> _Called | None:
     """Return the operation that a configuration is of; None: it is that of a layer."""
-    if "operation" in config:
+    if callable(config.get("operation")):  # Of this process alone: JSON has no functions.
         return _Called(config["operation"], config["name"], {})
     module, kind = config.get("module"), config.get("class_name")
     if not (isinstance(module, str) and module.startswith(_OPERATIONS) and isinstance(kind, str)):

@@ -173,6 +173,30 @@ def test_a_model_of_own_classes() -> None:
     assert [type(each) for each in copy.layers] == [type(each) for each in model.layers]
 
 
+def test_what_has_no_configuration_is_cloned() -> None:
+    x = layers.Input((2, 3))
+    wrapped = layers.TimeDistributed(Scaled(4, 0.5, activation=lambda each: each * 2.0))
+    outputs = layers.Lambda(lambda each: each + 1.0)(wrapped(x))
+    model = mr.Model(x, outputs)
+    with pytest.raises(ValueError, match="A lambda has no name"):
+        model.to_json()
+    copy = models.clone_model(model)
+    copy.set_weights(model.get_weights())
+    inputs = np.ones((1, 2, 3), np.float32)
+    np.testing.assert_array_equal(copy(inputs).numpy(), model(inputs).numpy())
+
+
+def test_a_compile_of_ones_own() -> None:
+    class Own(Net):
+        def compile(self, *args: Any, **kwargs: Any) -> None:
+            super().compile(*args, **kwargs)
+
+    model = Own(2)
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match=r"the model's `compile\(\)` method is custom"):
+        Own(2).compile_from_config(model.get_compile_config())
+
+
 CONFIG = layers.serialize(layers.Dense(2))
 WRONG: dict[str, tuple[Any, type[Exception]]] = {
     "another module": ({**CONFIG, "module": "os", "class_name": "system"}, TypeError),
