@@ -93,6 +93,8 @@ class Discretization(Layer):
     def adapt(self, data: Any, steps: int | None = None) -> None:
         """Take the boundaries from data, in the place of those there were.
 
+        Steps of a model that were recorded before go by the old ones, until `compile` forgets them.
+
         Args:
             data: An array, a tensor, a dataset, or an iterable of batches: numbers of any shape.
             steps: How many batches of a dataset or an iterable are looked at; None: all.
