@@ -25,7 +25,7 @@ def check_masks(inputs: Any, masks: Any) -> Any:
             "The lists `inputs` and `mask` should have the same length. Received: inputs of length "
             f"{len(inputs)}, and mask of length {len(masks)}"
         )
-    return masks
+    return None if masks is None else [_as_booleans(each) for each in masks]
 
 
 def masks_as_wide(inputs: list[Tensor]) -> list[Tensor | None]:
@@ -34,11 +34,16 @@ def masks_as_wide(inputs: list[Tensor]) -> list[Tensor | None]:
     Args:
         inputs: The inputs, each with one axis more than its mask.
     """
-    masks = [(each, each._keras_mask) for each in inputs]
+    masks = [(each, _as_booleans(each._keras_mask)) for each in inputs]
     return [
         None if mask is None else ops.broadcast_to(ops.expand_dims(mask, -1), each.shape)
         for each, mask in masks
     ]
+
+
+def _as_booleans(mask: Any) -> Any:
+    """Return a mask as booleans, of which users' may be none."""
+    return mask if mask is None or mask.dtype == ops.bool_ else ops.cast(mask, ops.bool_)
 
 
 def mask_of_rank(x: Any, mask: Any) -> Any:

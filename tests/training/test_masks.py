@@ -164,6 +164,20 @@ def test_a_loss_of_one_number_is_that_of_what_is_there() -> None:
         one(TARGETS, prediction)
 
 
+def test_a_mask_of_numbers_counts_where_they_are_not_0() -> None:
+    numbers = np.array([[0.5, 0.0, 2.0]] * 7, np.float32)
+    predictions = mr.constant(STEPS)
+    predictions._keras_mask = mr.constant(numbers)
+    errors = ((TARGETS - STEPS) ** 2).mean(-1)
+    mean = (errors * (numbers != 0)).sum() / numbers.sum()  # As in Keras.
+    loss = mr.losses.MeanSquaredError
+    np.testing.assert_allclose(loss()(TARGETS, predictions), mean, rtol=1e-6)
+    total = (errors * numbers).sum()
+    np.testing.assert_allclose(loss(reduction="sum")(TARGETS, predictions), total, rtol=1e-6)
+    merged = layers.Add()([predictions, layers.Masking()(STEPS)])
+    np.testing.assert_array_equal(merged._keras_mask, (numbers != 0) | (STEPS != 0).any(-1))
+
+
 @pytest.mark.parametrize("shape", [(3,), (7, 2), (7, 3, 2)])
 def test_weights_that_fit_neither_examples_nor_the_mask(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="must have one weight an example, or broadcast to the"):

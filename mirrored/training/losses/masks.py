@@ -89,7 +89,9 @@ def masked_mean(
     Raises:
         InvalidArgumentError: The shapes do not fit.
     """
-    weights = mask_weights(sample_weight, mask, values.dtype)
+    # Of a mask of numbers what is not 0 counts, as in Keras; by weights they are such themselves.
+    counts = mask if by_weights else cast(mask, ops.bool_)
+    weights = mask_weights(sample_weight, counts, values.dtype)
     with only():  # No tape has to do with what they add up to.
         counted = weights if by_weights else cast(mask, values.dtype)
         divisor = sum_of_replicas(ops.reduce_sum(counted))
