@@ -31,7 +31,7 @@ class Adadelta(Optimizer):
     Example:
         >>> import mirrored as mr
         >>> v = mr.Variable(10.0)
-        >>> mr.optim.Adadelta(learning_rate=1.0).apply_gradients([(mr.constant(5.0), v)])
+        >>> _ = mr.optim.Adadelta(learning_rate=1.0).apply_gradients([(mr.constant(5.0), v)])
         >>> print(f"{v:.4f}")
         9.9986
     """

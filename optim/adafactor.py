@@ -39,7 +39,7 @@ class Adafactor(Optimizer):
     Example:
         >>> import mirrored as mr
         >>> v = mr.Variable([[10.0, 1.0]])
-        >>> mr.optim.Adafactor(0.1).apply_gradients([(mr.constant([[5.0, 5.0]]), v)])
+        >>> _ = mr.optim.Adafactor(0.1).apply_gradients([(mr.constant([[5.0, 5.0]]), v)])
         >>> print([f"{each:.4f}" for each in v.numpy()[0]])
         ['9.2894', '0.2894']
     """

@@ -33,7 +33,7 @@ class Adam(Optimizer):
     Example:
         >>> import mirrored as mr
         >>> v = mr.Variable(1.0)
-        >>> mr.optim.Adam(learning_rate=0.1).apply_gradients([(mr.constant(5.0), v)])
+        >>> _ = mr.optim.Adam(learning_rate=0.1).apply_gradients([(mr.constant(5.0), v)])
         >>> print(f"{v:.4f}")
         0.9000
     """

@@ -32,7 +32,7 @@ class Adamax(Optimizer):
     Example:
         >>> import mirrored as mr
         >>> v = mr.Variable(10.0)
-        >>> mr.optim.Adamax(learning_rate=0.1).apply_gradients([(mr.constant(5.0), v)])
+        >>> _ = mr.optim.Adamax(learning_rate=0.1).apply_gradients([(mr.constant(5.0), v)])
         >>> print(f"{v:.4f}")
         9.9000
     """

@@ -32,7 +32,7 @@ class AdamW(Adam):
         >>> import mirrored as mr
         >>> v, optimizer = mr.Variable(10.0), mr.optim.AdamW(0.1, weight_decay=0.5)
         >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
-        >>> optimizer.apply_gradients([(mr.constant(5.0), v)])
+        >>> _ = optimizer.apply_gradients([(mr.constant(5.0), v)])
         >>> print(f"{v:.4f}")
         9.4000
     """

@@ -53,7 +53,7 @@ class Averaging(SlotOwner):
             >>> v = mr.Variable(1.0)
             >>> optimizer = mr.optim.SGD(1.0, use_ema=True, ema_momentum=0.5)
             >>> for _ in range(2):
-            ...     optimizer.apply_gradients([(mr.constant(1.0), v)])
+            ...     _ = optimizer.apply_gradients([(mr.constant(1.0), v)])
             >>> [(float(each), float(average)) for each, average in optimizer.averages()]
             [(-1.0, -0.5)]
         """

@@ -35,7 +35,7 @@ class LearningRateSchedule:
         ...         return 0.5 ** mr.cast(step, "float32")
         >>> v, optimizer = mr.Variable(0.0), mr.optim.SGD(Halved())
         >>> for _ in range(3):
-        ...     optimizer.apply_gradients([(mr.constant(-1.0), v)])
+        ...     _ = optimizer.apply_gradients([(mr.constant(-1.0), v)])
         >>> float(v)
         1.75
     """

@@ -60,7 +60,7 @@ class LossScaleOptimizer(Wrapping):
         >>> for factor in (1.0, float("inf")):
         ...     with mr.GradientTape() as tape:
         ...         loss = optimizer.scale_loss(v * factor)
-        ...     optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        ...     _ = optimizer.apply_gradients([(tape.gradient(loss, v), v)])
         >>> float(v), float(optimizer.dynamic_scale), int(optimizer.iterations)
         (0.5, 4.0, 1)
     """

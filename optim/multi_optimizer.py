@@ -133,7 +133,7 @@ class MultiOptimizer(Wrapping):
         >>> kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
         >>> slow, fast = mr.optim.SGD(0.25), mr.optim.SGD(0.5)
         >>> optimizer = mr.optim.MultiOptimizer(mr.optim.OptimizerMap(slow, {"bias": fast}))
-        >>> optimizer.apply_gradients([(mr.constant(1.0), each) for each in (kernel, bias)])
+        >>> _ = optimizer.apply_gradients([(mr.constant(1.0), each) for each in (kernel, bias)])
         >>> float(kernel), float(bias)
         (0.75, 0.5)
     """

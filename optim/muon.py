@@ -55,7 +55,7 @@ class Muon(Optimizer):
         >>> import mirrored as mr
         >>> v = mr.Variable([[1.0, 0.0], [0.0, 1.0]])
         >>> optimizer = mr.optim.Muon(0.1, weight_decay=None)
-        >>> optimizer.apply_gradients([(mr.constant([[9.0, 0.0], [0.0, 9.0]]), v)])
+        >>> _ = optimizer.apply_gradients([(mr.constant([[9.0, 0.0], [0.0, 9.0]]), v)])
         >>> print([f"{each:.2f}" for each in v.numpy().flatten()])
         ['0.97', '0.00', '0.00', '0.97']
     """

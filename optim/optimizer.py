@@ -67,7 +67,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
     Example:
         >>> import mirrored as mr
         >>> v = mr.Variable([1.0, 2.0])
-        >>> mr.optim.SGD(learning_rate=3.0).apply_gradients([(mr.constant([0.1, 0.1]), v)])
+        >>> _ = mr.optim.SGD(learning_rate=3.0).apply_gradients([(mr.constant([0.1, 0.1]), v)])
         >>> v.numpy()
         array([0.7, 1.7], dtype=float32)
     """
@@ -224,7 +224,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             >>> kernel, bias = mr.Variable(1.0, name="kernel"), mr.Variable(1.0, name="bias")
             >>> optimizer = mr.optim.SGD(1.0, weight_decay=0.5)
             >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
-            >>> optimizer.apply_gradients([(mr.constant(0.0), each) for each in (kernel, bias)])
+            >>> _ = optimizer.apply_gradients([(mr.constant(0.0), each) for each in (kernel, bias)])
             >>> float(kernel), float(bias)
             (0.5, 1.0)
         """
@@ -266,7 +266,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
             return list(gradients)
         return [each if each is None else each / self.loss_scale_factor for each in gradients]
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
         """Take one step: sum the replicas' gradients, clip, update every copy of each variable.
 
         Called in a replica's context it waits for the other replicas. Called outside all scopes
@@ -275,6 +275,9 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         Args:
             grads_and_vars: Pairs of gradient and variable. A gradient that is None, because the
                 loss does not depend on the variable, leaves it alone.
+
+        Returns:
+            The variable that counts the steps.
 
         Raises:
             ValueError: There is no gradient at all, shapes differ, a variable is there twice, or
@@ -304,6 +307,7 @@ class Optimizer(UpdateSteps, OptimizerWeights, ConfiguredOptimizer):
         if batch is not None:
             gradients = _by_examples(gradients, batch, context.replica_id_in_sync_group)
         context.merge_call(self._sum_and_apply, (variables, gradients, among))
+        return self._iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
         """Take one step, as `apply_gradients` does, with gradients and variables in two lists.

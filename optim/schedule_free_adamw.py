@@ -38,7 +38,7 @@ class ScheduleFreeAdamW(Optimizer):
     Example:
         >>> import mirrored as mr
         >>> v = mr.Variable(1.0)
-        >>> mr.optim.ScheduleFreeAdamW(0.1).apply_gradients([(mr.constant(5.0), v)])
+        >>> _ = mr.optim.ScheduleFreeAdamW(0.1).apply_gradients([(mr.constant(5.0), v)])
         >>> print(f"{v:.4f}")
         0.9000
     """

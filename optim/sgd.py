@@ -32,7 +32,7 @@ class SGD(Optimizer):
         >>> optimizer = mr.optim.SGD(learning_rate=2.0, momentum=0.9)
         >>> v = mr.Variable([1.0, 2.0])
         >>> for _ in range(2):
-        ...     optimizer.apply_gradients([(mr.constant([0.1, 0.1]), v)])
+        ...     _ = optimizer.apply_gradients([(mr.constant([0.1, 0.1]), v)])
         >>> v.numpy()
         array([0.42000002, 1.42      ], dtype=float32)
     """

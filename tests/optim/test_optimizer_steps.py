@@ -203,3 +203,15 @@ def test_no_gradient_at_all(missing: int) -> None:
         optimizer.apply_gradients([(None, v) for v in variables])
     assert str([v.name for v in variables]) in str(error.value)
     assert int(optimizer.iterations) == 0
+
+
+def test_a_step_returns_the_count_of_steps(strategy: MirroredStrategy) -> None:
+    """As in Keras: the variable, on replicas too, and its value from a recorded function."""
+    with strategy.scope():
+        v, optimizer = mr.Variable(1.0), SGD(0.5)
+
+    def step() -> Any:
+        return optimizer.apply_gradients([(mr.constant(1.0), v)])
+
+    assert strategy.run(step) is optimizer.iterations
+    assert int(mr.function(lambda: strategy.run(step))()) == 2
