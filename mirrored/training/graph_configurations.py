@@ -294,8 +294,11 @@ class _Drawing:
             except _NotDrawnYet:
                 break
             calls.popleft()
+            layer = self._layers[name]
+            if isinstance(layer, Layer) and kwargs.get("training", ...) is layer._training_default:
+                del kwargs["training"]  # As of a call that says nothing.
             with failures_are_errors(name):
-                self._layers[name](*args, **kwargs)
+                layer(*args, **kwargs)
             made += 1
         return made
 

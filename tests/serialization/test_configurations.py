@@ -20,6 +20,7 @@ MORE = {
     "initializers.Identity(0.5)": {"gain": 0.5},
     "losses.CosineSimilarity(1)": {"axis": 1},
     "losses.Huber(2.0)": {"delta": 2.0},
+    "losses.SparseCategoricalCrossentropy(axis=1)": {"axis": 1},
     'losses.MeanSquaredError(dtype="float64")': {"dtype": "float64"},
     "metrics.CosineSimilarity(axis=1)": {"axis": 1},
 }

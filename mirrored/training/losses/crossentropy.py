@@ -339,11 +339,11 @@ class SparseCategoricalCrossentropy(LossByLastAxis):
         super().__init__(name or "sparse_categorical_crossentropy", reduction, dtype)
         self.from_logits = from_logits
         self.ignore_class = checked_class(ignore_class)
-        self._class_axis = axis
+        self.axis = axis
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Return the losses, without the last axis."""
-        check_last_axis(self._class_axis, y_pred)
+        check_last_axis(self.axis, y_pred)
         return sparse_entropies(y_true, y_pred, self.from_logits, self.ignore_class)
 
     def check_targets(self, y: np.ndarray, output_shape: OutputShape) -> np.ndarray:
