@@ -4,6 +4,7 @@ from typing import Any, Unpack
 
 from mirrored import ops
 from mirrored._arguments import explained
+from mirrored.autodiff.custom_gradients import custom_gradient
 from mirrored.layers.layer import Layer, LayerOptions
 from mirrored.layers.shapes import Shape, Shapes, is_shape
 from mirrored.layers.wrapper import Wrapper
@@ -66,14 +67,13 @@ class TimeDistributed(Wrapper):
         if mask is not None:
             _check_mask(mask, inputs)
         options = {"training": training} if self.layer._takes_training else {}
-        steps = _turned(inputs)
-        masks = (
-            _turned(mask) if mask is not None and "mask" in self.layer._mask_parameters else None
-        )
+        masks = None
+        if mask is not None and "mask" in self.layer._mask_parameters:
+            masks = _turned(mask)
         outputs = []
-        for step in range(inputs.shape[1]):
-            given = options if masks is None else {**options, "mask": masks[step]}
-            outputs.append(self.layer.call(steps[step], **given))
+        for number, step in enumerate(_steps(inputs)):
+            given = options if masks is None else {**options, "mask": masks[number]}
+            outputs.append(self.layer.call(step, **given))
         return _turned(ops.stack(outputs))
 
     def compute_output_shape(self, input_shape: Shapes) -> Shape:
@@ -93,6 +93,17 @@ def _step_shape(shape: Shapes) -> Shape:
             f"dimensions, received: {shape}"
         )
     return (shape[0], *shape[2:])
+
+
+@custom_gradient
+def _steps(inputs: Tensor) -> Any:
+    """Return the steps; each of their gradients is a part of one, not a sum with zeros around."""
+    turned = _turned(inputs)
+    return [turned[step] for step in range(turned.shape[0])], _joined
+
+
+def _joined(*gradients: Tensor) -> Tensor:
+    return _turned(ops.stack(gradients))
 
 
 def _turned(x: Tensor) -> Tensor:
