@@ -95,7 +95,8 @@ class Updating(Accumulating):
         """
         raise NotImplementedError(
             f"The optimizer {type(self).__name__} has no `update`. Define `update(self, gradient, "
-            "value, slots, learning_rate, step)` that returns the new value and the new slots."
+            "value, slots, learning_rate, step)` that returns the new value and the new slots, or "
+            "`update_step(self, gradient, variable, learning_rate)` that assigns them."
         )
 
     def advance(self, shared: tuple[Tensor, ...], step: Tensor) -> tuple[Tensor, ...]:

@@ -128,6 +128,31 @@ def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, two)
 
 
+def test_callbacks_know_what_is_inside(tmp_path: Path) -> None:
+    """Rates and averages of the inner one, a loss that is none, and what has no rate of its own."""
+    callbacks = mr.callbacks
+    model = make(lambda: LossScaleOptimizer(INNER["Adam"](), 8.0), mr.Model)
+    known = [callbacks.LearningRateScheduler(lambda _, rate: rate / 2), callbacks.SwapEMAWeights()]
+    history = model.fit(X, Y, epochs=2, verbose=0, callbacks=known).history
+    assert history["learning_rate"] == pytest.approx([0.05, 0.025])
+    stops = [callbacks.TerminateOnNaN()]
+    stopped = model.fit(SPOILED, Y, 4, 3, shuffle=False, verbose=0, callbacks=stops).history
+    assert stopped["loss"] == pytest.approx([np.nan], nan_ok=True)
+    several = make(INNER["several"], mr.Model)
+    with pytest.raises(ValueError, match="whose `optimizers` have one each"):
+        several.fit(X, Y, verbose=0, callbacks=known[:1])
+
+    def fitted(epochs: int) -> mr.Model:
+        mr.random.set_seed(2)
+        chosen = make(lambda: MultiOptimizer(lambda _: Adam(0.1)), mr.Model)
+        backup = callbacks.BackupAndRestore(tmp_path, delete_checkpoint=False)
+        chosen.fit(X, Y, 4, epochs, shuffle=False, verbose=0, callbacks=[backup])
+        return chosen
+
+    fitted(1)  # As if it was stopped here; the other goes on from it.
+    assert int(fitted(2).optimizer.iterations) == 6
+
+
 def test_a_function_gives_the_optimizer_of_each_variable() -> None:
     slow, fast = SGD(0.25), SGD(0.5, use_ema=True)
     optimizer = MultiOptimizer(lambda each: fast if "bias" in each.name else slow, name="both")

@@ -41,6 +41,11 @@ class LearningRateScheduler(Callback):
     def on_epoch_begin(self, epoch: int, logs: Logs | None = None) -> None:
         """Set the learning rate."""
         optimizer = self.model.optimizer
+        if not hasattr(optimizer, "learning_rate"):
+            raise ValueError(
+                'Optimizer must have a "learning_rate" attribute. Received: '
+                f"{type(optimizer).__name__}, whose `optimizers` have one each."
+            )
         rate: Any
         try:
             rate = self.schedule(epoch, float(optimizer.learning_rate))

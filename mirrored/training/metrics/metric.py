@@ -30,7 +30,8 @@ class Metric(_overrides.Subclassable, Configured):
     gives what one gives.
 
     Args:
-        dtype: The dtype of variables that are made without one; None takes floatx.
+        dtype: The dtype of variables that are made without one, or a policy of layers; None takes
+            floatx.
         name: The name in logs and history; None takes that of the class.
 
     Attributes:
@@ -72,7 +73,8 @@ class Metric(_overrides.Subclassable, Configured):
 
     def __init__(self, dtype: Any = None, name: str | None = None) -> None:
         self.name = name or snake_case(type(self).__name__)
-        self._dtype = ops.as_dtype(ops.floatx() if dtype is None else dtype)
+        found = ops.floatx() if dtype is None else getattr(dtype, "compute_dtype", dtype)
+        self._dtype = ops.as_dtype(found)  # That of a layer's policy, too.
         # Training refuses a metric that was made for another strategy.
         self._strategy = get_strategy()
         self._added: list[Variable] = []

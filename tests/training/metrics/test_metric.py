@@ -105,8 +105,9 @@ def test_a_metric_of_the_users_own(strategy: mr.MirroredStrategy, how: Any) -> N
     assert [float(each) for each in metric.result().values()] == [0.0, 0.0, 0.0]
 
 
-def test_variables_of_a_metric() -> None:
-    metric = Range(dtype="float64")
+@pytest.mark.parametrize("dtype", ["float64", mr.keras.DTypePolicy("float64")], ids=str)
+def test_variables_of_a_metric(dtype: Any) -> None:
+    metric = Range(dtype=dtype)
     assert (metric.dtype, metric.inside.dtype) == (ops.float64, ops.float64)
     first = metric.add_variable((), "ones", "int32", "only_first_replica")
     assert (first.name, first.dtype, int(first)) == ("range/variable_1:0", ops.int32, 1)
