@@ -7,7 +7,7 @@ in the file itself, and their sizes are compared before memory is taken.
 import contextlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from mirrored.variables import Variable
 
 _VARS = "vars"
 _OLD = "_layer_checkpoint_dependencies"
+_WHAT_HDF5_RAISES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError)
 _NARROW = "bfloat16"  # HDF5 has no such type: two bytes each, and an attribute that says so.
 
 
@@ -50,9 +51,10 @@ class WrittenGroup:
         where: Its path in the file, as messages call it.
     """
 
-    def __init__(self, group: Any, where: str) -> None:
+    def __init__(self, group: Any, where: str, file: "_Watched") -> None:
         self._group = group
         self._where = where
+        self._file = file
 
     def __setitem__(self, key: str, value: Any) -> None:
         array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, order="C")
@@ -66,6 +68,7 @@ class WrittenGroup:
             narrow.attrs["dtype"] = _NARROW
         else:
             self._group[key] = array
+        self._file.check()
 
     def __getitem__(self, key: str) -> NDArray[Any]:
         return np.array(self._group[key])
@@ -92,10 +95,12 @@ class Hdf5Writer:
 
     Args:
         file: The open file of HDF5's package.
+        watched: The file that it writes to.
     """
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, watched: "_Watched") -> None:
         self._file = file
+        self._watched = watched
 
     def group(self, path: str, name: str | None) -> WrittenGroup:
         """Return where the numbers of one object go.
@@ -107,7 +112,7 @@ class Hdf5Writer:
         group = self._file.require_group(f"{path}/{_VARS}" if path else _VARS)
         if name is not None:
             group.attrs["name"] = name
-        return WrittenGroup(group, path)
+        return WrittenGroup(group, path, self._watched)
 
 
 @contextlib.contextmanager
@@ -117,15 +122,71 @@ def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
     Raises:
         OSError: The file cannot be written.
     """
-    try:
-        with hdf5().File(file, "w") as opened:
-            yield Hdf5Writer(opened)
-    except OSError as error:
-        # HDF5 says that it could not write; the file said why.
-        cause = error.__context__
-        if error.errno is None and isinstance(cause, OSError) and cause.errno is not None:
-            raise OSError(cause.errno, os.strerror(cause.errno)) from error
-        raise
+    watched = _Watched(file)
+    with hdf5().File(watched, "w") as opened:
+        yield Hdf5Writer(opened, watched)
+    watched.check()
+
+
+class _Watched:
+    """A file that keeps what goes wrong in it, for whoever asks, and tells HDF5 nothing of it.
+
+    HDF5 would say it in words of its own, lose an interrupt, or end the program. After that nothing
+    is written, and what is read are zeros, so that it can close what it has open.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file: Any = file
+        self._failed = False
+        self._error: BaseException | None = None
+
+    def check(self) -> None:
+        """Raise what went wrong, once, if something did."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def read(self, size: int = -1) -> bytes:
+        """Return bytes: HDF5's package knows files by this method, and calls the next."""
+        data: bytes = self._file.read(size)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        """Read bytes."""
+        count = self._done(lambda: self._file.readinto(buffer), -1)
+        if self._failed:
+            view = memoryview(buffer).cast("B")
+            view[:] = bytes(len(view))
+            return len(view)
+        return count
+
+    def write(self, data: Any) -> int:
+        """Write bytes."""
+        return self._done(lambda: self._file.write(data), len(data))
+
+    def truncate(self, size: int) -> int:
+        """Make the file end after so many bytes."""
+        return self._done(lambda: self._file.truncate(size), size)
+
+    def flush(self) -> None:
+        """Hand on what was written."""
+        self._done(lambda: self._file.flush() or 0, 0)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place."""
+        return self._done(lambda: self._file.seek(offset, whence), offset)
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._done(self._file.tell, 0)
+
+    def _done(self, do: Callable[[], int], instead: int) -> int:
+        if not self._failed:
+            try:
+                return do()
+            except BaseException as error:
+                self._failed, self._error = True, error.with_traceback(None)
+        return instead
 
 
 # ---------------------------------------------------------------------------- reading
@@ -204,11 +265,13 @@ class Hdf5Reader:
 
     Args:
         file: The open file of HDF5's package.
+        watched: The file that it reads.
         noun: What messages call it.
     """
 
-    def __init__(self, file: Any, noun: str) -> None:
+    def __init__(self, file: Any, watched: _Watched, noun: str) -> None:
         self._file = file
+        self._watched = watched
         self.noun = noun
 
     def group(self, path: str) -> ReadGroup:
@@ -255,12 +318,12 @@ class Hdf5Reader:
         try:
             yield
         except WeightsFileError:
+            self._watched.check()
             raise
-        except (OSError, ValueError, LookupError, TypeError, RuntimeError, ArithmeticError) as e:
-            raise WeightsFileError(
-                f"{self.noun} is truncated, corrupt, or not in the HDF5 format ({e!s:.200}). "
-                "Restore the file from another copy."
-            ) from e
+        except _WHAT_HDF5_RAISES as error:
+            self._watched.check()
+            raise _not_understood(self.noun, error) from error
+        self._watched.check()
 
 
 @contextlib.contextmanager
@@ -274,12 +337,36 @@ def reading(file: IO[bytes], noun: str) -> Iterator[Hdf5Reader]:
     Raises:
         WeightsFileError: It is no such file.
     """
-    reader = Hdf5Reader(None, noun)
-    with contextlib.ExitStack() as stack:
-        with reader.understood():
-            opened = stack.enter_context(hdf5().File(file, "r"))
-        reader._file = opened
-        yield reader
+    watched = _Watched(file)
+    with _opened(watched, noun) as opened:
+        yield Hdf5Reader(opened, watched, noun)
+
+
+def _opened(watched: _Watched, noun: str) -> Any:
+    """Open a file that is read.
+
+    No error that somebody keeps may lead to the frames of HDF5's package: at the end of the program
+    these would let go of our file when it is too late, and the program would crash.
+    """
+    try:
+        return hdf5().File(watched, "r")
+    except _WHAT_HDF5_RAISES as raised:
+        error = raised.with_traceback(None)
+    watched.check()
+    raise _not_understood(noun, error)
+
+
+def _not_understood(noun: str, error: Exception) -> WeightsFileError:
+    """Return what is raised where HDF5 cannot read a file.
+
+    Args:
+        noun: What messages call the file.
+        error: What HDF5 says.
+    """
+    return WeightsFileError(
+        f"{noun} is truncated, corrupt, or not in the HDF5 format ({error!s:.200}). Restore the "
+        "file from another copy."
+    )
 
 
 def _problem_of(dataset: Any) -> str | None:

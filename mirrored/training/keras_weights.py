@@ -192,7 +192,10 @@ def _targets_of_optimizer(
 
 
 def _target(variable: Variable, group: ReadGroup, key: str) -> Target:
-    shape, _ = group.spec(key)
+    try:
+        shape, _ = group.spec(key)
+    except KeyError:
+        raise ValueError(f"The file has no {key!r} for the variable {variable.name}.") from None
     if shape != variable.shape:
         raise ValueError(shape_problem(variable, shape))
     return Target(variable, group, key)

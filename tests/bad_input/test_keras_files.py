@@ -3,6 +3,10 @@
 The error names the file, nothing is read that the model does not expect, and it keeps its weights.
 """
 
+import io
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ from hypothesis import strategies as st
 
 import mirrored as mr
 from mirrored.errors import WeightsFileError
+from mirrored.training import hdf5_file
 
 h5py = pytest.importorskip("h5py")
 
@@ -129,6 +134,76 @@ def test_what_is_no_file(model: mr.Model, tmp_path: Path) -> None:
         model.load_weights(path)
     path.mkdir()
     _refused(model, path, "is a folder. Pass the path of a file in it")
+
+
+class Breaks:
+    """A file in which the n-th read or write raises."""
+
+    def __init__(self, file: Any, number: int, error: BaseException) -> None:
+        self.file, self.left, self.error = file, number, error
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.file, name)
+        return self.broken(method) if name in ("readinto", "write") else method
+
+    def broken(self, method: Any) -> Any:
+        def call(*args: Any) -> Any:
+            self.left -= 1
+            if self.left == 0:
+                raise self.error
+            return method(*args)
+
+        return call
+
+
+def _written(file: Any) -> None:
+    with hdf5_file.writing(file) as writer:
+        for i in range(9):
+            writer.group(f"layers/dense_{i}", "dense")["0"] = np.zeros((9, 9))
+
+
+def _read(file: Any) -> None:
+    with hdf5_file.reading(file, "The file") as reader:
+        for i in range(9):
+            assert reader.group(f"layers/dense_{i}")["0"].shape == (9, 9)
+
+
+@pytest.mark.parametrize("error", [OSError(5, "broken"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("number", [1, 2, 5, 8])
+def test_a_disk_that_breaks(number: int, error: BaseException) -> None:
+    """The error is that of the file, or the interrupt, and no word of HDF5's."""
+    file = io.BytesIO()
+    _written(file)
+    _read(file)
+    for use, broken in ((_written, io.BytesIO()), (_read, file)):
+        with pytest.raises(type(error)) as caught:
+            use(Breaks(broken, number, error))
+        assert caught.value is error
+
+
+@pytest.mark.slow
+def test_errors_that_are_kept(tmp_path: Path) -> None:
+    """At the end of a program they take no crash with them."""
+    program = """
+import sys
+import mirrored as mr
+model = mr.Sequential([mr.layers.Input((2,)), mr.layers.Dense(1)])
+kept = []
+for name in sys.argv[1:]:
+    try:
+        model.load_weights(name)
+    except ValueError as error:
+        kept.append(error)
+print(len(kept))
+"""
+    bad, archive = tmp_path / "x.weights.h5", tmp_path / "x.keras"
+    bad.write_text("hello")
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("model.weights.h5", "hello")
+    ran = subprocess.run(
+        [sys.executable, "-c", program, bad, archive], capture_output=True, text=True, timeout=120
+    )
+    assert (ran.returncode, ran.stdout) == (0, "2\n"), ran.stderr
 
 
 @settings(max_examples=25, deadline=None)
