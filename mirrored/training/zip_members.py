@@ -94,12 +94,8 @@ class Members:
                 yield copy
             return
         section = Section(self._file, self._place_of(member), member.file_size)
-        checksum = 0
-        while piece := section.read(_PIECE):
-            checksum = zlib.crc32(piece, checksum)
-        if checksum != member.CRC:
+        if section.checksum() != member.CRC:
             raise self._spoilt(f"the checksum of {name!r} does not fit its data")
-        section.seek(0)
         yield cast(IO[bytes], section)
 
     def copy(self, name: str, file: IO[bytes]) -> None:
@@ -253,6 +249,15 @@ class Section(io.RawIOBase):
         self._whole.truncate(self._place + size)
         return size
 
+    def checksum(self) -> int:
+        """Return the checksum that archives have of the part, and go back to where it begins."""
+        found, buffer = 0, memoryview(bytearray(_PIECE))
+        self.seek(0)
+        while count := self.readinto(buffer):
+            found = zlib.crc32(buffer[:count], found)
+        self.seek(0)
+        return found
+
     def _end(self) -> int:
         if self._size is not None:
             return self._size
@@ -270,16 +275,14 @@ def written_in_place(archive: zipfile.ZipFile, file: IO[bytes], name: str) -> It
     """
     member = zipfile.ZipInfo(name, time.localtime()[:6])
     member.external_attr = 0o600 << 16
-    member.CRC = 0
+    member.CRC = 0  # It is not known yet.
     member.header_offset = file.seek(archive.start_dir)
     file.write(member.FileHeader(zip64=True))  # As long whatever the size is.
     section = Section(file, file.tell())
     yield cast(IO[bytes], section)
-    section.seek(0)
-    while piece := section.read(_PIECE):
-        member.CRC = zlib.crc32(piece, member.CRC)
-    member.file_size = member.compress_size = section.tell()
-    archive.start_dir = file.tell()
+    member.CRC = section.checksum()
+    member.file_size = member.compress_size = section.seek(0, os.SEEK_END)
+    archive.start_dir = file.seek(0, os.SEEK_END)
     file.seek(member.header_offset)
     file.write(member.FileHeader(zip64=True))
     archive.filelist.append(member)
