@@ -97,6 +97,19 @@ def test_update_in_a_merge_call(strategy: MirroredStrategy) -> None:
     assert values(v.copies) == [-2.0, -2.0]
 
 
+def test_other_variables_are_those_of_the_replica(strategy: MirroredStrategy) -> None:
+    """As in TensorFlow, in what is read and what is written."""
+    v, w = variable(strategy), variable(strategy)
+
+    def update(copy: Any) -> Any:
+        w.assign_add(copy)
+        return copy.assign(w + 1.0)
+
+    with strategy.scope():
+        strategy.extended.update(v, update)
+    assert (values(w.copies), values(v.copies)) == ([2.0, 2.0], [3.0, 3.0])
+
+
 def test_update_outside_all_scopes() -> None:
     v = mr.Variable(1.0)
     result = get_strategy().extended.update(v, lambda copy, x: copy.assign_add(x), args=(2.0,))
