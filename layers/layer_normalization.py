@@ -152,6 +152,8 @@ class UnitNormalization(Normalizing):
 
     _supports_masking = True
 
+    _built_from_start = True
+
     def __init__(self, axis: Any = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = as_axes(axis)

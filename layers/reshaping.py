@@ -33,6 +33,7 @@ class Reshape(Layer):
     """
 
     _keeps_integers = True
+    _built_from_start = True
 
     def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)

@@ -28,7 +28,7 @@ _HOMES = {
     **dict.fromkeys(("cast", "stop_gradient"), "core"),
 }
 # Layers whose calls have no default mode in Keras.
-_QUIET = ("BatchNormalization", "Lambda")
+_QUIET = ("BatchNormalization", "Lambda", "TimeDistributed")
 # The arguments of operations that are those of a call; the others are settings.
 _TENSORS = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
 
@@ -77,7 +77,7 @@ def configuration_of(model: Any) -> dict[str, Any]:
         nodes = [each for each in callee._inbound_nodes if id(each) in own and each.inputs]
         if isinstance(callee, Layer):
             config = serialize_keras_object(callee)
-            calls = [(node.args, _as_noted(callee, node.kwargs)) for node in nodes]
+            calls = [(node.args, _as_noted(callee, node)) for node in nodes]
         else:
             config, call = _of_operation(callee, nodes[0])
             calls = [call]
@@ -98,16 +98,22 @@ def configuration_of(model: Any) -> dict[str, Any]:
     }
 
 
-def _as_noted(layer: Layer, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call as Keras notes them: with the mode, and without a mask."""
+def _as_noted(layer: Layer, node: Node) -> dict[str, Any]:
+    """Return the arguments by name of a call as Keras notes them.
+
+    Of a call on one tensor alone that is not cast these are the mode and the mask too, where the
+    layer takes them.
+    """
+    one = node.args[0] if len(node.args) == 1 else None
     of_layers = isinstance(layer, Network) and bool(layer._chain)
+    is_tensor = isinstance(one, SymbolicTensor) and one._dtype == layer._input_dtype
+    if one is None or not (_is_graph(layer) or (is_tensor and not node.kwargs)):
+        return node.kwargs
     takes_mask = of_layers or "mask" in inspect.signature(layer.call).parameters
-    mask = {"mask": None} if takes_mask else {}
+    mask = {"mask": _nest.map_structure(lambda _: None, one)} if takes_mask else {}
     mode = layer._training_default
-    says_mode = (
-        layer._takes_training and mode is not None and layer.__class__.__name__ not in _QUIET
-    )
-    return {**({"training": mode} if says_mode else {}), **mask, **kwargs}
+    is_quiet = mode is None or type(layer).__name__ in _QUIET
+    return {**({} if is_quiet else {"training": mode}), **mask, **node.kwargs}
 
 
 def _of_arguments(structure: Any, numbers: _Numbers) -> Any:

@@ -318,6 +318,23 @@ def graph(keras: Any) -> Any:
     return keras.Model({"a": a, "b": b}, outputs, name="graph")
 
 
+def called(keras: Any) -> Any:
+    """Return a model whose layers and models are called in all ways."""
+    layers = keras.layers
+    x, y = keras.Input((4,), name="x"), keras.Input((4,), dtype="int32", name="y")
+    pair = keras.Model([x, y], layers.Concatenate(name="c")([x, x]), name="pair")
+    a = keras.Input((4,), name="a")
+    named = keras.Model({"a": a}, layers.Dropout(0.5, name="e")(a), name="named")
+    outputs = [
+        *(pair([x, y]), named({"a": x}), named({"a": x}, training=True)),
+        *(layers.Dropout(0.5, name="d")(x), layers.Dropout(0.5, name="f")(y)),
+        layers.BatchNormalization(name="b")(x, training=True),
+        layers.Attention(name="t")([layers.Reshape((2, 2), name="r")(x)] * 2),
+        layers.Dot(1, name="o")([x, x]),
+    ]
+    return keras.Model([x, y], outputs, name="called")
+
+
 def structures(keras: Any) -> Any:
     """Return a model whose outputs are in a structure."""
     layers = keras.layers
@@ -424,7 +441,7 @@ def operations(keras: Any) -> Any:
     return keras.Model([x, y], outputs, name="operations")
 
 
-_GRAPHS = (chain, graph, structures, again, masked, operations)
+_GRAPHS = (chain, graph, called, structures, again, masked, operations)
 _LISTS = (listed, begun, built, compiled, compiled_by_names)
 MODELS = {each.__name__: each for each in (*_GRAPHS, *_LISTS)}
 CASES = [
