@@ -111,7 +111,7 @@ class Called(WeightOwner):
         """See what a class says of masks, once."""
         names = inspect.signature(cls.call).parameters
         cls._mask_parameters = frozenset(each for each in names if f"_{each}".endswith("_mask"))
-        own = cls.call.__module__.startswith("mirrored.")
+        own = str(getattr(cls.call, "__module__", None)).startswith("mirrored.")
         cls._asks_for_masks = bool(cls._mask_parameters) and not own
         bases = [each for each in cls.__bases__ if issubclass(each, Called)]
         if all(cls.compute_mask is not each.compute_mask for each in bases):

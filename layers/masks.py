@@ -92,7 +92,7 @@ def with_masks(layer: Masked, outputs: Any, masks: CallMasks) -> Any:
                 f"Layer '{layer.name}' (of type {type(layer).__name__}) was passed an input with a "
                 "mask attached to it. However, this layer does not support masking and will "
                 "therefore destroy the mask information. Downstream layers will not see the mask.",
-                stacklevel=4,
+                stacklevel=5,
             )
         return outputs
     own = _nest.flatten(masks_of(outputs))

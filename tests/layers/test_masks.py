@@ -82,6 +82,15 @@ def test_arguments_have_masks_by_their_names() -> None:
     assert values(layer.masks) == [KEPT, KEPT, 5]
 
 
+def test_a_call_may_be_of_no_module() -> None:
+    def call(self: Any, inputs: Any) -> Any:
+        return inputs
+
+    call.__module__ = None  # type: ignore[assignment]
+    bare: Any = type("Bare", (layers.Layer,), {"call": call})
+    assert bare()(STEPS).shape == STEPS.shape
+
+
 class Shifted(layers.Layer):
     """Says itself what the mask of its outputs is, and is asked for it without one, too."""
 
