@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from mirrored._naming import file_case
 from mirrored.layers import Layer
+from mirrored.layers.weights import find
 from mirrored.ops.random import SeedGenerator
 from mirrored.optim import Optimizer
 from mirrored.training.network import Network
@@ -65,10 +66,14 @@ def places(model: Network, skipped: Iterable[Any] = ()) -> list[Place]:
 
 
 def streams(place: Place) -> Iterator[tuple[str, Stream]]:
-    """Yield the streams of random numbers in a part's attributes, each with its path."""
+    """Yield the streams of random numbers in a part's attributes, each with its path.
+
+    Those in lists, tuples and dicts have numbers.
+    """
     for name, value in sorted(vars(place.owner).items()):
-        if isinstance(value, Stream):
-            yield _join(place.path, name), value
+        path = _join(place.path, name)
+        for i, stream in enumerate(find([value], (SeedGenerator, SeedVariable))):
+            yield path if stream is value else f"{path}/seed_generator_{i}", stream
 
 
 def _walk(owner: Owner, path: str, found: list[Place], seen: set[int]) -> None:

@@ -123,6 +123,31 @@ def test_the_files_in_it(tmp_path: Path) -> None:
     ]
 
 
+@mr.keras.utils.register_keras_serializable("tests")
+class Drawing(mr.layers.Layer):
+    """A layer with Keras' generators, whose states are variables."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.seeds = [mr.keras.random.SeedGenerator(seed) for seed in (5, 6)]
+
+    def call(self, inputs: mr.Tensor, training: bool = False) -> mr.Tensor:
+        first, _ = self.seeds
+        return inputs + mr.keras.random.uniform((4,), seed=first) if training else inputs
+
+
+def test_generators_of_seeds(simulate: Any, tmp_path: Path) -> None:
+    simulate(2)
+    model = mr.Sequential([mr.layers.Input((4,)), Drawing()])
+    for _ in range(3):
+        model(X, training=True)
+    model.save(tmp_path / "m.keras")
+    with mr.MirroredStrategy().scope():
+        (layer,) = load_model(tmp_path / "m.keras").layers
+    states = [[copy.numpy().tolist() for copy in each.state.copies] for each in layer.seeds]
+    assert states == [[[5, 3]] * 2, [[6, 0]] * 2]
+
+
 class Words(mr.layers.Layer):
     """A layer with a file of its own."""
 
