@@ -72,7 +72,8 @@ def streams(place: Place) -> Iterator[tuple[str, Stream]]:
     """
     for name, value in sorted(vars(place.owner).items()):
         path = _join(place.path, name)
-        for i, stream in enumerate(find([value], (SeedGenerator, SeedVariable))):
+        held: list[Stream] = find([value], (SeedGenerator, SeedVariable))
+        for i, stream in enumerate(held):
             yield path if stream is value else f"{path}/seed_generator_{i}", stream
 
 
