@@ -9,6 +9,7 @@ from typing import Any
 from mirrored import ops
 from mirrored._numbers import check_count
 from mirrored.ops import Tensor
+from mirrored.ops.spec import Shape
 from mirrored.optim.hyperparameters import check_number
 from mirrored.optim.slots import SlotOwner
 from mirrored.variables import Variable
@@ -39,6 +40,11 @@ class Averaging(SlotOwner):
     def beside_names(self) -> tuple[str, ...]:
         """The names of what is kept for each variable behind the rule's slots: the average."""
         return (_NAME,) if self.use_ema else ()
+
+    def _start_of(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
+        # That of a variable that no step changes is its value.
+        is_average = self.use_ema and name == _NAME
+        return (shape, None) if is_average else super()._start_of(name, shape)
 
     @property
     def keeps_averages(self) -> bool:

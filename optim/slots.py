@@ -155,8 +155,12 @@ class SlotOwner(_overrides.Subclassable):
         groups = (*[(name,) for name in self.beside_names], *self._slot_groups)
         return [each[name] for group in groups for each in named for name in group if name in each]
 
+    def _start_of(self, name: str, shape: Shape) -> tuple[Shape, float | None]:
+        """Return what `slot_start` does, of what is kept beside the rule's slots too."""
+        return self.slot_start(name, shape)
+
     def _slot(self, variable: Variable, name: str) -> Variable:
-        shape, number = self.slot_start(name, variable.shape)
+        shape, number = self._start_of(name, variable.shape)
 
         def start() -> Tensor:
             if number is None:

@@ -139,6 +139,19 @@ def test_variables_are_those_of_build() -> None:
         optimizer._get_variable_index(mr.Variable(1.0))
 
 
+@pytest.mark.parametrize("kind", [CLASSES["Momentum"], SGD])
+def test_averages_of_what_has_no_gradient(kind: Any) -> None:
+    """They are its value, which it keeps when weights become their averages."""
+    v, w = mr.Variable(3.0), mr.Variable(1.0)
+    optimizer = kind(0.5, use_ema=True, ema_momentum=0.5)
+    optimizer.build([v, w])
+    for _ in range(2):
+        optimizer.apply([None, mr.constant(1.0)], [v, w])
+    optimizer.finalize_variable_values([v, w])
+    assert float(v) == 3.0
+    assert float(w) != 1.0
+
+
 def test_variables_that_are_added() -> None:
     optimizer = Counting()
     reference = mr.Variable([1.0, 2.0], dtype="float64", name="layer/kernel")
