@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NoReturn, Self
 
 from mirrored import _nest
 from mirrored.layers.called import Called
+from mirrored.layers.policy import as_policy
 from mirrored.layers.weights import WeightOwner
-from mirrored.serialization.configured import arguments_of, serialized
+from mirrored.serialization.configured import arguments_of, made_like, serialized
 from mirrored.variables import Variable
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -154,22 +155,20 @@ class ConfiguredLayer(Called):
         Raises:
             TypeError: The class does not take these arguments, or refuses them.
         """
-        taken = dict(config)
-        trainable = True
-        if not _takes_any(cls):  # A class of a user's own need not take what every layer has.
-            known = _parameters(cls)
-            trainable = taken.get("trainable", True) is not False
-            for name in ("name", "trainable", "dtype"):
-                if name not in known:
-                    taken.pop(name, None)
+        # A class of a user's own need not take what every layer has.
+        known = {*config} if _takes_any(cls) else {*_parameters(cls)}
+        left = {name: config[name] for name in ("name", "trainable", "dtype") if name in config}
+        left = {name: value for name, value in left.items() if name not in known}
         try:
-            layer = cls(**taken)
+            layer = cls(**{name: value for name, value in config.items() if name not in left})
+            if "dtype" in left and as_policy(left["dtype"]) != layer.dtype_policy:
+                raise TypeError(f"It takes no `dtype`, and has {layer.dtype_policy}.")
         except Exception as error:
             raise TypeError(
                 f"Error when deserializing class '{cls.__name__}' using config={config}.\n\n"
                 f"Exception encountered: {error}"
             ) from error
-        if not trainable:
+        if left.get("trainable") is False:
             layer.trainable = False
         return layer
 
@@ -229,15 +228,8 @@ def made_again(layer: Any) -> Any:
     Raises:
         NotImplementedError: It does not say what it is made of.
     """
-    from mirrored.serialization.registry import CustomObjectScope  # Few programs need them.
-    from mirrored.serialization.writing import kept_in_memory
-
-    classes: dict[str, type] = {}
-    with kept_in_memory(classes):
-        try:
-            config = layer.get_config()
-        except NotImplementedError as error:
-            error.add_note("Or give `clone_model` a `clone_function`, which makes another one.")
-            raise
-        with CustomObjectScope(classes):
-            return type(layer).from_config(config)
+    try:
+        return made_like(layer)
+    except NotImplementedError as error:
+        error.add_note("Or give `clone_model` a `clone_function`, which makes another one.")
+        raise

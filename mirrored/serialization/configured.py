@@ -59,6 +59,32 @@ def arguments_of(thing: Any, without: Collection[str] = ()) -> dict[str, Any]:
     return found
 
 
+def made_like(thing: Any) -> Any:
+    """Return an object that is made of the configuration of another one, in this process.
+
+    What has no configuration of its own, such as a lambda, is that of the other.
+
+    Args:
+        thing: The other object.
+
+    Raises:
+        NotImplementedError: It does not say what it is made of.
+
+    Example:
+        >>> import mirrored as mr
+        >>> made_like(mr.layers.Dense(3, activation=lambda x: -x)).units
+        3
+    """
+    from mirrored.serialization.registry import CustomObjectScope  # Few programs need them.
+    from mirrored.serialization.writing import kept_in_memory
+
+    classes: dict[str, type] = {}
+    with kept_in_memory(classes):
+        config = thing.get_config()
+        with CustomObjectScope(classes):
+            return type(thing).from_config(config)
+
+
 def serialized(obj: Any, *, is_activation: bool = False) -> Any:
     """Return the configuration of an object.
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mirrored._arguments import explained
+from mirrored.serialization.configured import made_like
 from mirrored.training.cloning import clone_model
 from mirrored.training.model import Model
 
@@ -156,7 +157,7 @@ def _clone(model: Model) -> Model:
             loss, weights, metrics, weighted = copy.deepcopy(compilation.given)
             optimizer = compilation.required_optimizer()
             made.compile(
-                type(optimizer).from_config(optimizer.get_config()),
+                made_like(optimizer),
                 loss,
                 loss_weights=weights,
                 metrics=metrics,

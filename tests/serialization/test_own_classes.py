@@ -114,6 +114,15 @@ def test_arguments_that_are_plain(make: Callable[[], Any], own: dict[str, Any]) 
     assert made.get_config() == config
 
 
+def test_what_every_layer_has_and_a_class_does_not_take() -> None:
+    layer = Bare(4)
+    layer.trainable = False
+    assert not Bare.from_config(layer.get_config()).trainable
+    other = {**layer.get_config(), "dtype": "float64"}
+    with pytest.raises(TypeError, match="It takes no `dtype`, and has"):
+        Bare.from_config(other)
+
+
 @pytest.mark.parametrize(
     "make",
     [
