@@ -14,7 +14,6 @@ import numpy as np
 from mirrored import ops
 from mirrored._absent import missing_attribute
 from mirrored._arguments import explained
-from mirrored._interrupt import InterruptGuard
 from mirrored._name_scope import name_scope
 from mirrored._naming import check_name, snake_case, unique_name
 from mirrored._overrides import Subclassable
@@ -312,12 +311,10 @@ class WeightOwner(Subclassable):
                     f"provided weight shape {array.shape}. The weight is {weight.name}."
                 )
             arrays.append(array.astype(weight.dtype, copy=False))
-        # A device may have no room for the last one: nothing is written until all are there.
-        pairs = zip(own, arrays, strict=True)
-        prepared = [each for weight, array in pairs for each in weight.prepare("assign", array)]
-        with InterruptGuard(whole=True):  # Half of the weights would be none.
-            for copy, value in prepared:
-                copy.commit(value)
+        from mirrored.variables.together import assigned_together  # Needed here only.
+
+        with assigned_together(zip(own, arrays, strict=True)):
+            pass
 
     def save_own_variables(self, store: Any) -> None:
         """Put the layer's own variables into a store, under "0", "1" and so on.

@@ -239,7 +239,7 @@ class Checkpoint(AutoTrackable):
         with open_tensors(save_path, CHECKPOINT) as file:
             aliases = read_table(file.name, file.texts.get(_ALIASES, "{}"), CHECKPOINT, "names")
             matches = match(file.name, parts, file.specs, aliases)
-            tensors = file.read(matches.used)
+            tensors = dict(file.read(matches.used))
         restore(matches, parts, tensors)
         return CheckpointStatus(file.name, matches.missing, matches.unused)
 

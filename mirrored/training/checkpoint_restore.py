@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mirrored._interrupt import InterruptGuard
 from mirrored.data.pipeline import DatasetIterator
 from mirrored.errors import WeightsFileError
 from mirrored.ops.random import GlobalState, restore_global_state
@@ -19,6 +18,7 @@ from mirrored.program.variable_access import variable_writes
 from mirrored.training.checkpoint_state import GLOBAL_STATE, Part, Stateful, named_slots, slot_key
 from mirrored.training.tensor_file import CHECKPOINT, Spec, Specs, differences, raise_differences
 from mirrored.variables import Variable
+from mirrored.variables.together import assigned_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,7 @@ def restore(matches: Matches, parts: list[Part], tensors: Mapping[str, np.ndarra
         states = [(each, _as_words(array)) for each, array in _states(matches, parts, tensors)]
         for each, words in states:
             _check_position(each, words)
-        prepared = [pair for each, array in values for pair in each.prepare("assign", array)]
-        with InterruptGuard(whole=True):  # Half of the state would be none.
-            for copy, value in prepared:
-                copy.commit(value)
+        with assigned_together(values):
             for each, words in states:
                 each.restore(words)
             seed, draws, *pairs = _as_words(tensors[GLOBAL_STATE])

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -241,14 +241,17 @@ def save_tensors(
         file.write(header_bytes(specs, texts, checksums))
 
 
-def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
-    """Read the arrays that a model expects, after checking all of the file.
+def load_tensors(
+    path: PathName, expected: Expected
+) -> Generator[tuple[str, np.ndarray], None, None]:
+    """Read the arrays that a model expects, one after the other.
 
     Files that other programs wrote are read too, as long as names, shapes and dtypes agree; only
     they have no checksums.
 
-    Returns:
-        The arrays by name, in the order expected, writable and independent of the file.
+    Yields:
+        Names and arrays, in the order expected, writable and independent of the file. None of them
+        counts before the last one is there: it may be then that a file is found to be corrupt.
 
     Raises:
         TypeError: `path` is no path.
@@ -258,7 +261,7 @@ def load_tensors(path: PathName, expected: Expected) -> dict[str, np.ndarray]:
     """
     with open_tensors(path, WEIGHTS) as file:
         raise_differences(file.name, differences(file.specs, expected, WEIGHTS), WEIGHTS)
-        return file.read(expected)
+        yield from file.read(expected)
 
 
 class OpenFile:
@@ -279,21 +282,20 @@ class OpenFile:
         self._file = file
         self._kind = kind
 
-    def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return tensors by name, writable and independent of the file.
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield tensors with their names, writable and independent of the file.
 
         Raises:
             WeightsFileError: The data of one is not as it was written.
         """
-        arrays: dict[str, np.ndarray] = {key: self._file.get_tensor(key) for key in names}
-        if self._checksums is not None:
-            for key, array in arrays.items():
-                if self._checksums.get(key) != _checksum(_bytes(array)):
-                    raise WeightsFileError(
-                        f"The {self._kind.noun} {self.name!r} is corrupt: the checksum of {key!r} "
-                        "does not fit its data. Restore the file from another copy."
-                    )
-        return arrays
+        for key in names:
+            array = self._file.get_tensor(key)
+            if self._checksums is not None and self._checksums.get(key) != _checksum(_bytes(array)):
+                raise WeightsFileError(
+                    f"The {self._kind.noun} {self.name!r} is corrupt: the checksum of {key!r} "
+                    "does not fit its data. Restore the file from another copy."
+                )
+            yield key, array
 
 
 @contextlib.contextmanager

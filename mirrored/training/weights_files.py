@@ -19,6 +19,7 @@ from mirrored.training.network import Network
 from mirrored.training.saving import named_weights
 from mirrored.training.tensor_file import load_tensors, save_tensors
 from mirrored.training.zip_members import Members
+from mirrored.variables.together import assigned_together
 
 # What users of Keras, TensorFlow, NumPy and PyTorch give to files of weights.
 _OTHER_FORMATS = frozenset(
@@ -139,8 +140,13 @@ def _state_in(path: str) -> Iterator[Hdf5Reader]:
 
 def _load_tensors(model: Network, path: str) -> None:
     named = named_weights(model)
+    expected = {key: (each.shape, each.dtype) for key, each in named.items()}
     try:
-        loaded = load_tensors(path, {key: (each.shape, each.dtype) for key, each in named.items()})
+        with (
+            contextlib.closing(load_tensors(path, expected)) as loaded,
+            assigned_together((named[key], array) for key, array in loaded),
+        ):
+            pass
     except WeightsFileError as error:
         unused = [layer for layer in model._walk() if not layer.built]
         if unused:
@@ -148,8 +154,6 @@ def _load_tensors(model: Network, path: str) -> None:
                 f"These layers of the model have no weights yet, since no call used them: {unused}."
             )
         raise
-    by_variable = {id(named[key]): value for key, value in loaded.items()}
-    model.set_weights([by_variable[id(each)] for each in model.weights])
 
 
 def check_overwrite(path: str, overwrite: bool) -> None:

@@ -39,6 +39,11 @@ TENSORS: dict[str, np.ndarray] = {
 EXPECTED = {name: (array.shape, array.dtype) for name, array in TENSORS.items()}
 
 
+def all_of(path: Any, expected: Any) -> dict[str, np.ndarray]:
+    """Return what a file has by name."""
+    return dict(load_tensors(path, expected))
+
+
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "model.weights.safetensors"
@@ -61,7 +66,7 @@ def same(loaded: dict[str, np.ndarray]) -> bool:
 
 def read_checkpoint(path: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     with open_tensors(path, CHECKPOINT) as file:
-        return file.read(file.specs), file.texts
+        return dict(file.read(file.specs)), file.texts
 
 
 def read_texts(path: pathlib.Path) -> dict[str, str]:
@@ -70,12 +75,12 @@ def read_texts(path: pathlib.Path) -> dict[str, str]:
 
 
 def test_round_trip(written: pathlib.Path) -> None:
-    assert same(load_tensors(written, EXPECTED))
-    assert same(load_tensors(str(written), EXPECTED))
+    assert same(all_of(written, EXPECTED))
+    assert same(all_of(str(written), EXPECTED))
 
 
 def test_loaded_arrays_do_not_depend_on_the_file(written: pathlib.Path) -> None:
-    loaded = load_tensors(written, EXPECTED)
+    loaded = all_of(written, EXPECTED)
     with open(written, "r+b") as file:
         file.write(bytes(written.stat().st_size))
     assert same(loaded)
@@ -87,14 +92,14 @@ def test_arrays_in_any_layout_are_stored_as_they_read(path: pathlib.Path) -> Non
     given = {"t": whole.T, "s": whole[::2, ::3], "f": np.asfortranarray(whole)}
     given["big"] = whole.astype(">f8")
     save_tensors(path, given)
-    loaded = load_tensors(path, {name: (array.shape, "float64") for name, array in given.items()})
+    loaded = all_of(path, {name: (array.shape, "float64") for name, array in given.items()})
     for name, array in given.items():
         np.testing.assert_array_equal(loaded[name], array)
 
 
 def test_nothing_to_store(path: pathlib.Path) -> None:
     save_tensors(path, {})
-    assert load_tensors(path, {}) == {}
+    assert all_of(path, {}) == {}
 
 
 def test_metadata_is_readable_by_other_programs(path: pathlib.Path) -> None:
@@ -111,14 +116,14 @@ def test_files_of_other_programs_are_read(
     path: pathlib.Path, metadata: dict[str, str] | None
 ) -> None:
     save_file(TENSORS, path, metadata=metadata)
-    assert same(load_tensors(path, EXPECTED))
+    assert same(all_of(path, EXPECTED))
 
 
 def test_truncated_anywhere(written: pathlib.Path) -> None:
     for size in reversed(range(written.stat().st_size)):
         os.truncate(written, size)
         with pytest.raises(WeightsFileError) as caught:
-            load_tensors(written, EXPECTED)
+            all_of(written, EXPECTED)
         assert f"Received: {size} bytes" in str(caught.value)
         assert str(written) in str(caught.value)
 
@@ -154,14 +159,14 @@ def test_corrupt_data_is_named(written: pathlib.Path, name: str) -> None:
     data[data.index(TENSORS[name].tobytes())] ^= 1
     written.write_bytes(data)
     with pytest.raises(WeightsFileError, match=f"corrupt: the checksum of '{name}' does not fit"):
-        load_tensors(written, EXPECTED)
+        all_of(written, EXPECTED)
 
 
 @pytest.mark.parametrize("metadata", [{"crc32": "[1]"}, {"format": "mirrored"}])
 def test_marks_of_ours_without_checksums(path: pathlib.Path, metadata: dict[str, str]) -> None:
     save_file(TENSORS, path, metadata=metadata)
     with pytest.raises(WeightsFileError, match="corrupt: the checksum of its header does not fit"):
-        load_tensors(path, EXPECTED)
+        all_of(path, EXPECTED)
 
 
 def test_all_of_a_checkpoint_is_read(path: pathlib.Path) -> None:
@@ -173,7 +178,7 @@ def test_all_of_a_checkpoint_is_read(path: pathlib.Path) -> None:
 
 
 READERS: dict[str, Callable[[pathlib.Path], Any]] = {
-    "load_tensors": lambda path: load_tensors(path, EXPECTED),
+    "load_tensors": lambda path: all_of(path, EXPECTED),
     "read_checkpoint": read_checkpoint,
     "read_texts": read_texts,
 }
@@ -207,17 +212,17 @@ def test_another_program_writes_no_checkpoint(path: pathlib.Path) -> None:
 def test_not_safetensors(path: pathlib.Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(WeightsFileError, match=r"truncated, corrupt, or not in the safetensors"):
-        load_tensors(path, EXPECTED)
+        all_of(path, EXPECTED)
 
 
 def test_load_folder(tmp_path: pathlib.Path) -> None:
     with pytest.raises(WeightsFileError, match=r"is a folder\. Pass the path of a file in it"):
-        load_tensors(tmp_path, EXPECTED)
+        all_of(tmp_path, EXPECTED)
 
 
 def test_load_missing(path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"model\.weights\.safetensors"):
-        load_tensors(path, EXPECTED)
+        all_of(path, EXPECTED)
 
 
 Expected = dict[str, tuple[tuple[int, ...], Any]]
@@ -249,13 +254,13 @@ def test_another_model(
     written: pathlib.Path, change: Callable[[Expected], Expected], message: str
 ) -> None:
     with pytest.raises(WeightsFileError, match=message):
-        load_tensors(written, change(dict(EXPECTED)))
+        all_of(written, change(dict(EXPECTED)))
 
 
 def test_dtype_that_the_library_lacks(path: pathlib.Path) -> None:
     save_file({"a": np.zeros(2, np.complex64)}, path)
     with pytest.raises(WeightsFileError, match="'a' is C64, the model's is float32"):
-        load_tensors(path, {"a": ((2,), "float32")})
+        all_of(path, {"a": ((2,), "float32")})
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "object", "float128"])
@@ -366,7 +371,7 @@ def test_what_a_weights_file_says(change: Callable[[Texts], Any], tmp_path: Path
     crafted(path, lambda texts: (texts.update(kind="weights"), change(texts)))
     expected = {"a": ((2,), "float32"), STATE: ((2,), "int64")}
     with pytest.raises(WeightsFileError, match="/w' is corrupt: "):
-        load_tensors(path, expected)
+        all_of(path, expected)
 
 
 @pytest.mark.parametrize("change", SEQUENCES.values(), ids=SEQUENCES)
