@@ -6,8 +6,7 @@ in the file itself, and their sizes are compared before memory is taken.
 
 import contextlib
 import math
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from mirrored.errors import WeightsFileError
 from mirrored.ops.spec import as_dtype, holds_numbers
 from mirrored.training.tensor_file import Spec
+from mirrored.training.watched_file import WatchedFile
 from mirrored.variables import Variable
 
 _VARS = "vars"
@@ -51,7 +51,7 @@ class WrittenGroup:
         where: Its path in the file, as messages call it.
     """
 
-    def __init__(self, group: Any, where: str, file: "_Watched") -> None:
+    def __init__(self, group: Any, where: str, file: WatchedFile) -> None:
         self._group = group
         self._where = where
         self._file = file
@@ -98,7 +98,7 @@ class Hdf5Writer:
         watched: The file that it writes to.
     """
 
-    def __init__(self, file: Any, watched: "_Watched") -> None:
+    def __init__(self, file: Any, watched: WatchedFile) -> None:
         self._file = file
         self._watched = watched
 
@@ -122,71 +122,10 @@ def writing(file: IO[bytes]) -> Iterator[Hdf5Writer]:
     Raises:
         OSError: The file cannot be written.
     """
-    watched = _Watched(file)
+    watched = WatchedFile(file)
     with hdf5().File(watched, "w") as opened:
         yield Hdf5Writer(opened, watched)
     watched.check()
-
-
-class _Watched:
-    """A file that keeps what goes wrong in it, for whoever asks, and tells HDF5 nothing of it.
-
-    HDF5 would say it in words of its own, lose an interrupt, or end the program. After that nothing
-    is written, and what is read are zeros, so that it can close what it has open.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file: Any = file
-        self._failed = False
-        self._error: BaseException | None = None
-
-    def check(self) -> None:
-        """Raise what went wrong, once, if something did."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
-    def read(self, size: int = -1) -> bytes:
-        """Return bytes: HDF5's package knows files by this method, and calls the next."""
-        data: bytes = self._file.read(size)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        """Read bytes."""
-        count = self._done(lambda: self._file.readinto(buffer), -1)
-        if self._failed:
-            view = memoryview(buffer).cast("B")
-            view[:] = bytes(len(view))
-            return len(view)
-        return count
-
-    def write(self, data: Any) -> int:
-        """Write bytes."""
-        return self._done(lambda: self._file.write(data), len(data))
-
-    def truncate(self, size: int) -> int:
-        """Make the file end after so many bytes."""
-        return self._done(lambda: self._file.truncate(size), size)
-
-    def flush(self) -> None:
-        """Hand on what was written."""
-        self._done(lambda: self._file.flush() or 0, 0)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
-        return self._done(lambda: self._file.seek(offset, whence), offset)
-
-    def tell(self) -> int:
-        """Return the place."""
-        return self._done(self._file.tell, 0)
-
-    def _done(self, do: Callable[[], int], instead: int) -> int:
-        if not self._failed:
-            try:
-                return do()
-            except BaseException as error:
-                self._failed, self._error = True, error.with_traceback(None)
-        return instead
 
 
 # ---------------------------------------------------------------------------- reading
@@ -269,7 +208,7 @@ class Hdf5Reader:
         noun: What messages call it.
     """
 
-    def __init__(self, file: Any, watched: _Watched, noun: str) -> None:
+    def __init__(self, file: Any, watched: WatchedFile, noun: str) -> None:
         self._file = file
         self._watched = watched
         self.noun = noun
@@ -337,12 +276,12 @@ def reading(file: IO[bytes], noun: str) -> Iterator[Hdf5Reader]:
     Raises:
         WeightsFileError: It is no such file.
     """
-    watched = _Watched(file)
+    watched = WatchedFile(file)
     with _opened(watched, noun) as opened:
         yield Hdf5Reader(opened, watched, noun)
 
 
-def _opened(watched: _Watched, noun: str) -> Any:
+def _opened(watched: WatchedFile, noun: str) -> Any:
     """Open a file that is read.
 
     No error that somebody keeps may lead to the frames of HDF5's package: at the end of the program
