@@ -34,7 +34,7 @@ def of_a_user(**settings: Any) -> Optimizer:
     return made
 
 
-OTHERS = [pytest.param(each, marks=pytest.mark.slow) for each in (around_others, of_a_user)]
+OTHERS = [around_others, of_a_user]
 # What the comparisons with Keras start from, and the gradients of their steps.
 START = ([[1.0, -2.0], [0.5, 3.0]], [0.25, -0.75, 4.0])
 GRADIENTS = [
