@@ -24,6 +24,7 @@ _OPERATIONS = "keras.src.ops."
 # Where Keras' operations are that are not in `keras.src.ops.numpy`.
 _HOMES = {
     **dict.fromkeys(("log_softmax", "one_hot", "relu", "sigmoid", "softmax", "softplus"), "nn"),
+    "dot_product_attention": "nn",
     **dict.fromkeys(("logsumexp", "rsqrt"), "math"),
     **dict.fromkeys(("cast", "stop_gradient"), "core"),
 }
@@ -31,6 +32,8 @@ _HOMES = {
 _QUIET = ("BatchNormalization", "Lambda", "TimeDistributed")
 # The arguments of operations that are those of a call; the others are settings.
 _TENSORS = frozenset(("x", "x1", "x2", "xs", "condition", "variable", "fill_value"))
+_BY_NAME = {"dot_product_attention": ("bias", "mask", "scale")}  # Those that are given by name.
+_OTHER_TENSORS = {"dot_product_attention": ("query", "key", "value")}
 
 
 class _Numbers:
@@ -140,7 +143,7 @@ def _of_operation(operation: Operation, node: Node) -> tuple[dict[str, Any], Any
             "none of `keras.ops` and of Python's operators. Call these, or put it into the `call` "
             "of a layer."
         )
-    name, args, settings = found
+    name, call, settings = found
     kind = "".join(word.capitalize() for word in name.split("_"))
     config = {
         "module": f"{_OPERATIONS}{_HOMES.get(name, 'numpy')}",
@@ -148,17 +151,17 @@ def _of_operation(operation: Operation, node: Node) -> tuple[dict[str, Any], Any
         "config": {"name": operation.name, **serialize_keras_object(settings)},
         "registered_name": kind,
     }
-    return config, (args, {})
+    return config, call
 
 
 def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any]] | None:
-    """Return the function of `keras.ops`, the arguments of the call, and the settings."""
+    """Return the name in `keras.ops`, the arguments of the call, and the settings."""
     function, args, kwargs = operation.function, node.args, dict(node.kwargs)
     name = keras_name(function)
     if name == "get_item":
         index = args[1:] if function is get_item else kwargs["index"]
         parts = [slice(*each) if isinstance(each, Span) else each for each in index]
-        return name, [args[0], parts[0] if len(parts) == 1 else parts], {}
+        return name, ([args[0], parts[0] if len(parts) == 1 else parts], {}), {}
     keras = public_operation(name)
     if keras is None:
         return None
@@ -171,9 +174,12 @@ def _as_keras(operation: Operation, node: Node) -> tuple[str, Any, dict[str, Any
             return None
     bound = inspect.signature(keras).bind(*args, **kwargs)
     bound.apply_defaults()
-    given = [value for key, value in bound.arguments.items() if key in _TENSORS]
-    settings = {key: value for key, value in bound.arguments.items() if key not in _TENSORS}
-    return name, given, settings
+    arguments = dict(bound.arguments)
+    named_ones = {key: arguments.pop(key) for key in _BY_NAME.get(name, ())}
+    ones = _TENSORS.union(_OTHER_TENSORS.get(name, ()))
+    given = [value for key, value in arguments.items() if key in ones]
+    settings = {key: value for key, value in arguments.items() if key not in ones}
+    return None if placeholders(settings) else (name, (given, named_ones), settings)
 
 
 class _Called:

@@ -415,6 +415,7 @@ def operations(keras: Any) -> Any:
     """Return a model of operations, by Python's operators and by functions."""
     ops = keras.ops
     x, y = keras.Input((4,), name="x"), keras.Input((4,), name="y")
+    q = keras.Input((2, 3, 4), name="q")
     outputs = [
         *(
             x + y,
@@ -436,9 +437,9 @@ def operations(keras: Any) -> Any:
         *(ops.reshape(x, (-1, 2)), ops.expand_dims(x, 1), ops.clip(x, 0.0, 1.0), ops.argmax(x, 1)),
         *(ops.where(x > 0.0, x, y), ops.maximum(x, y), ops.matmul(x, ops.transpose(y))),
         *(ops.not_equal(x, y), ops.logical_and(x > 0.0, y > 0.0), ops.zeros_like(x)),
-        ops.stop_gradient(x),
+        *(ops.stop_gradient(x), ops.dot_product_attention(q, q, value=q, is_causal=True)),
     ]
-    return keras.Model([x, y], outputs, name="operations")
+    return keras.Model([x, y, q], outputs, name="operations")
 
 
 _GRAPHS = (chain, graph, called, structures, again, masked, operations)
