@@ -5,6 +5,7 @@ in the file itself, and their sizes are compared before memory is taken.
 """
 
 import contextlib
+import errno
 import math
 from collections.abc import Iterator
 from typing import IO, Any
@@ -257,12 +258,12 @@ class Hdf5Reader:
         try:
             yield
         except WeightsFileError:
-            self._watched.check()
+            _check(self._watched, self.noun)
             raise
         except _WHAT_HDF5_RAISES as error:
-            self._watched.check()
+            _check(self._watched, self.noun)
             raise _not_understood(self.noun, error) from error
-        self._watched.check()
+        _check(self._watched, self.noun)
 
 
 @contextlib.contextmanager
@@ -291,8 +292,20 @@ def _opened(watched: WatchedFile, noun: str) -> Any:
         return hdf5().File(watched, "r")
     except _WHAT_HDF5_RAISES as raised:
         error = raised.with_traceback(None)
-    watched.check()
+    _check(watched, noun)
     raise _not_understood(noun, error)
+
+
+def _check(watched: WatchedFile, noun: str) -> None:
+    """Raise what went wrong in a file; where it leads to places that no file has, it is spoilt."""
+    try:
+        watched.check()
+    except (ValueError, ArithmeticError) as error:
+        raise _not_understood(noun, error) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise _not_understood(noun, error) from None
 
 
 def _not_understood(noun: str, error: Exception) -> WeightsFileError:

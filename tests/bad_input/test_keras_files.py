@@ -181,6 +181,15 @@ def test_a_disk_that_breaks(number: int, error: BaseException) -> None:
         assert caught.value is error
 
 
+@pytest.mark.parametrize("error", [OverflowError("far"), ValueError("far"), OSError(22, "far")])
+def test_a_place_that_no_file_has(error: Exception) -> None:
+    """A spoilt file leads there."""
+    file = io.BytesIO()
+    _written(file)
+    with pytest.raises(WeightsFileError, match=r"^The file is truncated, corrupt, .*far"):
+        _read(Breaks(file, 5, error))
+
+
 @pytest.mark.slow
 def test_errors_that_are_kept(tmp_path: Path) -> None:
     """At the end of a program they take no crash with them."""
